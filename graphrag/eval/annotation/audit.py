@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
 
 from graphrag.command_lines import eval_line_here
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
@@ -26,50 +26,30 @@ from graphrag.eval.results.labels import (
     keep_labels,
     question_stratum,
 )
-from graphrag.eval.results.rows import paired_score
+from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
 from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import find_run
-
-_Labels: TypeAlias = Mapping[tuple[str, str], int]  # (question id, method) -> label
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedResponse:
-    """A response that the judge scored."""
-
-    response: str
-    context: str
-    verdict: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedQuestion:
-    """A question of an audited run; scores and what the judge scored are by method.
-
-    A failed search has the score 0 where the metric says so, and is not ``judged``.
-    """
-
-    id: str
-    document: str
-    question: str
-    ground_truth: str
-    stratum: Stratum
-    scores: Mapping[str, int | None]
-    judged: Mapping[str, AuditedResponse]
+from graphrag.eval.store.records import StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedRun:
-    """A run as far as the audit of one metric needs it."""
+    """A run as far as the audit of one metric needs it.
+
+    ``questions`` have no labels yet, ``texts`` are of each, and ``responses`` by question id and
+    method.
+    """
 
     run_id: str
     metric: str
     is_finished: bool
     methods: tuple[str, ...]
-    questions: tuple[AuditedQuestion, ...]
+    questions: tuple[LabelledQuestion, ...]
+    texts: Mapping[str, Sample]
+    responses: Mapping[tuple[str, str], StoredResponse]
     embedded_models: str | None = None
 
 
@@ -77,14 +57,8 @@ class AuditedRun:
 class AuditItem:
     """A response to label; neither its method nor its verdict can be seen in it.
 
-    Attributes
-    ----------
-    item, group : str
-        Codes of the response, and of the stratum of its question in the run as it was drawn.
-    context : str
-        Empty unless the metric is about it.
-    label : int or None
-        0, 1, or None when not labelled.
+    ``item`` and ``group`` are codes of the response, and of the stratum of its question in the run
+    as it was drawn; ``context`` is empty unless the metric is about it; ``label`` is 0, 1 or None.
     """
 
     item: str
@@ -103,13 +77,9 @@ class AuditItem:
 class JudgeAgreement:
     """The judge against the labels, on one method or on all.
 
-    Attributes
-    ----------
-    weighted : BinaryAgreement
-        Each label counts for the responses that it stands for.
-    alpha_unweighted : float or None
-        Krippendorff's alpha of the labelled responses alone, as drawn; None when every verdict
-        and label is the same.
+    In ``weighted`` each label counts for the responses that it stands for; ``alpha_unweighted`` is
+    Krippendorff's of the labelled responses as drawn, None when every verdict and label is the
+    same.
     """
 
     weighted: BinaryAgreement
@@ -129,19 +99,10 @@ class CorrectedDifference:
 class Audit:
     """What the labels say of the judge; agreement and means are by method.
 
-    Attributes
-    ----------
-    n_items, n_labels : int
-        Responses in the file, and those with a label.
-    overall : JudgeAgreement
-        All methods' responses together. Those to one question are not independent, which the
-        limits leave out.
-    differences : tuple of CorrectedDifference
-        Every pair of methods; the limits are not adjusted for their number.
-    embedded_models : str or None
-        Their label when they had a part.
-    labels : KeptLabels or None
-        What later corrections of the run's comparisons need.
+    Of ``n_items`` responses in the file ``n_labels`` have a label. ``overall`` has all methods'
+    responses: those to one question are not independent, which the limits leave out. The limits of
+    ``differences``, every pair of methods, are not adjusted for their number. ``labels`` are what
+    later corrections of the run's comparisons need.
     """
 
     run_id: str
@@ -157,19 +118,10 @@ class Audit:
 
 
 def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedRun:
-    """Read a run's responses and verdicts on one metric.
+    """Read a run (an id, the beginning of one, or "latest") with its verdicts on one metric.
 
-    Parameters
-    ----------
-    store : EvaluationStore
-    name : str
-        A run id, the beginning of one, or "latest".
-    metric : str
-
-    Raises
-    ------
-    UsageError
-        If there is no such run or metric, or the run has no verdict on it or no question text.
+    UsageError if there is no such run or metric, or the run has no verdict on it or no question
+    text.
     """
     if metric not in METRICS:
         msg = f"There is no metric {metric!r}; choose one of {', '.join(METRICS)}."
@@ -179,29 +131,21 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     if not samples:
         msg = f"Run {run.run_id} was kept without its questions; run the evaluation again."
         raise UsageError(msg)
-    methods = run.setup.methods
-    rows = {(row.question_id, row.method): row for row in stored_rows(store, run)}
-    responses = {
-        (r.sample_id, r.method): r for r in store.responses(run.run_id).values() if r.trial == 0
-    }
-    questions: list[AuditedQuestion] = []
+    methods, rows = run.setup.methods, dict[str, dict[str, Row]]()
+    for row in stored_rows(store, run):
+        rows.setdefault(row.question_id, {})[row.method] = row
+    questions: list[LabelledQuestion] = []
     for sample in samples:
-        of_method = {m: rows[sample.id, m] for m in methods if (sample.id, m) in rows}
+        answered = rows.get(sample.id, {})
+        of_method = {method: answered[method] for method in methods if method in answered}
         unasked: Stratum = (sample.imdb_key, ("missing",) * len(methods))
-        texts = {m: responses[sample.id, m] for m in of_method}
         questions.append(
-            AuditedQuestion(
-                id=sample.id,
-                document=sample.imdb_key,
-                question=sample.question,
-                ground_truth=sample.ground_truth,
+            LabelledQuestion(
+                key=(sample.imdb_key, sample.id),
                 stratum=question_stratum(of_method, methods, metric) if of_method else unasked,
                 scores={method: paired_score(row, metric) for method, row in of_method.items()},
-                judged={
-                    m: AuditedResponse(texts[m].response, texts[m].context_text, verdict)
-                    for m, row in of_method.items()
-                    if (verdict := row.scores[metric]) is not None
-                },
+                judged=[m for m, row in of_method.items() if row.scores[metric] is not None],
+                labels={},
             )
         )
     if not any(question.judged for question in questions):
@@ -210,82 +154,77 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
             f"{eval_line_here('judge', run.run_id, '--metrics', metric)}"
         )
         raise UsageError(msg)
-    label, is_finished = stored_metadata(store, run).embedded_models, run.status == "finished"
-    return AuditedRun(run.run_id, metric, is_finished, methods, tuple(questions), label)
+    stored = [each for each in store.responses(run.run_id).values() if each.trial == 0]
+    return AuditedRun(
+        run.run_id,
+        metric,
+        run.status == "finished",
+        methods,
+        tuple(questions),
+        {sample.id: sample for sample in samples},
+        {(each.sample_id, each.method): each for each in stored},
+        stored_metadata(store, run).embedded_models,
+    )
 
 
 def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditItem]:
     """Draw questions at random within document x verdicts; return their scored responses.
 
-    Parameters
-    ----------
-    run : AuditedRun
-    n_questions : int
-        Questions wanted, >= 1; more when there are more strata, fewer when there are fewer
-        questions. A question that no method has a verdict on is not drawn.
-    seed : int
-        The same seed draws the same items in the same, shuffled, order.
+    ``n_questions`` (>= 1) are wanted; more come when there are more strata, fewer when there are
+    fewer questions. One that no method has a verdict on is not drawn. The same seed draws the same
+    items in the same, shuffled, order.
     """
     drawable = [question for question in run.questions if question.judged]
     drawn = draw_for_labels([question.stratum for question in drawable], n_questions, seed)
     fingerprint = _fingerprint(run)
     is_about_context = JUDGED_METRICS[run.metric].reads_context
-    items = [
-        AuditItem(
-            item=_item_code(run, question, method),
-            run=run.run_id,
-            metric=run.metric,
-            group=group_code(question.stratum, fingerprint),
-            question=question.question,
-            ground_truth=question.ground_truth,
-            response=judged.response,
-            context=judged.context if is_about_context else "",
-        )
-        for question in (drawable[row] for row in drawn)
-        for method, judged in question.judged.items()
-    ]
+    items: list[AuditItem] = []
+    for question in (drawable[row] for row in drawn):
+        text = run.texts[question.key[1]]
+        for method in question.judged:
+            response = run.responses[text.id, method]
+            items.append(
+                AuditItem(
+                    item=_item_code(run, question, method),
+                    run=run.run_id,
+                    metric=run.metric,
+                    group=group_code(question.stratum, fingerprint),
+                    question=text.question,
+                    ground_truth=text.ground_truth,
+                    response=response.response,
+                    context=response.context_text if is_about_context else "",
+                )
+            )
     random.Random(seed).shuffle(items)
     return items
 
 
 def _fingerprint(run: AuditedRun) -> str:
     """Return what makes group codes those of this run: any changed verdict changes them."""
-    return hash_values([run.run_id, run.metric, *((q.id, q.stratum) for q in run.questions)])
+    return hash_values([run.run_id, run.metric, *((q.key[1], q.stratum) for q in run.questions)])
 
 
-def _item_code(run: AuditedRun, question: AuditedQuestion, method: str) -> str:
+def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
     """Return a code that only the store can be used to decipher."""
-    judged = question.judged[method]
+    name = question.key[1]
+    told = run.responses[name, method]
     # A letter in front: a spreadsheet would take 12e34567 for a number.
     return "r" + hash_values(
-        [run.run_id, run.metric, question.id, method, judged.response, judged.context]
+        [run.run_id, run.metric, name, method, told.response, told.context_text]
     )
 
 
 def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
     """Compare the judge with the labels, and correct its means and differences by them.
 
-    Parameters
-    ----------
-    run : AuditedRun
-        The run as the store has it now.
-    items : sequence of AuditItem
-        As they were drawn, with labels; an item that was taken out counts as not labelled.
-
-    Raises
-    ------
-    UsageError
-        If the run's verdicts are not those of the draw, an item is not of the run or comes
-        twice, or the packages of the extra ``audit`` are missing.
+    ``items`` are as they were drawn, with labels; one that was taken out counts as not labelled.
+    UsageError if the verdicts of ``run``, as the store has it now, are not those of the draw, an
+    item is not of the run or comes twice, or the packages of the extra ``audit`` are missing.
     """
     labels = _read_labels(run, items)
     questions = [
-        LabelledQuestion(
-            key=(question.document, question.id),
-            stratum=question.stratum,
-            scores=question.scores,
-            judged=question.judged,
-            labels={m: labels[question.id, m] for m in run.methods if (question.id, m) in labels},
+        question._replace(
+            labels={m: labels[key] for m in run.methods if (key := (question.key[1], m)) in labels}
         )
         for question in run.questions
     ]
@@ -294,8 +233,8 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         metric=run.metric,
         n_items=len(items),
         n_labels=len(labels),
-        overall=_agree(run, labels, run.methods),
-        agreement={method: _agree(run, labels, [method]) for method in run.methods},
+        overall=_agree(questions, run.methods),
+        agreement={method: _agree(questions, [method]) for method in run.methods},
         means={method: correct_methods(questions, [method]) for method in run.methods},
         differences=tuple(
             CorrectedDifference(a, b, correct_methods(questions, [a, b]))
@@ -306,11 +245,12 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
     )
 
 
-def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> _Labels:
+def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
+    """Return (question id, method) -> label."""
     fingerprint = _fingerprint(run)
     known = {
         _item_code(run, question, method): (
-            (question.id, method),
+            (question.key[1], method),
             group_code(question.stratum, fingerprint),
         )
         for question in run.questions
@@ -339,14 +279,14 @@ def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> _Labels:
     return {key: label for key, label in labels.items() if label is not None}
 
 
-def _agree(run: AuditedRun, labels: _Labels, methods: Sequence[str]) -> JudgeAgreement:
+def _agree(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> JudgeAgreement:
+    sizes = Counter((q.stratum, method) for q in questions for method in q.judged)
     labelled = [
-        (question.judged[method].verdict, labels[question.id, method], (question.stratum, method))
-        for question in run.questions
+        (question.scores[method], question.labels[method], (question.stratum, method))
+        for question in questions
         for method in methods
-        if (question.id, method) in labels
+        if method in question.labels
     ]
-    sizes = Counter((q.stratum, method) for q in run.questions for method in q.judged)
     drawn = Counter(cell for _, _, cell in labelled)
     judge = [verdict for verdict, _, _ in labelled]
     human = [label for _, label, _ in labelled]

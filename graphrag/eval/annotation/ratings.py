@@ -12,10 +12,11 @@ from itertools import combinations
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import Annotated, cast
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import (
@@ -48,19 +49,32 @@ _AUC_METHOD = "bootstrap BCa, within correct and wrong answers"
 _N_LISTED = 10
 
 
-@dataclass(frozen=True, slots=True)
+def _as_text(value: object) -> object:
+    # A number may be an id; True, which would be taken for 1, is no rating and no id.
+    return str(value) if isinstance(value, int) else value
+
+
+def _none_as_blank(value: object) -> object:
+    return "" if value is None else value
+
+
+@checked_dataclass(frozen=True, slots=True, config=ConfigDict(str_strip_whitespace=True))
 class Rating:
-    """What one user says about one answer, from 1 to 5, 5 being best.
+    """What one user says about one answer, from 1 to 5, 5 being best; ValueError for another.
 
     ``place`` is the row of the file, the header of a CSV being row 1, or the line of a JSONL file.
     """
 
-    question_id: str
-    method: str
-    rating: int
-    comment: str = ""
-    user: str | None = None
+    question_id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+    method: Annotated[str, Field(min_length=1)]
+    rating: Annotated[int, BeforeValidator(_as_text), Field(ge=LOWEST, le=HIGHEST)]
+    comment: Annotated[str, BeforeValidator(_none_as_blank)] = ""
+    user: Annotated[str | None, BeforeValidator(_as_text)] = None
     place: int = 0
+
+
+_COLUMNS = ("question_id", "method", "rating", "comment", "user")
+_RATING = TypeAdapter(Rating)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,54 +118,13 @@ class JoinedRatings:
     n_answers: Mapping[str, int]
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-    question_id: str = Field(min_length=1)
-    method: str = Field(min_length=1)
-    rating: int = Field(ge=LOWEST, le=HIGHEST)
-    comment: str = ""
-    user: str | None = None
-
-    @field_validator("question_id", "user", mode="before")
-    @classmethod
-    def _number_as_text(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @field_validator("rating", mode="before")
-    @classmethod
-    def _no_truth_value(cls, value: object) -> object:
-        # True would be taken for 1.
-        return str(value) if isinstance(value, bool) else value
-
-    @field_validator("comment", mode="before")
-    @classmethod
-    def _none_as_blank(cls, value: object) -> object:
-        return "" if value is None else value
-
-
-_COLUMNS = tuple(_Row.model_fields)
-
-
 def read_ratings(path: Path | str) -> list[Rating]:
-    """Read ratings from a CSV file with a header, or from JSON lines.
+    """Read ratings, at least one, from a CSV file with a header, or from JSON lines, in UTF-8.
 
-    Parameters
-    ----------
-    path : Path or str
-        UTF-8; ends in .csv (commas or semicolons) or .jsonl. The columns are ``question_id``,
-        ``method``, ``rating``, and if wanted ``comment`` and ``user``.
-
-    Returns
-    -------
-    list of Rating
-        In the order of the file, at least one.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read or is empty, a column is missing or unknown, a rating is not a
-        whole number from 1 to 5, or a named user rates the same answer twice; names the row.
+    Commas or semicolons stand between the columns ``question_id``, ``method``, ``rating``, and if
+    wanted ``comment`` and ``user``. UsageError, which names the row, if the file can't be read or
+    is empty, a column is missing or unknown, a rating is not a whole number from 1 to 5, or a named
+    user rates the same answer twice.
     """
     file = Path(path)
     readers = {".csv": _csv_rows, ".jsonl": _json_rows}
@@ -187,24 +160,9 @@ def read_ratings(path: Path | str) -> list[Rating]:
 
 
 def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRatings:
-    """Put ratings beside the answers that they are about.
+    """Put ratings beside the answers of a run; what it does not have is listed with the reason.
 
-    Parameters
-    ----------
-    ratings : iterable of Rating
-        Several of one answer count as one, with their mean.
-    rows : sequence of Row
-        Of a run; one for each question and method.
-
-    Returns
-    -------
-    JoinedRatings
-        No rating is dropped: what the run does not have is listed with the reason.
-
-    Raises
-    ------
-    UsageError
-        If two documents of the run number their questions alike: a rating names no document.
+    UsageError if two documents of the run number their questions alike: a rating names no document.
     """
     by_answer = {(row.question_id, row.method): row for row in rows}
     if len(by_answer) < len(rows):
@@ -274,26 +232,23 @@ def _parse(row: object, place: int, file: Path) -> Rating:
     if not isinstance(row, Mapping):
         msg = f"{where} is not an object with fields but {type(row).__name__}."
         raise UsageError(msg)
+    values = cast("Mapping[str, object]", row)
+    for name in values:
+        if name not in _COLUMNS:
+            near = get_close_matches(name, _COLUMNS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(_COLUMNS)}."
+            raise UsageError(f"{where}: there is no column {name!r}; {hint}")
     try:
-        read = _Row.model_validate(dict(cast("Mapping[str, object]", row)))
+        return _RATING.validate_python({**values, "place": place})
     except ValidationError as error:
-        msg = f"{where}: {_describe(error)}"
-        raise UsageError(msg) from error
-    return Rating(**read.model_dump(), place=place)
-
-
-def _describe(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name, given = str(first["loc"][0]), first["input"]
-    if first["type"] == "extra_forbidden":
-        near = get_close_matches(name, _COLUMNS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(_COLUMNS)}."
-        return f"there is no column {name!r}; {hint}"
-    if first["type"] == "missing" or given == "":
-        return f"{name} is missing."
-    if name == "rating":
-        return f"the rating is {given!r}; it is a whole number from {LOWEST} to {HIGHEST}."
-    return f"{name} is wrong: {first['msg']}."
+        first = error.errors()[0]
+        name, value = str(first["loc"][0]), first["input"]
+        problem = f"{name} is wrong: {first['msg']}."
+        if first["type"] == "missing" or value == "":
+            problem = f"{name} is missing."
+        elif name == "rating":
+            problem = f"the rating is {value!r}; it is a whole number from {LOWEST} to {HIGHEST}."
+        raise UsageError(f"{where}: {problem}") from error
 
 
 def _explain(rating: Rating, questions: Container[str], methods: Container[str]) -> str:
@@ -325,22 +280,14 @@ class Satisfaction:
 class RatingAgreement:
     """The judge's verdicts on correctness beside the users' ratings of the same answers.
 
-    Attributes
-    ----------
-    n, n_unjudged : int
-        Rated answers with a verdict, and without one.
-    same : Estimate
-        Share in [0, 1] of the n on which both say the same: rated 4 or more and judged 1, or
-        rated lower and judged 0. Wilson limits; over several methods those of the questions'
-        mean shares, as the answers to one question are not independent.
-    auc : Estimate
-        Probability in [0, 1] that an answer judged 1 is rated higher than one judged 0, a tie
-        counting half. None when the judge says the same of all. BCa limits; None with fewer
-        than two answers of either verdict, for a degenerate bootstrap, and over several
-        methods.
-    point_biserial, spearman : float or None
-        Correlation of verdict and rating, of values and of ranks, in [-1, 1]; None when either
-        is the same for all.
+    Of rated answers ``n`` have a verdict. ``same``, in [0, 1], is the share on which both say the
+    same: rated 4 or more and judged 1, or rated lower and judged 0; Wilson limits, over several
+    methods those of the questions' mean shares, as answers to one question are not independent.
+    ``auc``, in [0, 1], is the probability that an answer judged 1 is rated higher than one judged
+    0, a tie counting half; None when the judge says the same of all. BCa limits; None with fewer
+    than two answers of either verdict, for a degenerate bootstrap, and over several methods. The
+    correlations of verdict and rating, of values and of ranks, are None when either is the same
+    for all.
     """
 
     n: int
@@ -403,16 +350,7 @@ class RatingsReport:
 def report_ratings(
     joined: JoinedRatings, run: str, embedded_models: str | None = None
 ) -> RatingsReport:
-    """Compute what ratings say of each method, and how far the judge agrees.
-
-    Parameters
-    ----------
-    joined : JoinedRatings
-    run : str
-        How the run is called.
-    embedded_models : str or None
-        Their label when they had a part in the run.
-    """
+    """Compute what ratings say of each method of a run, and how far the judge agrees."""
     by_method = {
         method: [answer for answer in joined.answers if answer.method == method]
         for method in joined.n_answers
@@ -451,17 +389,8 @@ def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Sa
 
 
 def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingAgreement:
-    """Compare the judge's verdicts on correctness with the ratings of the same answers.
+    """Compare the judge's verdicts on correctness with ratings of answers, of a method or several.
 
-    Parameters
-    ----------
-    answers : sequence of RatedAnswer
-        Of one method, or of several.
-    seed : int
-        Of the bootstrap.
-
-    Notes
-    -----
     AUC: Mann and Whitney 1947, ``scipy.stats.mannwhitneyu`` divided by the pairs, its limits
     ``scipy.stats.bootstrap(method="BCa")``; ``scipy.stats.pointbiserialr``, ``spearmanr``.
     """
@@ -500,7 +429,7 @@ def _auc(correct: Floats, wrong: Floats, seed: int | None) -> Estimate:
         return Estimate(value, n, None, None, _AUC_METHOD)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # a degenerate distribution warns; it is seen below
-        result: Any = scipy_stats().bootstrap(
+        result = scipy_stats().bootstrap(
             (correct, wrong),
             _auc_of,
             n_resamples=N_RESAMPLES,
@@ -516,7 +445,7 @@ def _auc(correct: Floats, wrong: Floats, seed: int | None) -> Estimate:
     return Estimate(value, n, min(low, value), max(high, value), _AUC_METHOD)
 
 
-def _auc_of(correct: Any, wrong: Any, axis: int) -> Any:
+def _auc_of(correct: Floats, wrong: Floats, axis: int) -> Floats:
     """Return the Mann-Whitney statistic by its number of pairs, along the last axis."""
     n_correct, n_wrong = correct.shape[axis], wrong.shape[axis]
     ranks = scipy_stats().rankdata(np.concatenate([correct, wrong], axis=axis), axis=axis)

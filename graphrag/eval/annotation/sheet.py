@@ -55,12 +55,8 @@ class MarkConflict(UsageError):
 def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
     """Write items as UTF-8 CSV with a byte order mark, which spreadsheets need.
 
-    Raises
-    ------
-    UsageError
-        If the file is there already and holds labels, or is something else.
-    StoreError
-        If it can't be written.
+    UsageError if the file is there already and holds labels, or is something else; StoreError if it
+    can't be written.
     """
     if path.exists():
         n_labels = sum(item.label is not None for item in read_sheet(path))
@@ -78,13 +74,9 @@ def read_sheet(path: Path) -> list[AuditItem]:
     """Read a file that :func:`write_sheet` or the page wrote, and a person filled in.
 
     Commas or semicolons may separate the cells, and further columns are left alone: both is what
-    a spreadsheet may do to it.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read, a column is missing, a label is neither blank nor 0 or 1, or
-        the rows are of different runs or metrics; names the row, the header being row 1.
+    a spreadsheet may do to it. UsageError, which names the row (the header is row 1), if the file
+    can't be read, a column is missing, a label is neither blank nor 0 or 1, or the rows are of
+    different runs or metrics.
     """
     return _items_of(_read_rows(path), path)
 
@@ -98,16 +90,9 @@ def read_marks(path: Path) -> tuple[list[AuditItem], dict[str, Mark]]:
 def keep_mark(path: Path, change: MarkChange) -> Mark:
     """Put one mark into a sheet, which is written whole or not at all, and return it.
 
-    Everything else in the file stays, what others have put there meanwhile included.
-
-    Raises
-    ------
-    MarkConflict
-        If the mark is not what was seen when the change was made.
-    UsageError
-        If the sheet can't be read, or there is no such item.
-    StoreError
-        If it can't be written.
+    Everything else in the file stays, what others have put there meanwhile included. MarkConflict
+    if the mark is not what was seen when the change was made; UsageError if the sheet can't be
+    read, or there is no such item; StoreError if it can't be written.
     """
     try:
         with FileLock(f"{path}.lock", timeout=_WAIT_S):
