@@ -41,7 +41,6 @@ from graphrag.eval.suite import (
     project_components,
     read_suite,
     read_test_cases,
-    run_suite,
     run_suites,
     status_of,
 )
@@ -87,21 +86,13 @@ class Own(BaseEvaluator):
         return EvaluationResult(SATISFACTION, *self.scores, {}, datetime.now())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_name_imports_from_the_evaluation_too(name: str):
-    assert getattr(graphrag.eval, name) is getattr(graphrag.eval.suite, name)
-
-
-def test_the_metrics_are_six():
+def test_every_name_imports_from_the_evaluation_too():
+    for name in NAMES:
+        assert getattr(graphrag.eval, name) is getattr(graphrag.eval.suite, name)
     assert issubclass(EvaluationMetric, Enum)
-    assert [metric.name for metric in EvaluationMetric] == [
-        "ENTITY_EXTRACTION_ACCURACY",
-        "RESPONSE_RELEVANCE",
-        "RESPONSE_COMPLETENESS",
-        "GRAPH_CONNECTIVITY",
-        "QUERY_PROCESSING_TIME",
-        "USER_SATISFACTION",
-    ]
+    names = """ENTITY_EXTRACTION_ACCURACY RESPONSE_RELEVANCE RESPONSE_COMPLETENESS
+    GRAPH_CONNECTIVITY QUERY_PROCESSING_TIME USER_SATISFACTION"""
+    assert [metric.name for metric in EvaluationMetric] == names.split()
     assert all(metric.value == metric.name.lower() for metric in EvaluationMetric)
 
 
@@ -223,26 +214,18 @@ async def test_each_metric_has_its_formula_and_its_details(
     assert found.details == details
 
 
-@pytest.mark.parametrize(
-    ("evaluator", "expected", "output", "score"),
-    [
-        (EntityExtractionEvaluator, {"entities": []}, {"extracted_entities": []}, 1.0),
-        (EntityExtractionEvaluator, {"entities": ["A b"]}, {"extracted_entities": []}, 0.0),
-        (EntityExtractionEvaluator, {"entities": []}, EXTRACTED, 0.0),
-        (ResponseRelevanceEvaluator, {}, ANSWERED, 0.0),
-        (ResponseCompletenessEvaluator, {}, ANSWERED, 1.0),
-        (ProcessingTimeEvaluator, {}, {}, 1.0),
-    ],
-)
-async def test_what_is_undefined_has_its_score(
-    evaluator: type[BaseEvaluator],
-    expected: dict[str, Any],
-    output: dict[str, Any],
-    score: float,
-):
-    result = await evaluator().evaluate(case(**expected), output)
-    assert result.score == score
-    assert result.details.get("f1_score", score) == score
+async def test_what_is_undefined_has_its_score():
+    for evaluator, expected, output, score in (
+        (EntityExtractionEvaluator(), {"entities": []}, {"extracted_entities": []}, 1.0),
+        (EntityExtractionEvaluator(), {"entities": ["A b"]}, {"extracted_entities": []}, 0.0),
+        (EntityExtractionEvaluator(), {"entities": []}, EXTRACTED, 0.0),
+        (ResponseRelevanceEvaluator(), {}, ANSWERED, 0.0),
+        (ResponseCompletenessEvaluator(), {}, ANSWERED, 1.0),
+        (ProcessingTimeEvaluator(), {}, {}, 1.0),
+    ):
+        result = await evaluator.evaluate(case(**expected), output)
+        assert result.score == score
+        assert result.details.get("f1_score", score) == score
 
 
 @pytest.mark.parametrize(
@@ -644,15 +627,6 @@ def test_every_index_is_checked_before_the_first_case_is_paid(evaluation: Evalua
     assert "'q1' names no index" in refused.output
 
 
-async def test_the_report_says_whether_each_method_passed(evaluation: Evaluation):
-    suite = read_suite(add_file(evaluation, "texts.json", [TEXT_CASE]))
-    config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
-    report = await run_suite(suite, config)
-    assert (report.status, report.outcome) == ("passed", "passed")
-    harder = replace(report, thresholds=Thresholds(passing=1.0, warning=0.0))
-    assert harder.outcome == "passed"
-
-
 SCRIPTED = """
 from datetime import datetime
 from pathlib import Path
@@ -824,18 +798,14 @@ async def test_a_framework_is_made_of_a_file(evaluation: Evaluation):
 
 
 async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path: Path):
-    listed = [
-        {
-            "id": "c1",
-            "input_data": {"question": "Who built the clock?"},
-            "expected_output": {"keywords": ["Idris"], "time_limit_s": 3.0},
-        }
-    ]
+    expected = {"keywords": ["Idris"], "time_limit_s": 3.0}
+    question = {"question": "Who built the clock?"}
+    listed = [{"id": "c1", "input_data": question, "expected_output": expected}]
     (tmp_path / "asked.json").write_text(json.dumps(listed))
     named = {"test_suites": {"asked": {"test_cases_file": "asked.json"}}}
     (tmp_path / "evaluation.yml").write_text(yaml.safe_dump({"evaluation": named}))
     framework = EvaluationFramework.from_file(tmp_path / "evaluation.yml")
-    agent = MagicMock(process_query=AsyncMock(return_value={"answer": "Idris Vane."}))
+    agent = answering("Idris Vane.")
     report = await framework.run_evaluation("asked", {"graph_agent": agent})
     assert report.failures == {}
     agent.process_query.assert_awaited_once_with("Who built the clock?", {})

@@ -58,15 +58,8 @@ class MetricSummary(TypedDict):
 class MetricsCollector:
     """Keeps named numbers with the time and labels; many threads and processes may record.
 
-    Parameters
-    ----------
-    path : Path or str
-        The SQLite file; made with its folder when missing.
-
-    Raises
-    ------
-    StoreError
-        If it can't be used, or holds something else.
+    The SQLite file is made with its folder when missing. StoreError if it can't be used, or holds
+    something else.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -91,25 +84,11 @@ class MetricsCollector:
         labels: Mapping[str, str] | None = None,
         at: datetime | str | float | None = None,
     ) -> None:
-        """Keep a value.
+        """Keep a finite number under a name that is not empty, with JSON-ready labels.
 
-        Parameters
-        ----------
-        name : str
-            Not empty.
-        value : float
-        labels : mapping, optional
-            JSON-ready.
-        at : datetime, str or float, optional
-            When it was measured: now when None; without a time zone it is local time. Text is
-            ISO 8601, a number is seconds since 1970.
-
-        Raises
-        ------
-        ValueError
-            If the value is not a finite number, or another argument can't be kept.
-        StoreError
-            If it can't be written.
+        ``at`` is when it was measured: now when None; without a time zone it is local time; text is
+        ISO 8601, a number is seconds since 1970. ValueError if something of it can't be kept;
+        StoreError if it can't be written.
         """
         if not name:
             msg = "a metric needs a name"
@@ -141,15 +120,8 @@ class MetricsCollector:
         return [MetricPoint(datetime.fromisoformat(at), v, json.loads(of)) for at, v, of in rows]
 
     def summary(self, name: str, last: int | None = None) -> MetricSummary:
-        """Reduce the newest points of a metric, ``last`` of them (>= 1) or all.
+        """Reduce the newest points of a metric, ``last`` of them (>= 1, else ValueError) or all.
 
-        Raises
-        ------
-        ValueError
-            If ``last`` is below 1.
-
-        Notes
-        -----
         The interval takes the points as independent; a metric that drifts, or that hangs on its
         last value, varies more than it says.
         """

@@ -14,8 +14,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from http.client import HTTPException
 from itertools import groupby
-from typing import Any, TypeAlias
+from operator import itemgetter
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
+
+from pydantic import TypeAdapter
 
 from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.errors import UsageError
@@ -39,7 +42,6 @@ from graphrag.text.phrases import counted
 
 LEVEL = ALPHA
 """The chance that a watch of a system which never changes ever raises an alarm."""
-BASELINE_RUNS = 3
 FALLS = (0.10, 0.05)
 """Falls of the mean whose power is told."""
 _EARLY_LOOK = 8
@@ -55,9 +57,8 @@ class RoundNote:
     """What a run that is a round of a watch says about itself.
 
     ``baseline`` is the id of the run that it is held against, or name and date of a file without
-    one. ``pass_number`` and ``round_number`` count from 1; a pass asks every question once, in one
-    round or several. A further run of the baseline (``of_baseline``) has its own number, from 2,
-    and round 0.
+    one. A pass asks every question once, in one round or several; both count from 1. A further run
+    of the baseline (``of_baseline``) has its own number, from 2, and round 0.
     """
 
     baseline: str
@@ -70,28 +71,21 @@ class RoundNote:
         return asdict(self)
 
 
+_NOTE = TypeAdapter(RoundNote)
+
+
 @dataclass(frozen=True, slots=True)
 class WatchedFigure:
     """One method on one metric, over all passes up to one of its rounds, whose run is ``run_id``.
 
-    Attributes
-    ----------
-    pass_number, n_runs : int
-        Passes, the one that goes on included, and runs of the baseline that asked for it.
-    n_questions : int
-        Those with a verdict in a pass and in the baseline.
-    n, n_right, n_baseline, n_baseline_right : int
-        Their verdicts in the passes and in the baseline, and those that say right.
-    n_search_failed : int
-        In the passes; failed searches are wrong in some metrics and missing in others.
-    coverage : float
-        Share of the verdicts asked for that exist: in the passes or in the baseline, the smaller.
-    p, p_holm : float or None
-        That the baseline is as much the better by luck alone, and over all methods and metrics
-        that are looked at; None between two looks.
-    fell : bool
-        Whether it is an alarm; never at a coverage under 95 %, as what is missing may not be
-        missing at random.
+    ``pass_number`` counts the pass that goes on, ``n_runs`` the baseline's runs that asked for it.
+    Of ``n_questions`` with a verdict in a pass and in the baseline there are ``n`` verdicts in the
+    passes and ``n_baseline``, so many of them right. ``n_search_failed`` in the passes: failed
+    searches are wrong in some metrics and missing in others. ``coverage``: share of the verdicts
+    asked for that exist, in the passes or in the baseline, the smaller. ``p``: that the baseline is
+    as much the better by luck alone, ``p_holm`` over all methods and metrics that are looked at;
+    None between two looks. It never ``fell`` at a coverage under 95 %: what is missing may not be
+    missing at random.
     """
 
     method: str
@@ -113,29 +107,15 @@ class WatchedFigure:
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """A watch after its rounds so far.
+    """A watch after its ``round_number`` rounds so far.
 
-    Attributes
-    ----------
-    baseline : str
-        As of :class:`RoundNote`.
-    n_runs : int
-        Runs of the baseline, the one that goes on included.
-    baseline_asked, asked : frozenset of str
-        Ids of the questions that were asked and judged in its newest further run, in this pass.
-    strayed : tuple of str or None
-        Id of the first further run that is of another system than the first, and what differs.
-    baseline_answers : dict
-        (method, metric) -> verdicts and right ones of each question in all its runs.
-    pass_number : int
-        The one that the next round belongs to unless all its questions have been asked.
-    round_number : int
-        Rounds so far.
-    figures : tuple of WatchedFigure
-        Of the latest round.
-    falls : tuple of WatchedFigure
-        Every method and metric that fell, when it first did; they stand until another baseline
-        is taken.
+    ``baseline`` is as of :class:`RoundNote`; ``n_runs`` are its runs, the one that goes on
+    included, and ``baseline_answers`` (method, metric) -> verdicts and right ones of each question
+    in all of them. ``baseline_asked`` and ``asked`` are the questions that were asked and judged in
+    its newest further run, and in this pass. ``strayed``: the first further run that is of another
+    system than the first, and what differs. The next round belongs to pass ``pass_number`` unless
+    all its questions have been asked. ``figures`` are of the latest round; ``falls``, each as it
+    first fell, stand until another baseline is taken.
     """
 
     baseline: str
@@ -211,30 +191,28 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
     everything that was asked until then; each look tests every method and metric, by Holm.
     """
     name = baseline_name(baseline)
-    marked = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
-    further = [run for run in marked if _note(run).get("of_baseline")]
-    rounds = [run for run in marked if not _note(run).get("of_baseline")]
+    notes = _notes(store, name)
+    further, passes = (_by_pass(notes, of_baseline) for of_baseline in (True, False))
     pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
     then, now = _Side(), _Side()
     then.add(pinned)
     n_runs, baseline_asked = 1, frozenset[str]()
-    for number, runs in groupby(further, _number):
+    for number, runs in further:
         rows = _first_rows(store, runs)
         then.add(_known(rows, pinned))
         n_runs, baseline_asked = number, _ids(rows)
     falls: dict[MetricKey, WatchedFigure] = {}
     figures: list[WatchedFigure] = []
     number, asked = 1, frozenset[str]()
-    last = rounds[-1] if rounds else None
-    for number, runs in groupby(rounds, _number):
-        given = list(runs)
-        rows = _first_rows(store, given)
+    last = passes[-1][1][-1] if passes else None
+    for number, runs in passes:
+        rows = _first_rows(store, runs)
         now.add(_known(rows, pinned))
         asked = _ids(rows)
-        is_look = number in LOOKS and (given[-1] is not last or set(pool) <= asked)
-        if not is_look and given[-1] is not last:
+        is_look = number in LOOKS and (runs[-1] is not last or set(pool) <= asked)
+        if not is_look and runs[-1] is not last:
             continue
-        sides, where = (now, then), (given[-1].run_id, number)
+        sides, where = (now, then), (runs[-1].run_id, number)
         asked_for = now.asked.keys() | now.verdicts.keys()
         figures = [_figure(key, sides, where) for key in then.verdicts if key in asked_for]
         if is_look:
@@ -249,7 +227,8 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         strayed=next(
             (
                 (run.run_id, "; ".join(changes))
-                for run in further
+                for _, runs in further
+                for run in runs
                 if (changes := _system_changes(run, baseline))
             ),
             None,
@@ -258,7 +237,7 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
             key: [(n, right) for n, right in found.values()] for key, found in then.verdicts.items()
         },
         pass_number=number,
-        round_number=len(rounds),
+        round_number=sum(len(runs) for _, runs in passes),
         asked=asked,
         figures=tuple(figures),
         falls=tuple(falls.values()),
@@ -351,12 +330,20 @@ def _share(right: int, n: int) -> str:
     return f"{right / n:.1%} of {counted(n, 'answer')}" if n else "none of 0 answers"
 
 
-def _note(run: Run) -> Mapping[str, Any]:
-    return run.details.watch or {}
+def _notes(store: EvaluationStore, baseline: str) -> list[tuple[RoundNote, Run]]:
+    """Return the rounds of a watch with what they say about themselves, the oldest first."""
+    watched = [(run.details.watch, run) for run in reversed(store.runs())]
+    marked = ((_NOTE.validate_python(each), run) for each, run in watched if each is not None)
+    return [(note, run) for note, run in marked if note.baseline == baseline]
 
 
-def _number(run: Run) -> int:
-    return _note(run)["pass_number"]
+def _by_pass(
+    notes: Iterable[tuple[RoundNote, Run]], of_baseline: bool
+) -> list[tuple[int, list[Run]]]:
+    """Return the number and the runs of each pass, or of each further run of the baseline."""
+    wanted = [(note.pass_number, run) for note, run in notes if note.of_baseline is of_baseline]
+    passes = groupby(wanted, key=itemgetter(0))
+    return [(number, [run for _, run in runs]) for number, runs in passes]
 
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:
@@ -432,7 +419,7 @@ def _look(figures: Sequence[WatchedFigure], sides: tuple[_Side, _Side]) -> list[
     ]
 
 
-def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dict[str, Any]:
+def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dict[str, object]:
     """Return an alarm as JSON-ready values; ``raised_at`` is ISO 8601 in UTC."""
     fallen = ", ".join(f"{fall.method} {fall.metric}" for fall in state.falls)
     return {
@@ -462,7 +449,7 @@ def check_webhook(url: str) -> None:
         raise UsageError(msg)
 
 
-def post_alarm(url: str, alarm: Mapping[str, Any], timeout_s: float = 10.0) -> str | None:
+def post_alarm(url: str, alarm: Mapping[str, object], timeout_s: float = 10.0) -> str | None:
     """Send an alarm to a webhook; return one sentence when that failed, else None.
 
     The sentence names the host alone: the rest of such an address is often a secret.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -195,10 +195,7 @@ def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
     ``entity_extraction`` or ``query_response`` as the first case's input has a text or a
     question, at the thresholds 0.7 and 0.5. ``unstated`` are those of a suite that states none.
 
-    Raises
-    ------
-    ConfigError
-        If the file is missing or malformed; names the case and the key.
+    ConfigError if the file is missing or malformed; names the case and the key.
     """
     file = Path(path)
     values = read_values_of(file)
@@ -397,28 +394,24 @@ class EvaluationFile:
         One without a file has a case for each of the ``indexes``. Raises ConfigError if a file
         can't be read, or there is no index for a suite without one.
         """
-        given = self.settings.thresholds
-        own = Thresholds(passing=given.passing_score, warning=given.warning_score)
+        scores = self.settings.thresholds
+        own = Thresholds(passing=scores.passing_score, warning=scores.warning_score)
         suites: list[Suite] = []
         for name, file in self.files.items():
-            values: dict[str, object]
-            if file is None:
-                if not indexes:
-                    what = f"the suite {name} measures each index, and none is configured"
-                    raise ConfigError(f"{self.path}: {what}.")
-                cases = [
-                    TestCase(
-                        f"graph_{key}" if len(indexes) > 1 else "graph", "", "", {"index": key}
-                    )
-                    for key in indexes
-                ]
-                values = {"evaluator": "graph_connectivity", "thresholds": own, "cases": cases}
-            else:
+            if file is not None:
                 suite = read_suite(file, own)
-                values = dict(suite)
-                if suite.evaluator in _EVALUATORS.values():
-                    values["cases"] = [self._limited(case) for case in suite.cases]
-            suites.append(parse_suite({**values, "name": name}, str(file or self.path)))
+                is_limited = suite.evaluator in _EVALUATORS.values()
+                cases = [self._limited(case) if is_limited else case for case in suite.cases]
+                changed = {**dict(suite), "name": name, "cases": cases}
+                suites.append(parse_suite(changed, str(file)))
+                continue
+            if not indexes:
+                what = f"the suite {name} measures each index, and none is configured"
+                raise ConfigError(f"{self.path}: {what}.")
+            ids = {key: f"graph_{key}" if len(indexes) > 1 else "graph" for key in indexes}
+            cases = [{"id": ids[key], "input_data": {"index": key}} for key in indexes]
+            values = {"name": name, "evaluator": "graph_connectivity", "thresholds": own}
+            suites.append(parse_suite({**values, "cases": cases}, str(self.path)))
         return suites
 
     def test_cases(self) -> dict[str, list[TestCase]]:
@@ -434,13 +427,12 @@ class EvaluationFile:
         }
 
     def _limited(self, case: TestCase) -> TestCase:
-        given, expected = mapping_of(case.input_data), case.expected_output
+        given, expected = mapping_of(case.input_data).keys(), case.expected_output
         times = self.settings.performance
-        if {"max_processing_time", "time_limit_s"} & mapping_of(expected).keys():
+        has_limit = {"max_processing_time", "time_limit_s"} & mapping_of(expected).keys()
+        if has_limit or not isinstance(expected, Mapping) or not given & _EVALUATORS.keys():
             return case
-        if not isinstance(expected, Mapping) or not given.keys() & _EVALUATORS.keys():
-            return case
-        asks = given.keys() & {"query", "question"}
+        asks = given & {"query", "question"}
         limit = times.max_query_time if asks else times.max_extraction_time
         return replace(case, expected_output={"max_processing_time": limit, **expected})
 
@@ -457,7 +449,7 @@ def read_evaluation_file(path: Path | str) -> EvaluationFile:
         raise ConfigError(as_sentence(f"{file}: {explain_values(error)}")) from error
 
 
-def suite_schema() -> dict[str, Any]:
+def suite_schema() -> dict[str, object]:
     """Return the JSON schema of a suite: keys and values, or a plain list of cases."""
     schema = schema_of(Suite)
     defs = schema.pop("$defs")

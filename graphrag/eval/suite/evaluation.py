@@ -132,22 +132,11 @@ def checked_result(given: object) -> EvaluationResult:
 class EvaluationReport:
     """What a suite came to.
 
-    Attributes
-    ----------
-    results : list of EvaluationResult
-        By case, then by metric; what failed is not in it.
-    overall_score : float
-        Mean of the results' shares, in [0, 1]; 0 without any.
-    passed_tests, total_tests : int
-        Cases. One passes when the mean of its own shares reaches the framework's passing score
-        and nothing of it failed.
-    performance_metrics : dict
-        ``avg_processing_time`` and ``max_processing_time``, seconds, over the cases that a
-        component ran without an error; None without any.
-    recommendations : list of str
-        Never empty as the framework makes it.
-    failures : dict
-        Case id -> what kept it, or one of its evaluators, from a result.
+    ``results`` stand by case, then by metric; what failed is in ``failures``, case id -> text, and
+    not in them. ``overall_score`` is the mean of their shares, 0 without any. A case passes when
+    the mean of its own shares reaches the passing score and nothing of it failed.
+    ``performance_metrics`` are avg_ and max_processing_time, in seconds, over the cases that a
+    component ran without an error; None without any.
     """
 
     test_suite_name: str
@@ -188,15 +177,11 @@ class BaseEvaluator(ABC):
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Score a case; what is raised is the failure of this case alone.
 
-        Parameters
-        ----------
-        test_case : TestCase
-        system_output : mapping
-            ``success`` (bool), ``processing_time`` (seconds), ``error`` (text, where a component
-            raised), ``graph`` (where one is given), and what a component gave:
-            ``query_result``, ``extracted_entities`` or ``processed_document``. In a suite of a
-            project also ``extraction``, and ``judge(question, ground_truth, response)``, a
-            coroutine function that gives the configured judge's verdict, 0 or 1.
+        ``system_output`` has ``success``, ``processing_time`` (seconds), ``error`` (text, where a
+        component raised), ``graph`` (where one is given), and what a component gave:
+        ``query_result``, ``extracted_entities`` or ``processed_document``. In a suite of a project
+        also ``extraction``, and ``judge(question, ground_truth, response)``, a coroutine function
+        that gives the configured judge's verdict, 0 or 1.
         """
 
 

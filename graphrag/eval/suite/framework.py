@@ -36,15 +36,10 @@ Components = Mapping[str, object]
 class MetricRegression:
     """One metric held against a baseline.
 
-    Attributes
-    ----------
-    metric : str
-        An EvaluationMetric, which is a text, or the part of a case's score.
-    difference : float or None
-        Mean of now less baseline over the cases that both scored, in [-1, 1]; None without any.
-    p_holm : float or None
-        That the metric did not fall, corrected over the family; None below two pairs. It
-        regressed where this is at most 0.05.
+    ``metric`` is an EvaluationMetric, which is a text, or the part of a case's score;
+    ``difference`` the mean of now less baseline over the ``n_pairs`` cases that both scored, in
+    [-1, 1]; ``p_holm`` that it did not fall, corrected over the family, None below two pairs. It
+    regressed where that is at most 0.05.
     """
 
     metric: str
@@ -96,18 +91,9 @@ class EvaluationFramework:
     """Runs suites of test cases over a system's own components.
 
     Scores lie in [0, 1]; ``passing_score`` and ``warning_score`` come in either order, as
-    ``Thresholds`` takes them.
-
-    Attributes
-    ----------
-    evaluators : dict
-        Metric -> evaluator: five to begin with.
-    test_suites : dict
-        Name -> list of TestCase.
-    baseline_scores : dict
-        Metric -> mean share of the baseline, over all suites that have one.
-    evaluation_history : list of EvaluationReport
-        Every report of :meth:`run_evaluation`, oldest first.
+    ``Thresholds`` takes them. ``evaluators``: metric -> evaluator, five to begin with;
+    ``test_suites``: name -> cases; ``baseline_scores``: metric -> mean share of the baseline, over
+    all suites that have one; ``evaluation_history``: every report of :meth:`run_evaluation`.
     """
 
     def __init__(self, *, passing_score: float = 0.7, warning_score: float = 0.5) -> None:
@@ -150,21 +136,13 @@ class EvaluationFramework:
     ) -> EvaluationReport:
         """Run every case of a suite, one after another, and score what came out.
 
-        Parameters
-        ----------
-        system_components : mapping
-            ``graph_agent`` with ``process_query(query, context)``, ``entity_extractor`` with
-            ``extract_entities(text)``, ``document_processor`` with ``process_document(document,
-            metadata)``, all coroutine functions; ``graph``, with ``entities`` and
-            ``relationships``. One that is None is missing.
-        metrics : sequence of EvaluationMetric, optional
-            Those to score; None: all that have an evaluator.
-
-        Returns
-        -------
-        EvaluationReport
-            Also appended to ``evaluation_history``. What failed is named in its ``failures`` and
-            is no score. ValueError if there is no such suite, or a metric has no evaluator.
+        ``system_components`` are ``graph_agent`` with ``process_query(query, context)``,
+        ``entity_extractor`` with ``extract_entities(text)``, ``document_processor`` with
+        ``process_document(document, metadata)``, all coroutine functions, and ``graph``, with
+        ``entities`` and ``relationships``; one that is None is missing. ``metrics`` are scored, or
+        all that have an evaluator. The report also goes to ``evaluation_history``; what failed is
+        named in its ``failures`` and is no score. ValueError if there is no such suite, or a metric
+        has no evaluator.
         """
         if test_suite_name not in self.test_suites:
             hint = nearest(test_suite_name, list(self.test_suites)) or "; register it first"

@@ -64,20 +64,11 @@ class PartRegression(MetricRegression):
 
 @dataclass(frozen=True, slots=True)
 class SuiteOutcome:
-    """What a run of suites gave.
+    """What a run of suites gave, in their order.
 
-    Attributes
-    ----------
-    reports : tuple of SuiteReport
-        In the order of the suites.
-    run_id, embedded_models : str or None
-        None without a store; the label of the embedded models when they had a part.
-    ended_at : str
-        ISO 8601, UTC.
-    regressions : tuple of PartRegression or None
-        None without a baseline.
-    notes : tuple of str
-        What a person is to be told of the run that was begun or continued.
+    ``run_id`` is None without a store, ``embedded_models`` their label when they had a part,
+    ``ended_at`` ISO 8601 in UTC, ``regressions`` None without a baseline; ``notes`` are what a
+    person is to be told of the run that was begun or continued.
     """
 
     reports: tuple[SuiteReport, ...]
@@ -164,7 +155,7 @@ async def run_suites(
     on_case: OnCase | None = None,
     resume: bool = False,
 ) -> SuiteOutcome:
-    """Run suites of different names as one run.
+    """Run suites of different names as one run; an evaluation that failed has no score.
 
     Parameters
     ----------
@@ -181,21 +172,10 @@ async def run_suites(
         Continue the newest unfinished run of the same setup in the store: what it keeps, failures
         included, is not evaluated again.
 
-    Returns
-    -------
-    SuiteOutcome
-        An evaluation that failed is in it as a failure, without a score.
-
-    Raises
-    ------
-    UsageError
-        If a suite names an evaluator, method or index that is not there, a case can't be
-        evaluated, an index that is needed is not built, or there is no such run to resume.
-    RunStoppedError
-        If a service refuses every request, or is down for longer than it is waited for; what was
-        kept stays in the store.
-    StoreError
-        If a result can't be kept.
+    UsageError if a suite names an evaluator, method or index that is not there, a case can't be
+    evaluated, an index that is needed is not built, or there is no such run to resume;
+    RunStoppedError if a service refuses every request, or is down for longer than it is waited for;
+    what was kept stays in the store; StoreError if a result can't be kept.
     """
     plan = await _plan_suites(suites, config, evaluators, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())

@@ -1,7 +1,7 @@
 """What a suite's results come to: scores with intervals, what passed, what to look at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from statistics import fmean
 from typing import Literal, cast
@@ -29,24 +29,12 @@ _METRICS = {"entity_extraction": EvaluationMetric.ENTITY_EXTRACTION_ACCURACY}
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case, evaluated once.
+    """One case, evaluated once by ``method`` (the evaluator's name in a suite without methods).
 
-    Attributes
-    ----------
-    method : str
-        The method, or the evaluator's name in a suite without methods.
-    status : {"passed", "warning", "failed", "unscored"}
-        By the thresholds; whether it counts as passed is :meth:`Thresholds.passes`.
-    score : float or None
-        In [0, 1], as are its ``parts`` by name; None where there is a ``failure``.
-    reason : str
-        Why the case came out as it did; ``details`` are what else the evaluator found, JSON-ready.
-    output : str
-        What the system gave.
-    latency_s : float or None
-        Seconds that the system took.
-    usage, judge_usage : Usage
-        Of the system's model calls, and of the judge's.
+    The ``score`` and its ``parts`` lie in [0, 1]; None where there is a ``failure``. The ``status``
+    is by the thresholds; whether it counts as passed is :meth:`Thresholds.passes`. ``details`` are
+    what else the evaluator found, JSON-ready; ``output`` is what the system gave, in ``latency_s``
+    seconds; ``usage`` and ``judge_usage`` are its model calls and the judge's.
     """
 
     case_id: str
@@ -65,16 +53,11 @@ class CaseResult:
 
     def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
+        shown = ("method", "status", "score", "reason", "parts", "details", "output")
         return {
             "id": self.case_id,
             "name": self.title,
-            "method": self.method,
-            "status": self.status,
-            "score": self.score,
-            "reason": self.reason,
-            "parts": dict(self.parts),
-            "details": dict(self.details),
-            "output": self.output,
+            **{name: getattr(self, name) for name in shown},
             "failure": None if self.failure is None else self.failure.to_dict(),
             "efficiency": EfficiencyMetrics.of(self.latency_s, self.usage).to_dict(),
         }
@@ -82,16 +65,10 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What a method's cases took.
+    """What a method's cases took: seconds, completions and tokens of the system, US dollars.
 
-    Attributes
-    ----------
-    latency_median, latency_p95 : LatencyQuantile
-        Seconds of the system, the judge left out; a failed case is longer than it was waited for.
-    llm_calls, tokens : int or None
-        Completions of the system and their prompt and output tokens; None when not counted.
-    cost_usd, judge_cost_usd : float or None
-        US dollars; None when a price is not known.
+    The judge is left out of the latency, in which a failed case is longer than it was waited for.
+    None where it was not counted, or a price is not known.
     """
 
     latency_median: LatencyQuantile
@@ -113,13 +90,12 @@ class MethodReport:
     bounds : tuple of float
         The mean over all cases if each unscored one were 0, and if each were 1.
     passed : Estimate
-        Share of all cases that passed, an unscored one not, with its Wilson interval.
-    n_passed, n_warning, n_failed, n_unscored, n_total : int
-        ``n_passed`` reach the passing threshold; ``n_warning`` and ``n_failed`` have this status,
-        so that a case with a warning is among the passed ones or not, by the thresholds' order.
+        Share of all cases that reach the passing threshold, an unscored one not; Wilson interval.
+    n_warning, n_failed : int
+        Cases of this status: one with a warning is passed or not, by the thresholds' order.
     status : {"passed", "warning", "failed", "incomplete"}
-        By the score's mean and the suite's thresholds. Incomplete with unscored cases, unless
-        the upper bound is below both thresholds already.
+        By the score's mean. Incomplete with unscored cases, unless the upper bound is below both
+        thresholds already.
     """
 
     method: str
@@ -137,18 +113,10 @@ class MethodReport:
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """The results of a suite.
+    """The results of a suite; its status is that of the worst method.
 
-    Attributes
-    ----------
-    status : {"passed", "warning", "failed", "incomplete"}
-        Of the worst method: failed before incomplete before warning.
-    score : Estimate
-        Mean over the cases of each case's mean over the methods, with its t interval.
-    n_passed, n_total : int
-        Over all methods.
-    recommendations : tuple of str
-        As a framework's: which parts of which methods are low, and what failed.
+    ``score`` is the mean over the cases of each case's mean over the methods, with its t interval;
+    ``n_passed`` and ``n_total`` are over all methods; the recommendations are as a framework's.
     """
 
     name: str
@@ -179,19 +147,10 @@ class SuiteReport:
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values; undefined is None."""
-        return {
-            "name": self.name,
-            "evaluator": self.evaluator,
-            "description": self.description,
-            "thresholds": self.thresholds.model_dump(),
-            "status": self.status,
-            "score": asdict(self.score),
-            "passed": self.n_passed,
-            "total": self.n_total,
-            "methods": [asdict(method) for method in self.methods],
-            "recommendations": list(self.recommendations),
-            "cases": [result.to_dict() for result in self.results],
-        }
+        values = asdict(replace(self, results=()))
+        values |= {"thresholds": self.thresholds.model_dump(), "passed": self.n_passed}
+        values |= {"total": self.n_total, "cases": [each.to_dict() for each in self.results]}
+        return {k: v for k, v in values.items() if k not in ("n_passed", "n_total", "results")}
 
     def evaluation_report(self, ended_at: datetime) -> EvaluationReport:
         """Return the report of a framework with these scores and counts.

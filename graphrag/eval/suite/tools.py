@@ -136,16 +136,9 @@ class CaseTools:
     """The components by which a project answers one case, every call counted and bounded.
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
-    it names, or the only one that is configured).
-
-    Attributes
-    ----------
-    output, context : str
-        What the last call gave, and from what.
-    extraction : Extraction or None
-        What the last extraction found.
-    seconds : list of float
-        What each call took; without what was waited for.
+    it names, or the only one that is configured). ``output`` is what the last call gave, from
+    ``context``; ``extraction`` what the last extraction found; ``seconds`` what each call took,
+    without what was waited for.
     """
 
     def __init__(
@@ -287,19 +280,10 @@ def project_components(
     """Make the components of an evaluation framework of a configured project.
 
     Questions are answered by ``method`` over the ``index``, a key of one that is built; None: the
-    only one that is configured.
-
-    Returns
-    -------
-    dict
-        ``graph_agent``, ``entity_extractor``, ``document_processor``, and ``graph``:
-        ``entities``, names, and ``relationships``, pairs (source, target). They raise
-        CaseFailedError for what fails.
-
-    Raises
-    ------
-    UsageError
-        If there is no such method or index, or the index is not built.
+    only one that is configured. They are ``graph_agent``, ``entity_extractor`` and
+    ``document_processor``, which raise CaseFailedError for what fails, and ``graph``:
+    ``entities``, names, and ``relationships``, pairs (source, target). UsageError if there is no
+    such method or index, or the index is not built.
     """
     keys = list(config.indexes)
     if index is None:

@@ -10,18 +10,11 @@ _MAX_DISTANT_MISSES = 50
 def measure_coverage(document: str, units: Sequence[str], enough: float) -> tuple[int, int]:
     """Count a document's characters and those of them that lie in a text unit.
 
-    Each text unit is looked up in the document, and what several hold is counted once. Where
-    not all are found as they are, white space is left out of the text and of the counts, up to 20
-    lines of prepended metadata are set aside, and so are broken characters at a text unit's ends,
-    as a token that ends inside a character leaves them.
-
-    Parameters
-    ----------
-    document : str
-    units : sequence of str
-        The document's text units in their order.
-    enough : float
-        Share, 0 to 1, with which the first, quicker reading is trusted.
+    Each text unit, in their order, is looked up in the document, and what several hold is counted
+    once. Where not all are found as they are, white space is left out of the text and of the
+    counts, up to 20 lines of prepended metadata are set aside, and so are broken characters at a
+    text unit's ends, as a token that ends inside a character leaves them. ``enough``, in [0, 1], is
+    the share with which the first, quicker reading is trusted.
 
     Returns
     -------

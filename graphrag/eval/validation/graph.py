@@ -32,15 +32,9 @@ _PARTS = (
 class Edges:
     """The relationships as pairs of nodes; a node is one entity name.
 
-    Attributes
-    ----------
-    orphans : array of bool
-        Rows of the relationships table with an end that is no entity's name.
-    nodes : array of int
-        The node of each entity that has a name; entities of the same name share one.
-    n_nodes : int
-    pairs : array of int, shape (n, 2)
-        Distinct joined pairs of different nodes, the smaller first.
+    ``orphans`` marks rows of the relationships table with an end that is no entity's name;
+    ``nodes`` has the node of each entity that has a name, those of the same name share one;
+    ``pairs``, of shape (n, 2), are the distinct joined pairs of different nodes, the smaller first.
     """
 
     orphans: Mask

@@ -20,21 +20,10 @@ def validate_index(
     """Check a built index phase by phase, without asking a model.
 
     A plain function: it can be called from a notebook, and inside a running event loop (which it
-    then blocks).
-
-    Parameters
-    ----------
-    root : Path or str
-        The project folder, with its settings file.
-    thresholds : Thresholds or None
-        Where checks fail and warnings are given; None for the documented ones.
-    data_dir : Path or str or None
-        Folder of the tables, in place of ``output_storage.base_dir``.
-
-    Raises
-    ------
-    IndexUnavailableError
-        If the settings can't be read, no table is there, or a table can't be read.
+    then blocks). ``root`` is the project folder, ``thresholds`` are the documented ones unless
+    given, ``data_dir`` is a folder of the tables in place of ``output_storage.base_dir``.
+    IndexUnavailableError if the settings can't be read, no table is there, or a table can't be
+    read.
     """
     limits = thresholds or Thresholds()
     try:

@@ -5,7 +5,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 # pyarrow is not typed.
-arrow: Any = pa
-compute: Any = pc
-parquet: Any = pq
+arrow = cast("Any", pa)
+compute = cast("Any", pc)
+parquet = cast("Any", pq)
 
-Array = Any
+Array: TypeAlias = Any
 """A column: a pyarrow array or chunked array, or the series of a frame in memory."""
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -44,11 +44,11 @@ class ParquetFrame:
     """A Parquet file as a data frame whose columns are read when they are asked for."""
 
     def __init__(self, source: Path | io.BytesIO) -> None:
-        schema: Any = parquet.ParquetFile(source).schema
+        schema = parquet.ParquetFile(source).schema
         paths: list[str] = [schema.column(i).path for i in range(len(schema))]
         # Ids in lists repeat: as numbers into a dictionary they need a fraction of the memory.
         ids = [path for path in paths if ".list." in path and path.split(".")[0].endswith("_ids")]
-        self._file: Any = parquet.ParquetFile(source, read_dictionary=ids)
+        self._file = parquet.ParquetFile(source, read_dictionary=ids)
         self._columns = frozenset[str](self._file.schema_arrow.names)
 
     def __len__(self) -> int:
@@ -74,10 +74,7 @@ class Tables:
 def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
     """Open the tables of a project's output storage.
 
-    Raises
-    ------
-    IndexUnavailableError
-        If there is not one table, or one can't be read.
+    IndexUnavailableError if there is not one table, or one can't be read.
     """
     tables = {name: open_table(config, name) for name in VALIDATED_TABLES}
     if all(table is None for table in tables.values()):
@@ -179,7 +176,7 @@ def as_numbers(values: Array) -> npt.NDArray[np.float64]:
     return np.asarray(pd.to_numeric(as_array(values).to_pandas(), errors="coerce"), np.float64)
 
 
-def to_numpy(values: Array) -> Any:
+def to_numpy(values: Array) -> Array:
     """Return a pyarrow array without nulls as a numpy array."""
     if isinstance(values, pa.ChunkedArray):
         return values.to_numpy()
@@ -191,10 +188,8 @@ def first_ids(frame: Frame, broken: Mask) -> tuple[str, ...]:
     rows = np.flatnonzero(broken)[:MAX_EXAMPLES]
     if "id" not in frame:
         return tuple(f"row {row}" for row in rows)
-    values: list[Any] = (
-        as_text(frame["id"]).take(arrow.array(rows)).to_pylist() if len(rows) else []
-    )
-    return tuple(str(value) for value in values)
+    ids = as_text(frame["id"]).take(arrow.array(rows, "int64")).to_pylist()
+    return tuple(map(str, ids))
 
 
 def find(values: Array, among: Array) -> Rows:

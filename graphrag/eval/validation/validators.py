@@ -43,10 +43,8 @@ class DocumentProcessingValidator:
         chunks with a heading, keywords or a summary, in [0, 1]; ``chunks_count``;
         ``avg_chunk_size`` in characters.
 
-        Raises
-        ------
-        ValueError
-            If the document or a chunk has neither text nor content, or the chunks are no list.
+        ValueError if the document or a chunk has neither text nor content, or the chunks are no
+        list.
         """
         is_table = isinstance(document, pd.DataFrame)
         documents = _read(document if is_table else [document], "document")

@@ -1,7 +1,7 @@
 """The stored vectors: are they there, complete, of the right length and indexed (LanceDB)."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.config.embeddings import (
     community_full_content_embedding,
@@ -10,7 +10,6 @@ from graphrag.config.embeddings import (
 )
 from graphrag.eval.validation.report import (
     MAX_EXAMPLES,
-    CheckResult,
     Metric,
     PhaseValidation,
     Thresholds,
@@ -20,8 +19,11 @@ from graphrag.eval.validation.report import (
 from graphrag.eval.validation.tables import as_text, compute, open_table
 
 if TYPE_CHECKING:
+    from graphrag_vectors.index_schema import IndexSchema
+
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
+_Table: TypeAlias = Any  # lancedb types its tables in part
 _SOURCES = {
     entity_description_embedding: "entities",
     text_unit_text_embedding: "text_units",
@@ -39,28 +41,33 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     wanted = [name for name in _SOURCES if name in config.embed_text.names]
     metrics: dict[str, Metric] = {f"{name}_vectors": None for name in wanted}
     warnings: list[str] = []
-    check = _check_stored(config, wanted, limits, metrics, warnings)
+    name, store = "vectors_stored", config.vector_store
+    place = str(store.db_uri)
+    if not wanted:
+        check = skip(name, "embed_text.names asks for no vectors")
+    elif str(store.type) != "lancedb":
+        check = skip(name, f"a store of type {store.type} can't be looked at")
+    elif "://" not in place and not Path(place).is_dir():
+        check = judge(name, False, f"there is no vector store at {place}; build the index anew")
+    else:
+        problems = _find_problems(config, wanted, limits, metrics, warnings)
+        message = "; ".join(problems) or f"the vectors of {', '.join(wanted)} are stored"
+        check = judge(name, not problems, message)
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
 
 
-def _check_stored(
+def _find_problems(
     config: "GraphRagConfig",
     wanted: list[str],
     limits: Thresholds,
     metrics: dict[str, Metric],
     warnings: list[str],
-) -> CheckResult:
-    name, store = "vectors_stored", config.vector_store
-    if not wanted:
-        return skip(name, "embed_text.names asks for no vectors")
-    if str(store.type) != "lancedb":
-        return skip(name, f"a store of type {store.type} can't be looked at")
-    place = str(store.db_uri)
-    if "://" not in place and not Path(place).is_dir():
-        return judge(name, False, f"there is no vector store at {place}; build the index anew")
+) -> list[str]:
+    """Return why vectors can't be searched; counts and warnings go to what is given for them."""
     import lancedb
 
-    connection: Any = lancedb.connect(place)
+    store, place = config.vector_store, str(config.vector_store.db_uri)
+    connection = lancedb.connect(place)
     present = set(connection.list_tables().tables)
     problems: list[str] = []
     for kind in wanted:
@@ -69,7 +76,7 @@ def _check_stored(
             problems.append(f"{place} has no table {schema.index_name}")
             continue
         try:
-            table: Any = connection.open_table(schema.index_name)
+            table: _Table = connection.open_table(schema.index_name)
             metrics[f"{kind}_vectors"] = int(table.count_rows())
             problem = _find_problem(table, schema)
             if problem:
@@ -80,11 +87,10 @@ def _check_stored(
         except (OSError, RuntimeError, ValueError) as error:
             cause = " ".join(str(error).split())[:200]
             problems.append(f"{schema.index_name} can't be read ({cause})")
-    message = "; ".join(problems) or f"the vectors of {', '.join(wanted)} are stored"
-    return judge(name, not problems, message)
+    return problems
 
 
-def _find_problem(table: Any, schema: Any) -> str | None:
+def _find_problem(table: _Table, schema: "IndexSchema") -> str | None:
     """Return why the vectors of a table can't be searched."""
     columns = {schema.vector_field, schema.id_field}
     if not columns <= set(table.schema.names):
@@ -99,7 +105,9 @@ def _find_problem(table: Any, schema: Any) -> str | None:
     )
 
 
-def _check_rows(table: Any, schema: Any, config: "GraphRagConfig", source: str) -> list[str]:
+def _check_rows(
+    table: _Table, schema: "IndexSchema", config: "GraphRagConfig", source: str
+) -> list[str]:
     frame = open_table(config, source)
     if frame is None or "id" not in frame:
         return []
@@ -116,7 +124,7 @@ def _check_rows(table: Any, schema: Any, config: "GraphRagConfig", source: str) 
     ]
 
 
-def _check_index(table: Any, schema: Any, limits: Thresholds) -> list[str]:
+def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> list[str]:
     """Warn of many vectors outside of an index; below that a search compares them quickly."""
     statistics = [
         table.index_stats(index.name)
