@@ -27,7 +27,6 @@ from graphrag.eval.annotation.audit import (
 from graphrag.eval.annotation.sheet import read_sheet, write_sheet
 from graphrag.eval.cli.judge import import_labels
 from graphrag.eval.cli.view import draw_labels
-from graphrag.eval.errors import UsageError
 from graphrag.eval.results.analysis import analyse
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
@@ -88,13 +87,17 @@ def test_every_stratum_is_drawn_about_as_often_as_it_occurs(make_run):
         assert len({(n % 2, ends[f"q{n}"]) for n in numbers}) == 1
 
 
-def test_the_seed_decides_what_is_drawn_and_in_which_order(make_run):
-    run = make_run(random_ends(50))
-    first = export(run, questions=20)
-    assert export(run, questions=20) == first
-    assert export(run, questions=20, seed=1) != first
+def test_the_seed_decides_what_is_drawn_and_in_which_order(make_run, capsys):
+    run = make_run(random_ends(100))
+    first = export(run, questions=59)
+    assert "59 questions are too few for corrected means" in capsys.readouterr().err
+    assert export(run, questions=59) == first
+    assert export(run, questions=59, seed=1) != first
     methods = [name_of(item)[1] for item in first]
-    assert methods not in (sorted(methods), ["tog", "basic"] * 20, ["basic", "tog"] * 20)
+    assert methods not in (sorted(methods), ["tog", "basic"] * 59, ["basic", "tog"] * 59)
+    capsys.readouterr()
+    export(run, questions=60)
+    assert "too few" not in capsys.readouterr().err
 
 
 def test_a_labeller_sees_neither_method_nor_verdict(make_run):
@@ -153,20 +156,14 @@ def test_what_cannot_be_exported_is_said(make_run, capsys, options, sentence: st
     assert sentence in capsys.readouterr().err
 
 
-def test_too_few_questions_for_a_correction_are_warned_of(make_run, capsys):
-    run = make_run(random_ends(100))
-    export(run, questions=59)
-    assert "59 questions are too few for corrected means" in capsys.readouterr().err
-    export(run, questions=60)
-    assert "too few" not in capsys.readouterr().err
-
-
 texts = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from("'=+-@\t\r\n\",;\ufeff"), max_size=12
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None
+)
 @example(texts=["=1", "'=1", "''+1", "'quoted'"], label=None)
 @given(texts=st.lists(texts, min_size=4, max_size=4), label=st.sampled_from([None, 0, 1]))
 def test_the_sheet_keeps_every_text_and_holds_no_formula(
@@ -178,17 +175,14 @@ def test_the_sheet_keeps_every_text_and_holds_no_formula(
     path.unlink(missing_ok=True)
     write_sheet(path, [item])
     assert read_sheet(path) == [item]
+    before = csv.field_size_limit()
     with path.open(encoding="utf-8-sig", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not any(cell.startswith(tuple("=+-@\t\r\n")) for cell in cells)
-
-
-def test_a_context_longer_than_csv_reads_by_itself(tmp_path: Path):
-    item = AuditItem("r1", "run", "faithfulness", "g1", "Q", "T", "R", "word " * 100_000, 1)
-    write_sheet(tmp_path / "sheet.csv", [item])
-    before = csv.field_size_limit()
-    assert read_sheet(tmp_path / "sheet.csv") == [item]
-    assert csv.field_size_limit() == before
+    long = replace(item, context="word " * 30_000)  # more than csv reads by itself
+    path.unlink()
+    write_sheet(path, [long])
+    assert (read_sheet(path), csv.field_size_limit()) == ([long], before)
 
 
 def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], Any], **form: Any) -> Path:
@@ -410,13 +404,7 @@ def test_failed_searches_do_not_help_to_reach_60_labels(make_run):
         assert "50 labelled responses are too few" in corrected.refused
 
 
-def test_a_run_of_another_metric_is_no_place_for_the_items(make_run):
-    run = make_run(random_ends(5))
-    items = [replace(item, metric="completeness", label=1) for item in export(run)]
-    with pytest.raises(UsageError, match="has no verdict on completeness"):
-        analysed(run, items)
-
-
+@pytest.mark.slow  # a process of its own
 def test_without_the_extra_one_sentence_says_what_to_install(make_run):
     run = make_run(random_ends(5))
     path = run.folder / "filled.csv"

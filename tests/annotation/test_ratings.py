@@ -27,13 +27,9 @@ from graphrag.eval.annotation.ratings import (
 from graphrag.eval.cli.judge import import_ratings
 from graphrag.eval.cli.location import Place
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.report.table import show
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import RunSetup, StoredResponse
-from graphrag.query.usage import Usage
 
 DONE, USAGE = 0, 2
 
@@ -91,9 +87,7 @@ def test_csv_and_jsonl_hold_the_same(tmp_path):
     assert from_csv[1] == Rating("12", "local", 2, "", None, 3)
     for a, b in zip(from_csv, from_jsonl, strict=True):
         assert replace(a, place=0) == replace(b, place=0)
-
-
-def test_a_spreadsheet_may_separate_by_semicolons(tmp_path):
+    # A spreadsheet may separate by semicolons.
     found = read_ratings(write(tmp_path, "question_id;method;rating\nq1;tog;3\n"))
     assert found == [Rating("q1", "tog", 3, place=2)]
 
@@ -129,6 +123,7 @@ def test_a_fault_in_a_csv_stops_and_names_the_row(tmp_path, text, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ('{"question_id": "q", "method": "tog", "rating": 3, "place": 1}', "no column 'place'"),
         ('{"question_id": "q", "method": "tog", "rating": true}', r"the rating is True|'True'"),
         ('{"question_id": "q", "method": "tog", "rating": 3.5}', r"the rating is 3.5"),
         ('{"question_id": "q", "method": "tog", "rating": null}', r"the rating is None"),
@@ -347,35 +342,10 @@ def test_methods_are_compared_on_the_questions_rated_for_both():
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(make_run) -> Place:
     """Return where a run of two methods is: tog right but for q3, basic wrong but for q0."""
-    folder = tmp_path / "results"
-    setup = {
-        "methods": {"order": ["tog", "basic"]},
-        "dataset": {"questions": 4},
-        "judge": {"model": "offline/rules"},
-    }
-    with EvaluationStore(folder / "eval.db") as store:
-        run = store.add_run(RunSetup(setup), [])
-        for n in range(4):
-            for method, score in (("tog", int(n != 3)), ("basic", int(n == 0))):
-                failed = method == "basic" and n == 3
-                unit = f"q{n} {method}"
-                response = StoredResponse(
-                    unit=unit,
-                    sample_id=f"q{n}",
-                    method=method,
-                    response="x",
-                    context_text="",
-                    latency_s=1.0,
-                    usage=Usage(),
-                    failure=Failure("search", "error", "down") if failed else None,
-                )
-                store.append_response(run.run_id, response)
-                if not failed:
-                    verdicts = {"correctness": JudgeResult(score, "said")}
-                    store.append_verdicts(run.run_id, unit, verdicts, Usage())
-    return Place(output=folder)
+    ends = {"q0": (1, 1), "q1": (1, 0), "q2": (1, 0), "q3": (0, "search")}
+    return make_run(ends, model="offline/rules").place
 
 
 RATED = """question_id,method,rating,comment,user

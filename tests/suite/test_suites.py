@@ -552,7 +552,7 @@ def test_a_baseline_is_compared_through_the_gate(
     assert "Passing now: names/nobody (names)" in captured.out
     assert "the questions differ" in captured.err
     assert "the judges differ" in captured.err
-    compared = evaluation.run("compare", "latest", "pinned", COLUMNS="160")
+    compared = evaluation.run("compare", evaluation.newest_folder.name, "pinned", COLUMNS="160")
     assert "2 with another accepted answer now" in " ".join(compared.output.split())
 
 
