@@ -1,7 +1,6 @@
 """The validators of records that are held in memory, as a client uses them."""
 
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,6 @@ from graphrag.eval import (
     PipelineValidationReport,
     RelationshipExtractionValidator,
 )
-from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.validate import validate
 
 TEXT = "Marta Quill keeps the lighthouse. Jonas Feld made its lens. Rufus Doyle sails the ferry."
 HALF = len(TEXT) // 2
@@ -388,15 +385,6 @@ def test_a_missing_text_unit_of_a_data_frame_is_found() -> None:
     )
 
 
-def test_an_index_without_its_vectors_fails(index: DamagedIndex) -> None:
-    assert validate(Place(index.root)) == 0
-    shutil.rmtree(index.output / "lancedb")
-    report = index.validate()
-    assert failed(report) == {"vectors_stored"}
-    assert not report.overall_passed
-    assert validate(Place(index.root)) == 100
-
-
 def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> None:
     settings = index.root / "settings.yaml"
     text = settings.read_text(encoding="utf-8")
@@ -428,36 +416,3 @@ def test_text_units_without_what_their_columns_promise_are_warned_of(
     filled = {"metadata": {"heading": "Isle"}, "keywords": ["isle"]}.get(column, "Isle")
     index.change("text_units", lambda frame: frame.assign(**{column: [filled] * n_units}))
     assert kinds(index.validate()) == set()
-
-
-def thin_out(index: DamagedIndex, share: float) -> None:
-    """Keep so many relationships that a share of the entities' number of pairs is joined."""
-    n_pairs = round(share * len(index.read("entities")))
-    names = list(index.read("entities")["title"])
-    ends = {"source": names[:n_pairs], "target": names[1 : n_pairs + 1]}
-    index.change("relationships", lambda frame: frame.iloc[:n_pairs].assign(**ends))
-
-
-def test_a_thin_graph_is_warned_of(index: DamagedIndex) -> None:
-    thin_out(index, 0.30)
-    report = index.validate()
-    assert report.overall_passed
-    assert report.metrics()["connectivity"] == pytest.approx(0.3, abs=0.05)
-    assert "Low connectivity" in kinds(report)
-
-
-@pytest.mark.parametrize(("per_chunk", "kind"), [(0.3, "Few entities"), (7.1, "Many entities")])
-def test_too_few_or_too_many_entities_are_warned_of(
-    index: DamagedIndex, per_chunk: float, kind: str
-) -> None:
-    n_entities = len(index.read("entities"))
-    n_units = round(n_entities / per_chunk)
-    units = index.read("text_units")
-    more = [f"more {i}" for i in range(max(0, n_units - len(units)))]
-    rows = pd.concat([units, *[units.iloc[:1].assign(id=each) for each in more]]).iloc[:n_units]
-    index.change("text_units", lambda _: rows)
-    report = index.validate()
-    assert report.metrics()["entities_per_chunk"] == pytest.approx(per_chunk, rel=0.1)
-    assert report.metrics()["entities"] == n_entities
-    assert report.metrics()["chunks"] == n_units
-    assert kind in kinds(report)

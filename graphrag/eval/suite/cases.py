@@ -28,10 +28,6 @@ _EVALUATORS = {
 _OTHER_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
 """Keys of a suite's cases -> those that components and evaluators look at."""
 
-_LOOKED_AT = {
-    "input_data": ("query", "text", "document", "context", "metadata", "language"),
-    "expected_output": ("entities", "keywords", "aspects", "max_processing_time"),
-}
 _SLIP = 0.85
 """How like a known key another one is that is taken for a slip of the pen; keys are free else."""
 
@@ -209,11 +205,8 @@ def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
 def read_test_cases(path: Path | str) -> list[TestCase]:
     """Read test cases from a list of them, or those of a suite (.yaml, .yml or .json).
 
-    Raises
-    ------
-    ConfigError
-        As :func:`read_suite`; also if the input or expected output of a case is no mapping, or
-        has a key that is one that is looked at, misspelt.
+    ConfigError as :func:`read_suite`; also if the input or expected output of a case is no mapping,
+    or has a key that is one that is looked at, misspelt.
     """
     file = Path(path)
     values = read_values_of(file)
@@ -224,8 +217,8 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     for case in _suite(file, values, {}).cases:
         try:
             read.append(framework_case(case))
-            for key, known in _LOOKED_AT.items():
-                _check_keys(key, getattr(read[-1], key), known)
+            _check_keys("input_data", read[-1].input_data, [*CaseInput.model_fields, "metadata"])
+            _check_keys("expected_output", read[-1].expected_output, CaseExpected.model_fields)
         except ValueError as error:
             raise ConfigError(as_sentence(f"{file}: case {case.id!r}: {error}")) from error
     return read

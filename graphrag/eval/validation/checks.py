@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -240,10 +240,10 @@ def _has_any(values: Array) -> Mask:
     return ~is_blank(texts) & ~to_numpy(empty)
 
 
-def _is_filled(cell: Any) -> bool:
+def _is_filled(cell: object) -> bool:
     """Say whether a list has an item, or a mapping a value in which there is something."""
     if isinstance(cell, dict):
-        return any(map(_is_filled, cast("dict[str, Any]", cell).values()))
+        return any(map(_is_filled, cast("dict[str, object]", cell).values()))
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None and cell != []
 
 

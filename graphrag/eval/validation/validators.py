@@ -8,7 +8,7 @@ index stands for its rows. Which fields are read is in docs/validation.md.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, cast
+from typing import cast
 
 import pandas as pd
 
@@ -25,7 +25,7 @@ from graphrag.eval.validation.tables import Tables
 _NAME = ("name", "title")
 _TYPE = ("type", "entity_type", "relation_type")
 _MENTIONS = ("mentions", "text_unit_ids")
-_ABSENT: Any = object()
+_ABSENT = object()
 """Stands for a field that a record does not have."""
 _LIMITS = Thresholds()
 Records = Iterable[object] | pd.DataFrame
@@ -151,16 +151,16 @@ class _Records:
         """Say whether some record has one of the fields."""
         return any(_look(row, *names) is not _ABSENT for row in self.rows)
 
-    def column(self, *names: str, read: Callable[[Any], object] = str) -> list[Any]:
+    def column(self, *names: str, read: Callable[[object], object] = str) -> list[object]:
         """Return the first field that is there of each record, None without one."""
         values = (_look(row, *names) for row in self.rows)
         return [None if value is _ABSENT or _is_missing(value) else read(value) for value in values]
 
-    def given(self, name: str) -> dict[str, list[Any]]:
+    def given(self, name: str) -> dict[str, list[object]]:
         """Return a column by its name if some record has the field."""
         return {name: self.column(name)} if self.has(name) else {}
 
-    def described(self) -> dict[str, list[Any]]:
+    def described(self) -> dict[str, list[object]]:
         """Return ids and confidences, where there are any."""
         columns = {**self.given("id"), **self.given("confidence")}
         if not self.is_table and "confidence" in columns:
@@ -171,7 +171,7 @@ class _Records:
             ]
         return columns
 
-    def texts(self) -> list[Any]:
+    def texts(self) -> list[object]:
         """Return each record's text."""
         texts = [
             row if isinstance(row, str) else _look(row, "text", "content") for row in self.rows
@@ -182,7 +182,7 @@ class _Records:
                 raise ValueError(msg)
         return [None if _is_missing(text) else str(text) for text in texts]
 
-    def frame(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    def frame(self, columns: Mapping[str, list[object]]) -> pd.DataFrame:
         """Return columns as the table of these records."""
         return pd.DataFrame(dict(columns), index=range(len(self.rows)), dtype=object)
 
@@ -190,8 +190,8 @@ class _Records:
 def _read(given: object, kind: str) -> _Records:
     if isinstance(given, pd.DataFrame):
         cells = given.astype(object)
-        filled: Any = cells.where(cells.notna(), None)
-        return _Records(kind, filled.to_dict("records"), is_table=True)
+        rows = cast("list[object]", cells.where(cells.notna(), None).to_dict("records"))
+        return _Records(kind, rows, is_table=True)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         name = type(cast("object", given)).__name__
         msg = f"{kind} must be a list of records or a data frame, not {name}"
@@ -199,11 +199,11 @@ def _read(given: object, kind: str) -> _Records:
     return _Records(kind, list(cast("Iterable[object]", given)))
 
 
-def _look(record: object, *names: str) -> Any:
+def _look(record: object, *names: str) -> object:
     """Return the first of the fields that a mapping or an object has."""
     for name in names:
         if isinstance(record, Mapping):
-            value = cast("Mapping[str, Any]", record).get(name, _ABSENT)
+            value = cast("Mapping[str, object]", record).get(name, _ABSENT)
         else:
             value = getattr(record, name, _ABSENT)
         if value is not _ABSENT:
