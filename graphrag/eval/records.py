@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import inf
 from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import TypeAdapter
@@ -229,11 +228,6 @@ def failed_search_scores(metrics: Sequence[str] = METRICS) -> MetricScores:
     return MetricScores.of(dict.fromkeys(metrics, JudgeResult(0, SEARCH_FAILED)))
 
 
-def measured_latency(seconds: float | None) -> float | None:
-    """Return a latency if it can be one, else None: an older release stored negative ones."""
-    return seconds if seconds is not None and 0 <= seconds < inf else None
-
-
 @dataclass(frozen=True, slots=True)
 class EfficiencyMetrics:
     """What one search cost.
@@ -264,8 +258,8 @@ class EfficiencyMetrics:
         return cls(latency, usage.llm_calls, usage.prompt_tokens, usage.output_tokens)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Return the four figures; a latency that can't be one is None."""
-        return {**asdict(self), "latency": measured_latency(self.latency)}
+        """Return the four figures."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,9 +343,10 @@ def test_an_import_keeps_what_corrects_the_comparisons_of_the_run(make_run, caps
     (compared,) = correct_comparisons(analysis, labels).comparisons
     (difference,) = kept["differences"]
     assert compared.corrected is not None
+    assert compared.corrected.result is not None
     estimate = difference["corrected"]["estimate"]
-    assert compared.corrected.difference == pytest.approx(estimate["mean"])
-    assert compared.corrected.low == pytest.approx(estimate["low"])
+    assert compared.corrected.result.difference == pytest.approx(estimate["mean"])
+    assert compared.corrected.result.low == pytest.approx(estimate["low"])
     assert compared.corrected.se == pytest.approx(difference["corrected"]["se"])
     run.judge_again("q3", "tog", "correctness", 1 - ends["q3"][0])
     with EvaluationStore(run.folder / "eval.db") as store:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from graphrag.eval.compare.pairing import Joined, MetricKey, MetricPairs
-from graphrag.eval.results.labels import NO_SPREAD, RunLabels, correct_change, read_labels
+from graphrag.eval.results.labels import RunLabels, correct_change, read_labels, usable
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
-from graphrag.eval.stats.correction import Corrected, not_corrected
+from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.store.records import RunSetup
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
@@ -190,12 +190,7 @@ def correct_pairs(
 ) -> Corrected | None:
     """Correct the difference of one method and metric; None where neither run has labels."""
     method, metric = key
-    corrected = correct_change(
-        joined.pairs,
-        pairs.scores[: len(joined.pairs)],  # after them what the baseline alone holds
-        method,
-        *labels.get(metric, (None, None)),
-    )
-    if corrected is not None and corrected.refused is None and corrected.se is None:
-        return not_corrected(NO_SPREAD)
-    return corrected
+    scores = pairs.scores[: len(joined.pairs)]  # after them what the baseline alone holds
+    sides = labels.get(metric, (None, None))
+    corrected = correct_change(joined.pairs, scores, method, *sides)
+    return None if corrected is None else usable(corrected)

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import measured_latency
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.stats.intervals import Score
 
@@ -163,7 +162,7 @@ def changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[Quest
             new.question or old.question,
             change,
             told,
-            None if new is old else measured_latency(new.latency_s),
+            None if new is old else new.latency_s,
         )
 
     changes: list[QuestionChange] = []

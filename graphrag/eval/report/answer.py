@@ -219,10 +219,10 @@ class _Answer:
     def _behind(self, ahead: str, other: str) -> tuple[float, float]:
         """Return the simultaneous limits of how many points a method is behind another."""
         each = self._find(ahead, other)
-        if each is None or each.family is None:
+        family = None if each is None else each.decided[1]
+        if each is None or family is None:
             return -100.0, 100.0
-        found = each.corrected if each.corrected and each.is_corrected else each.family
-        low, high = found.low_simultaneous, found.high_simultaneous
+        low, high = family.low_simultaneous, family.high_simultaneous
         if low is None or high is None:
             return -100.0, 100.0
         limits = (low, high) if each.a == ahead else (-high, -low)

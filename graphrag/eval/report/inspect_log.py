@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.records import QueryResult
 from graphrag.eval.report.run_tables import total_of
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import state_of
@@ -143,7 +143,7 @@ def _sample(
     roles = _by_role(result)
     where = [each for each in (result.imdb_key, result.sample_id, result.method) if each]
     answer = {"role": "assistant", "content": result.response, "source": "generate"}
-    seconds = measured_latency(result.efficiency.latency)
+    seconds = result.efficiency.latency
     verdicts = {metric: result.scores.get(metric) for metric in metrics}
     states = {metric: state_of(result, metric).value for metric in metrics}
     values: dict[str, Any] = {

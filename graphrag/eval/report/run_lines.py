@@ -18,7 +18,6 @@ from graphrag.eval.report.cells import (
     span,
 )
 from graphrag.eval.report.run_tables import name_figure
-from graphrag.eval.results.usage import has_impossible_latency
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted
@@ -60,12 +59,12 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
 
 def describe_correction(compared: "Comparison") -> str:
     """Return a comparison that labels corrected as a line, the judge's beside it; "" for others."""
-    found = compared.corrected
-    if found is None or found.refused is not None:
+    found, family = compared.decided
+    if family is None or not compared.is_corrected:
         return ""
     return (
         f"{compared.a} - {compared.b}: {points(found.difference)} "
-        f"({span(found.low_simultaneous, found.high_simultaneous, missing=UNKNOWN)}), "
+        f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
         f"{p_value(found.p_holm)}: {compared.verdict}; by the judge alone "
         f"{points(compared.result.difference)}"
     )
@@ -292,7 +291,7 @@ def describe_abstentions(results: "EvaluationResults") -> list[str]:
 
 
 def describe_oddities(results: "EvaluationResults") -> list[str]:
-    """Return a line for each method with replies that were cut off, or impossible latencies."""
+    """Return a line for each method with replies that were cut off."""
     lines: list[str] = []
     for method, of_method in _by_method(results):
         cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
@@ -303,12 +302,6 @@ def describe_oddities(results: "EvaluationResults") -> list[str]:
                 f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
                 f"at {_question(cut[0])}{judged if n_answered else ''}; "
                 "max_output_tokens and tog_search's own bounds say how long a reply may be"
-            )
-        odd = [r for r in of_method if has_impossible_latency(r)]
-        if odd:
-            lines.append(
-                f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
-                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at {_question(odd[0])}"
             )
     return lines
 

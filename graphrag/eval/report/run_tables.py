@@ -226,10 +226,9 @@ def pairs_table(analysis: "Analysis") -> Table:
     """Return every pair of methods on the primary metric."""
     rows: list[list[Value]] = []
     for each in analysis.comparisons:
-        if not each.in_family or each.family is None:
+        decided, limits = each.decided
+        if not each.in_family or limits is None:
             continue
-        corrected = each.corrected if each.is_corrected else None
-        decided, limits = corrected or each.result, corrected or each.family
         rows.append(
             [
                 f"{each.a} - {each.b}",

@@ -6,16 +6,19 @@ are analysed by the same functions.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from graphrag.eval.records import METRICS, QueryResult, measured_latency
+from pydantic_core import to_jsonable_python
+
+from graphrag.eval.records import METRICS, QueryResult
 from graphrag.eval.results.rows import (
     ZERO_IF_FAILED,
     QuestionKey,
     Row,
+    grouped,
     has_nothing_to_judge,
     item_scores,
     paired_score,
@@ -52,35 +55,35 @@ _Search: TypeAlias = tuple[QuestionKey, int]
 _Judged: TypeAlias = tuple[int | None, bool]
 """A score, and whether there was nothing to judge."""
 _NOT_MADE: _Judged = (None, False)
-_NESTED = {"result", "family", "sign", "inference"}
-_FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
+_CORRECTED = (
+    *("refused", "n_labels", "difference", "low", "high", "se", "p", "p_holm"),
+    *("low_simultaneous", "high_simultaneous", "p_equivalence", "is_equivalent"),
+    *("detectable_at_80", "interval", "judged_alone"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedComparison:
     """A comparison of two methods after people's labels corrected it for the judge's errors.
 
-    ``refused`` says why it was not corrected, and all that follows but ``n_labels``, the questions
-    that are labelled on both methods, is None then. The limits are of this comparison alone, ``p``
-    of the difference over its standard error ``se``; the further names are the comparison's own,
-    None outside the family. ``judged_alone``: the verdict without the correction.
+    ``refused`` says why it was not corrected, and all but ``n_labels``, the questions that are
+    labelled on both methods, is None then. ``result``: with the corrected difference, limits and
+    test, ``family`` None outside it; ``se``: standard error of the difference; ``judged_alone``:
+    the verdict without the correction.
     """
 
     refused: str | None
     n_labels: int
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
+    result: PairedDifference | None = None
+    family: FamilyFigures | None = None
     se: float | None = None
-    p: float | None = None
-    p_holm: float | None = None
-    low_simultaneous: float | None = None
-    high_simultaneous: float | None = None
-    p_equivalence: float | None = None
-    is_equivalent: bool | None = None
-    detectable_at_80: float | None = None
-    interval: str | None = None
     judged_alone: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON-ready values: the figures of result and family beside the rest."""
+        values = asdict(self)
+        values |= {**(values.pop("result") or {}), **(values.pop("family") or {})}
+        return {name: values.get(name) for name in _CORRECTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Comparison:
 
     What is outside the family, fixed beforehand as the method pairs on the primary metric, is
     exploratory: its ``family`` is None. ``corrected``: by people's labels, where the run has some;
-    the verdict is by it then. ``sign``: 1 where the verdict is for a, -1 for b, 0 for neither.
+    the verdict is by it then.
     """
 
     a: str
@@ -97,8 +100,6 @@ class Comparison:
     metric: str
     in_family: bool
     result: PairedDifference
-    verdict: str
-    sign: int
     inference: Inference = field(repr=False, compare=False)
     family: FamilyFigures | None = None
     corrected: CorrectedComparison | None = None
@@ -109,9 +110,35 @@ class Comparison:
         return self.corrected is not None and self.corrected.refused is None
 
     @property
+    def decided(self) -> tuple[PairedDifference, FamilyFigures | None]:
+        """What the verdict is by."""
+        if self.corrected is None or self.corrected.result is None:
+            return self.result, self.family
+        return self.corrected.result, self.corrected.family
+
+    @property
+    def verdict(self) -> str:
+        """What it shows, in words."""
+        result, family = self.decided
+        words = verdict_in_words(result, self.a, self.b, family)
+        if self.corrected is None or not self.is_corrected:
+            return words
+        return f"{words} (corrected by labels on {self.corrected.n_labels} questions)"
+
+    @property
     def shown(self) -> tuple[str, str] | None:
         """The method that is shown to be better, and the other; None when neither is."""
-        return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[self.sign]
+        sign = shown_sign(self.decided[0])
+        return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[sign]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON-ready values; the figures of result and family stand beside the rest."""
+        return {
+            **{name: getattr(self, name) for name in ("a", "b", "metric", "in_family", "verdict")},
+            "corrected": None if self.corrected is None else self.corrected.to_dict(),
+            **to_jsonable_python(self.result),
+            **to_jsonable_python(self.family or dict.fromkeys(FamilyFigures.__slots__)),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +154,9 @@ class Best:
     contenders: tuple[str, ...]
     beaten: Mapping[str, str]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
-        return {**asdict(self), "contenders": list(self.contenders)}
+        return to_jsonable_python(self)
 
 
 def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str] | None]) -> Best:
@@ -192,22 +219,15 @@ class Analysis:
         means = {m: found[self.primary].mean.mean for m, found in self.outcomes.items()}
         return find_best(means, [each.shown for each in self.comparisons if each.in_family])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready sections; undefined is None."""
         return {
             "primary_metric": self.primary,
             "best": self.best.to_dict(),
-            "outcomes": _plain(self.outcomes),
-            "outcomes_by_movie": _plain(self.outcomes_by_document),
-            "comparisons": [
-                {
-                    **{k: v for k, v in asdict(c).items() if k not in _NESTED},
-                    **_plain(c.result),
-                    **_plain(c.family or dict.fromkeys(_FAMILY_FIGURES)),
-                }
-                for c in self.comparisons
-            ],
-            "efficiency_figures": _plain(self.efficiency),
+            "outcomes": to_jsonable_python(self.outcomes),
+            "outcomes_by_movie": to_jsonable_python(self.outcomes_by_document),
+            "comparisons": [compared.to_dict() for compared in self.comparisons],
+            "efficiency_figures": to_jsonable_python(self.efficiency),
         }
 
 
@@ -238,9 +258,10 @@ def analyse(
             raise ValueError(msg)
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
-    on_document: dict[str, dict[str, list[Row]]] = {}
-    for row in rows:
-        on_document.setdefault(row.document, {}).setdefault(row.method, []).append(row)
+    on_document = {
+        document: grouped((row.method, row) for row in here)
+        for document, here in grouped((row.document, row) for row in rows).items()
+    }
     outcomes = {
         method: _outcomes(of_method, metrics, sum(planned.get(method, {}).values()), True)
         for method, of_method in by_method.items()
@@ -265,37 +286,27 @@ def _outcomes(
     rows: Sequence[Row], asked: Sequence[str], n_planned: int, stratified: bool
 ) -> dict[str, Outcomes]:
     """Return metric -> Outcomes of one method."""
-    return {
-        metric: _outcomes_on(rows, metric, metric in asked, n_planned, stratified)
-        for metric in METRICS
-    }
+    is_repeated = any(row.trial for row in rows)
 
+    def summarize(metric: str) -> Outcomes:
+        ends = [(row.states[metric], row.scores[metric], row.document) for row in rows]
+        counts = Counter(ends)
+        outcome_of = {end: Outcome(*end) for end in counts}
+        questions = zip((row.key for row in rows), (outcome_of[end] for end in ends), strict=True)
+        return summarize_outcomes(
+            {outcome_of[end]: times for end, times in counts.items()},
+            n_planned=n_planned,
+            failed_search_is_zero=metric in ZERO_IF_FAILED,
+            stratified=stratified,
+            is_asked=metric in asked,
+            repeated=list(grouped(questions).values()) if is_repeated else (),
+        )
 
-def _outcomes_on(
-    rows: Sequence[Row], metric: str, is_asked: bool, n_planned: int, stratified: bool
-) -> Outcomes:
-    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
-    outcome_of = {end: Outcome(*end) for end in ends}
-    questions: dict[QuestionKey, list[Outcome]] = {}
-    if any(row.trial for row in rows):
-        for row in rows:
-            end = row.states[metric], row.scores[metric], row.document
-            questions.setdefault(row.key, []).append(outcome_of[end])
-    return summarize_outcomes(
-        {outcome_of[end]: times for end, times in ends.items()},
-        n_planned=n_planned,
-        failed_search_is_zero=metric in ZERO_IF_FAILED,
-        stratified=stratified,
-        is_asked=is_asked,
-        repeated=list(questions.values()),
-    )
+    return {metric: summarize(metric) for metric in METRICS}
 
 
 def _compare_methods(
-    by_method: Mapping[str, Sequence[Row]],
-    planned: Planned,
-    metrics: Sequence[str],
-    margin: float,
+    by_method: Mapping[str, Sequence[Row]], planned: Planned, metrics: Sequence[str], margin: float
 ) -> list[Comparison]:
     """Compare every pair of methods on every metric, by the means of questions over searches.
 
@@ -325,21 +336,11 @@ def _compare_methods(
         if in_family:
             results = correct_family(results)
         inferences = [inference_of(*each) for each in zip(results, counts, strict=True)]
-        family: list[FamilyFigures | None] = [None] * len(pairs)
+        family: Sequence[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
-            family = list(compare_family(results, inferences, margin))
+            family = compare_family(results, inferences, margin)
         comparisons += [
-            Comparison(
-                a=a,
-                b=b,
-                metric=metric,
-                in_family=in_family,
-                result=result,
-                verdict=verdict_in_words(result, a, b, family=each),
-                sign=shown_sign(result),
-                inference=inference,
-                family=each,
-            )
+            Comparison(a, b, metric, in_family, result, inference, each)
             for (a, b), result, inference, each in zip(
                 pairs, results, inferences, family, strict=True
             )
@@ -412,37 +413,26 @@ def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
 
     Without limits where questions were searched more than once: those take searches as independent.
     """
-    measured = ((measured_latency(row.latency_s), row.censored) for row in rows)
-    latencies = [Latency(seconds, cut) for seconds, cut in measured if seconds is not None]
-    found = latency_quantile(latencies, quantile)
-    return replace(found, low=None, high=None) if any(row.trial for row in rows) else found
+    measured = [Latency(r.latency_s, r.censored) for r in rows if r.latency_s is not None]
+    result = latency_quantile(measured, quantile)
+    return replace(result, low=None, high=None) if any(row.trial for row in rows) else result
 
 
 def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
     """Return it by question: its searches count together."""
-    costs: dict[QuestionKey, list[float | None]] = {}
-    for row in rows:
-        costs.setdefault(row.key, []).append(row.cost_usd)
+    costs = grouped((row.key, row.cost_usd) for row in rows)
     correct = item_scores(rows, "correctness")
-    known = {key: [cost for cost in each if cost is not None] for key, each in costs.items()}
-    means = [fmean(known[key]) if len(known[key]) == len(costs[key]) else None for key in costs]
+    known = [[cost for cost in each if cost is not None] for each in costs.values()]
+    means = [
+        fmean(some) if len(some) == len(each) else None
+        for some, each in zip(known, costs.values(), strict=True)
+    ]
     return cost_per_correct(means, [correct[key] for key in costs])
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:
     known = [row.tokens for row in rows if row.tokens is not None]
     return sum(known) / len(known) if known and len(known) == len(rows) else None
-
-
-def _plain(value: Any) -> Any:
-    """Turn records inside dictionaries into JSON-ready values."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,7 +458,7 @@ class RepeatAnalysis:
     n_verdicts: int
     figures: tuple[RepeatFigures, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
         return asdict(self)
 
@@ -495,17 +485,13 @@ def analyse_repeats(
 
 def _flips(results: Sequence[QueryResult], metric: str) -> tuple[float | None, float | None]:
     """Return how often searches, and verdicts, of one question differ."""
-    searches: dict[QuestionKey, list[int | None]] = {}
-    judged: list[list[int | None]] = []
-    for result in results:
-        verdicts = _verdicts(result, metric)
-        if result.failure is None:  # a failed search was not judged at all
-            judged.append(verdicts)
-        votes = [score for score in verdicts if score is not None]
-        tied = 2 * sum(votes) == len(votes)
-        majority = None if tied else int(2 * sum(votes) > len(votes))
-        key = result.imdb_key, result.sample_id or result.question
-        searches.setdefault(key, []).append(majority)
+
+    def majority(result: QueryResult) -> int | None:
+        votes = [score for score in _verdicts(result, metric) if score is not None]
+        return None if 2 * sum(votes) == len(votes) else int(2 * sum(votes) > len(votes))
+
+    searches = grouped(((r.imdb_key, r.sample_id or r.question), majority(r)) for r in results)
+    judged = [_verdicts(r, metric) for r in results if r.failure is None]  # else not judged at all
     return flip_rate(list(searches.values())), flip_rate(judged)
 
 

@@ -118,8 +118,7 @@ class EvaluationResults:
     their means. ``by_movie``: index key -> the same.
 
     ``efficiency``: method -> avg_latency (seconds, over the n_latency responses whose latency was
-    measured, None without any), n_impossible_latency (searches whose stored latency can't be one,
-    left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls, avg_prompt_tokens,
+    measured, None without any), n_cut_off (searches of which a reply was cut off), avg_llm_calls, avg_prompt_tokens,
     avg_output_tokens (None for a method of one's own that does not count), avg_exploring_calls,
     avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
     output_tokens_by_phase (sums), cached_prompt_tokens, calls_reporting_cached_tokens and

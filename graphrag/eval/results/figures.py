@@ -12,7 +12,7 @@ from urllib.parse import quote
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import QueryResult, ReadWhole, measured_latency
+from graphrag.eval.records import QueryResult, ReadWhole
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.rows import paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
@@ -228,7 +228,7 @@ def _answered(
         correctness=paired_score(row, "correctness") if has_verdict else None,
         quality=quality,
         tokens=result.efficiency.tokens,
-        latency_s=measured_latency(result.efficiency.latency),
+        latency_s=result.efficiency.latency,
         failed=failed,
         abstained=result.abstained,
         judged_by="quality" if config.judge.quality else "correctness",

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -28,15 +28,12 @@ from graphrag.eval.stats.family import (
     Inference,
     compare_family,
     correct_family,
-    shown_sign,
-    verdict_in_words,
 )
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import Pair, PairedDifference
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
-NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
 """A document, and how each method's response ended."""
 
@@ -297,49 +294,51 @@ def _cell(labels: RunLabels | None, row: Row, method: str) -> tuple[int | None, 
 
 def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
     questions = list(labels.questions.values())
-    corrections = [_correct_pair(questions, compared, labels.refused) for compared in comparisons]
+    changes = [_correct_pair(questions, compared, labels.refused) for compared in comparisons]
+    family: list[FamilyFigures | None] = [None] * len(comparisons)
     results = [
-        compared.result if isinstance(each, CorrectedComparison)
-        else corrected_result(compared.result, each)
-        for compared, each in zip(comparisons, corrections, strict=True)
-    ]  # fmt: skip
-    usable = [None if isinstance(each, CorrectedComparison) else each for each in corrections]
-    if not any(usable):
-        return [
-            replace(compared, corrected=cast("CorrectedComparison", each))
-            for compared, each in zip(comparisons, corrections, strict=True)
-        ]
-    family: list[FamilyFigures | None] = [None] * len(results)
+        compared.result if change.refused else corrected_result(compared.result, change)
+        for compared, change in zip(comparisons, changes, strict=True)
+    ]
     margins = [c.family.equivalence_margin for c in comparisons if c.family is not None]
-    if margins:
+    if all(change.refused for change in changes):
+        family = [compared.family for compared in comparisons]
+    elif margins:
         results = correct_family(results)
-        n_tests = max(1, sum(result.p is not None for result in results))
+        level = ALPHA / max(1, sum(result.p is not None for result in results))
         results = [
-            result
-            if corrected is None
-            else replace(result, detectable_at_80=corrected.detectable(ALPHA / n_tests))
-            for result, corrected in zip(results, usable, strict=True)
+            result if change.refused else replace(result, detectable_at_80=change.detectable(level))
+            for result, change in zip(results, changes, strict=True)
         ]
         inferences = [
-            compared.inference if corrected is None else _inference(corrected)
-            for compared, corrected in zip(comparisons, usable, strict=True)
+            compared.inference if change.refused else _inference(change)
+            for compared, change in zip(comparisons, changes, strict=True)
         ]
-        family = list(compare_family(results, inferences, margins[0]))
-    return [_decided(*each) for each in zip(comparisons, corrections, results, family, strict=True)]
+        family = [*compare_family(results, inferences, margins[0])]
+    return [_decided(*each) for each in zip(comparisons, changes, results, family, strict=True)]
 
 
 def _correct_pair(
     questions: Sequence[LabelledQuestion], compared: Comparison, refused: str | None
-) -> Corrected | CorrectedComparison:
+) -> Corrected:
     """Return the correction, or why there is none that can be used."""
     if refused is not None:
-        return CorrectedComparison(refused, 0)
+        return not_corrected(refused)
     try:
         corrected = correct_methods(questions, [compared.a, compared.b])
     except UsageError as error:  # a package is missing, and a run is shown even so
-        return CorrectedComparison(str(error).removesuffix("."), 0)
-    why = corrected.refused or (NO_SPREAD if corrected.se is None else None)
-    return corrected if why is None else CorrectedComparison(why, corrected.n_labels)
+        return not_corrected(str(error).removesuffix("."))
+    return usable(corrected)
+
+
+def usable(corrected: Corrected) -> Corrected:
+    """Return a correction that has an interval, or why there is none."""
+    if corrected.refused is not None or corrected.se is not None:
+        return corrected
+    return not_corrected(
+        "no label and no verdict differs from the others, which leaves no interval",
+        n_labels=corrected.n_labels,
+    )
 
 
 def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
@@ -371,30 +370,15 @@ def _inference(corrected: Corrected) -> Inference:
 
 def _decided(
     compared: Comparison,
-    correction: Corrected | CorrectedComparison,
+    change: Corrected,
     result: PairedDifference,
     family: FamilyFigures | None,
 ) -> Comparison:
-    words = verdict_in_words(result, compared.a, compared.b, family=family)
-    decided = replace(compared, sign=shown_sign(result))
-    if isinstance(correction, CorrectedComparison):
+    if change.refused is not None:
         # Its own figures, but the place in a family that holds corrected p values.
-        return replace(decided, corrected=correction, result=result, family=family, verdict=words)
-    figures = {} if family is None else asdict(family)
-    figures.pop("equivalence_margin", None)
+        corrected = CorrectedComparison(change.refused, change.n_labels)
+        return replace(compared, result=result, family=family, corrected=corrected)
     corrected = CorrectedComparison(
-        None,
-        correction.n_labels,
-        difference=result.difference,
-        low=result.low,
-        high=result.high,
-        se=correction.se,
-        p=result.p,
-        p_holm=result.p_holm,
-        detectable_at_80=result.detectable_at_80,
-        interval=result.interval,
-        judged_alone=compared.verdict,
-        **figures,
+        None, change.n_labels, result, family, change.se, compared.verdict
     )
-    verdict = f"{words} (corrected by labels on {correction.n_labels} questions)"
-    return replace(decided, corrected=corrected, verdict=verdict)
+    return replace(compared, corrected=corrected)

@@ -1,11 +1,11 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from statistics import fmean
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
@@ -14,6 +14,8 @@ from graphrag.eval.stats.outcomes import State
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
 _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
 
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
@@ -49,7 +51,8 @@ class Row:
 
     def __post_init__(self) -> None:
         check_states(self.states, self.scores)
-        for name, value in (("tokens", self.tokens), ("cost_usd", self.cost_usd)):
+        for name in ("latency_s", "tokens", "cost_usd"):
+            value: float | None = getattr(self, name)
             if value is not None and not (isfinite(value) and value >= 0):
                 msg = f"the {name} of {self.method} on {self.question_id!r} can't be {value!r}"
                 raise ValueError(msg)
@@ -65,18 +68,15 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
     ends: dict[object, _Ends] = {}
     rows: list[Row] = []
     for result in results:
-        verdicts = [result.scores.get(metric) for metric in METRICS]
-        kinds = tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts])
-        end = (result.failure is not None, result.abstained, kinds)
+        verdicts = {metric: result.scores.get(metric) for metric in METRICS}
+        kinds = [(v.score, v.failure.kind if v.failure else None) for v in verdicts.values()]
+        end = (result.failure is not None, result.abstained, *kinds)
         if end not in ends:
             states = {metric: state_of(result, metric) for metric in METRICS}
-            ends[end] = (
-                states,
-                {
-                    metric: verdict.score if states[metric] is State.SCORED else None
-                    for metric, verdict in zip(METRICS, verdicts, strict=True)
-                },
-            )
+            scored = {
+                m: v.score if states[m] is State.SCORED else None for m, v in verdicts.items()
+            }
+            ends[end] = states, scored
         states, scores = ends[end]
         rows.append(
             Row(
@@ -156,10 +156,18 @@ def item_means(
     values: Iterable[tuple[QuestionKey, float | None]],
 ) -> dict[QuestionKey, float | None]:
     """Return the mean of the values that each question has; None where it has none."""
-    known: dict[QuestionKey, list[float]] = {}
-    for key, value in values:
-        known.setdefault(key, []).extend([] if value is None else [value])
-    return {key: fmean(each) if each else None for key, each in known.items()}
+    return {
+        key: fmean(known) if (known := [v for v in each if v is not None]) else None
+        for key, each in grouped(values).items()
+    }
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return key -> its values, both in the order of the pairs."""
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def gate_score(row: Row, metric: str) -> int | None:

@@ -20,7 +20,6 @@ from graphrag.eval.records import (
     MetricScores,
     QueryResult,
     failed_search_scores,
-    measured_latency,
 )
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
@@ -392,9 +391,7 @@ def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return {
-        "latency_s": item_means(
-            (row.key, None if row.censored else measured_latency(row.latency_s)) for row in rows
-        ),
+        "latency_s": item_means((row.key, None if row.censored else row.latency_s) for row in rows),
         "tokens": item_means((row.key, row.tokens) for row in rows),
         "cost_usd": item_means((row.key, row.cost_usd) for row in rows),
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult, measured_latency
+from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult
 from graphrag.query.model_labels import (
     ANSWERS,
     EMBEDDINGS,
@@ -14,21 +14,28 @@ from graphrag.query.model_labels import (
 )
 from graphrag.query.usage import Usage, sum_usages
 
+_SUMS = (
+    *("llm_calls_by_phase", "prompt_tokens_by_phase", "output_tokens_by_phase"),
+    *("cached_prompt_tokens", "calls_reporting_cached_tokens"),
+)
+
 
 def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()) -> str | None:
     """Return the label of the embedded models; ``further`` is what further judges asked."""
     whole = list(results)
-    judged = [(_has_verdict(result), result.judge_usage or Usage()) for result in whole]
     return label_usages(
-        answered=[(result.failure is None, result.usage or Usage()) for result in whole],
-        judged=[*judged, *((False, usage) for usage in further)],
+        [(result.failure is None, result.usage or Usage()) for result in whole],
+        [
+            *((_has_verdict(result), result.judge_usage or Usage()) for result in whole),
+            *((False, usage) for usage in further),
+        ],
     )
 
 
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of what was asked, see :func:`~graphrag.query.model_labels.label_roles`.
+    """Return the label of what was asked, see ``label_roles`` of ``query.model_labels``.
 
     ``answered``: of each search whether it gave an answer, which then came from somewhere though no
     model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages
@@ -57,18 +64,17 @@ def _has_verdict(result: QueryResult) -> bool:
 
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     """Return a method's entry of ``EvaluationResults.efficiency``."""
-    answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
+    answered = (r.efficiency.latency for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
     counted = [r.usage for r in results if r.usage is not None]
     usage = sum_usages(counted)
     judging = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
     is_told = all(r.judge_usage is not None for r in results if is_judged(r))
-    efforts = [(r.efficiency.llm_calls, r.efficiency.tokens) for r in results if r.usage is None]
+    efforts = [r.efficiency for r in results if r.usage is None]
     n = len(results) if len(counted) == len(results) else 0
     return {
         "avg_latency": fmean(latencies) if latencies else None,
         "n_latency": len(latencies),
-        "n_impossible_latency": sum(map(has_impossible_latency, results)),
         "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
         "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
         "avg_exploring_calls": usage.llm_calls_by_phase.get("exploration", 0) / n
@@ -78,14 +84,10 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
         "avg_embedding_calls": usage.embedding_calls / n if n else None,
         "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
-        "llm_calls_by_phase": usage.llm_calls_by_phase,
-        "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
-        "output_tokens_by_phase": usage.output_tokens_by_phase,
-        "cached_prompt_tokens": usage.cached_prompt_tokens,
-        "calls_reporting_cached_tokens": usage.calls_reporting_cached_tokens,
+        **{name: getattr(usage, name) for name in _SUMS},
         "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
-        "calls": sum_known([calls_of(usage), *(calls for calls, _ in efforts)]),
-        "tokens": sum_known([tokens_of(usage), *(tokens for _, tokens in efforts)]),
+        "calls": sum_known([calls_of(usage), *(each.llm_calls for each in efforts)]),
+        "tokens": sum_known([tokens_of(usage), *(each.tokens for each in efforts)]),
         "judge_calls": calls_of(judging) if is_told else None,
         "judge_tokens": tokens_of(judging) if is_told else None,
         "cost_usd": cost_of_searches(results),
@@ -121,12 +123,6 @@ def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
     if usage.is_counted and not any(counts.values()):
         return {}
     return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}
-
-
-def has_impossible_latency(result: QueryResult) -> bool:
-    """Say whether a result has a latency that can't be one."""
-    latency = result.efficiency.latency
-    return latency is not None and measured_latency(latency) is None
 
 
 def is_judged(result: QueryResult) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.records import EfficiencyMetrics, Failure, measured_latency
+from graphrag.eval.records import EfficiencyMetrics, Failure
 from graphrag.eval.stats.intervals import Estimate, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
@@ -253,7 +253,7 @@ def _performance(results: Sequence[CaseResult]) -> Performance:
     latencies = [
         Latency(seconds, result.failure is not None and result.failure.stage == "search")
         for result in results
-        if (seconds := measured_latency(result.latency_s)) is not None
+        if (seconds := result.latency_s) is not None
     ]
     usage = sum_usages(result.usage for result in results)
     counted = EfficiencyMetrics.of(None, usage)
