@@ -103,10 +103,12 @@ def test_several_metrics_share_the_level():
     decisions = decide_gates({"correctness": worse, "completeness": pairs_of(3, 3, 353)})
     assert decisions["correctness"].p_holm == pytest.approx(2 * decisions["correctness"].p)
     assert decisions["correctness"].outcome is not FAIL
-    assert combine_outcomes(list(decisions.values())) is PASS
+    assert combine_outcomes(each.outcome for each in decisions.values()) is PASS
     assert combine_outcomes([]) is INCONCLUSIVE
-    assert combine_outcomes([decide(worse), decide([])]) is FAIL
-    assert combine_outcomes([decide(pairs_of(same=359)), decide([])]) is INCONCLUSIVE
+    assert combine_outcomes([decide(worse).outcome, decide([]).outcome]) is FAIL
+    assert (
+        combine_outcomes([decide(pairs_of(same=359)).outcome, decide([]).outcome]) is INCONCLUSIVE
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from graphrag.eval.compare.pairing import Joined, MetricKey, MetricPairs
-from graphrag.eval.results.labels import RunLabels, correct_change, read_labels, usable
+from graphrag.eval.results.labels import RunLabels, read_labels
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
-from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.store.records import RunSetup
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
 """Index key -> what its index was built with, and how much it holds."""
+MetricKey: TypeAlias = tuple[str, str]
+"""Method and metric."""
 SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
 """Labels of the new run and of the baseline on one metric."""
 _SECTIONS = {
@@ -183,14 +183,3 @@ def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[
         read_labels(output_dir, side.metadata.run_id, side.rows) for side in (new, baseline)
     )
     return {metric: (ours.get(metric), theirs.get(metric)) for metric in {**ours, **theirs}}
-
-
-def correct_pairs(
-    joined: Joined, pairs: MetricPairs, key: MetricKey, labels: Mapping[str, SideLabels]
-) -> Corrected | None:
-    """Correct the difference of one method and metric; None where neither run has labels."""
-    method, metric = key
-    scores = pairs.scores[: len(joined.pairs)]  # after them what the baseline alone holds
-    sides = labels.get(metric, (None, None))
-    corrected = correct_change(joined.pairs, scores, method, *sides)
-    return None if corrected is None else usable(corrected)

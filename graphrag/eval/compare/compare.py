@@ -5,35 +5,24 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.compare.changes import (
+    MetricKey,
     SideLabels,
     changed_indexes,
-    correct_pairs,
     list_setup_changes,
     what_is_assumed,
     why_undecided,
 )
 from graphrag.eval.compare.figures import OF_THE_HOUR, FigureComparison, FigureKey
-from graphrag.eval.compare.pairing import (
-    BASELINE,
-    NEW,
-    Flip,
-    Joined,
-    MetricPairs,
-    QuestionChange,
-    changes_of,
-    check_questions,
-    flips_of,
-    join_rows,
-    pairs_of_metric,
-)
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.labels import corrected_result
-from graphrag.eval.results.rows import Row
+from graphrag.eval.results.labels import correct_change, corrected_result
+from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
 from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import correct_family, verdict_in_words
@@ -54,7 +43,67 @@ from graphrag.eval.stats.paired import PairedDifference, holm, paired_binary
 from graphrag.eval.store.lookup import baseline_path
 from graphrag.eval.store.whole_files import replace_files
 
+NEW, BASELINE = "new run", "baseline"
+Change: TypeAlias = Literal[
+    "newly wrong", "newly right", "unchanged", "search failed", "unscored", "not compared"
+]
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
+_SHOWN = 80  # characters of a question in a sentence
+
+
+class Joined(NamedTuple):
+    """One method's (new row, baseline row) of the questions of both runs, and the rows of one."""
+
+    pairs: list[tuple[Row, Row]]
+    new: list[Row]
+    baseline: list[Row]
+
+
+class MetricPairs(NamedTuple):
+    """The questions of one method on one metric, as the gate and the difference see them.
+
+    ``scores`` are (new, baseline) of every question that the baseline holds, see ``gate_score``;
+    the new score is None where the new run lacks the question, its verdict, or judged it by another
+    accepted answer (``n_other_reference`` of them). ``documents`` are theirs.
+    """
+
+    scores: list[tuple[Score, Score]]
+    documents: list[str]
+    n_other_reference: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """One question that is ``newly`` wrong or right, as the gate counts it.
+
+    The document is "", the question's text None, where neither run knows it.
+    """
+
+    method: str
+    metric: str
+    document: str
+    question_id: str
+    question: str | None
+    newly: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionChange:
+    """One question of one method on one metric in two runs; ``told`` is the change in words.
+
+    Document and question as of ``Flip``. A search that failed in the new run is that, whatever it
+    was before. "unscored": a run lacks the verdict. "not compared": a run lacks the question, or
+    its accepted answer is another now. ``seconds``: of the new run's search, None if not measured.
+    """
+
+    method: str
+    metric: str
+    document: str
+    question_id: str
+    question: str | None
+    change: Change
+    told: str
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +174,7 @@ class RunComparison:
     @property
     def outcome(self) -> GateOutcome:
         """FAIL if any item or figure fails, PASS if all pass, else INCONCLUSIVE."""
-        return combine_outcomes([each.decision for each in (*self.items, *self.figures)])
+        return combine_outcomes(each.decision.outcome for each in (*self.items, *self.figures))
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
@@ -175,27 +224,33 @@ def compare_runs(
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
     keys = [(method, metric) for method in chosen for metric in metrics]
-    pairs = {key: pairs_of_metric(joined[key[0]], key[1]) for key in keys}
-    changed = {
-        key: changed_indexes(new.metadata, baseline.metadata, key[0], pairs[key].documents)
-        for key in keys
+    pairs = {key: _pair_scores(joined[key[0]], key[1]) for key in keys}
+    sides = new.metadata, baseline.metadata
+    changed = {key: changed_indexes(*sides, key[0], pairs[key].documents) for key in keys}
+    corrected = {
+        (method, metric): correct_change(
+            joined[method].pairs,
+            pairs[method, metric].scores[: len(joined[method].pairs)],  # then the baseline's alone
+            method,
+            *terms.labels.get(metric, (None, None)),
+        )
+        for method, metric in keys
     }
-    corrected = {k: correct_pairs(joined[k[0]], pairs[k], k, terms.labels) for k in keys}
     usable = {k: None if c is None or c.se is None else c for k, c in corrected.items()}
     figures = {key: case for key, case in terms.figures.items() if key[0] in chosen}
     rebuilt = {
-        (method, figure): changed_indexes(
-            new.metadata, baseline.metadata, method, {str(d or "") for d in case.documents or [""]}
-        )
-        for (method, figure), case in figures.items()
+        key: changed_indexes(*sides, key[0], {str(d or "") for d in case.documents or [""]})
+        for key, case in figures.items()
     }
     accepts = terms.accept_index_change
-    if not accepts:
-        figures = {
-            key: replace(case, undecided=why_undecided(rebuilt[key]) if rebuilt[key] else None)
-            for key, case in figures.items()
-        }
-    tests = {key: check_figure(case) for key, case in figures.items()}
+    tests = {
+        key: check_figure(
+            case
+            if accepts
+            else replace(case, undecided=why_undecided(rebuilt[key]) if rebuilt[key] else None)
+        )
+        for key, case in figures.items()
+    }
     further = [test.p_family for test in tests.values()]
     decisions = decide_gates(
         {key: each.scores for key, each in pairs.items()},
@@ -205,7 +260,7 @@ def compare_runs(
             key: GateCase(
                 documents=pairs[key].documents,
                 n_only_new=len(joined[key[0]].new),
-                n_only_baseline=pairs[key].n_only_baseline,
+                n_only_baseline=len(joined[key[0]].baseline),
                 n_other_reference=pairs[key].n_other_reference,
                 undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
                 assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
@@ -233,37 +288,34 @@ def compare_runs(
             changed_indexes=tuple(changed[key]),
             corrected=corrected[key],
             corrected_difference=None if usable[key] is None else shown,
-            flips=flips_of(joined[key[0]], pairs[key], key),
+            flips=_flips_of(joined[key[0]], pairs[key], key),
         )
         for key, result, shown in zip(
             keys, correct_family(results), correct_family(decided), strict=True
         )
     )
-    warnings = [
-        f"the {name} is unfinished"
-        for name, side in ((NEW, new), (BASELINE, baseline))
-        if side.metadata.status == "unfinished"
-    ]
     facts = (new.metadata.indexes, baseline.metadata.indexes)
-    warnings += list_setup_changes(new.metadata.setup, baseline.metadata.setup, chosen, facts)
-    warnings += doubts
-    if methods is None:
-        warnings += _list_lone_methods(new.rows, baseline.rows, chosen)
     family = holm([*(decision.p_family for decision in decisions.values()), *further])
     return RunComparison(
-        new.metadata,
-        baseline.metadata,
+        *sides,
         items,
-        tuple(warnings),
+        (
+            *(
+                f"the {name} is unfinished"
+                for name, side in ((NEW, new), (BASELINE, baseline))
+                if side.metadata.status == "unfinished"
+            ),
+            *list_setup_changes(new.metadata.setup, baseline.metadata.setup, chosen, facts),
+            *doubts,
+            *(_list_lone_methods(new.rows, baseline.rows, chosen) if methods is None else ()),
+        ),
         tuple(
             FigureComparison(
-                *key,
-                decide_figure(test, p),
-                _note(key[1], rebuilt[key] if accepts else ()),
+                *key, decide_figure(test, p), _note(key[1], rebuilt[key] if accepts else ())
             )
             for (key, test), p in zip(tests.items(), family[len(keys) :], strict=True)
         ),
-        tuple(each for key in keys for each in changes_of(joined[key[0]], pairs[key], key)),
+        tuple(each for key in keys for each in _changes_of(joined[key[0]], pairs[key], key)),
     )
 
 
@@ -347,13 +399,13 @@ def _coverages(joined: Joined, metric: str) -> tuple[float, float]:
     Of the joined questions; a response that was not judged counts as missing, a failed search was
     never asked.
     """
-    shares: list[float] = []
-    for side in (0, 1):
-        states = [pair[side].states[metric] for pair in joined.pairs]
-        asked = [state for state in states if state not in _NEVER_ASKED]
-        n_scored = sum(state is State.SCORED for state in asked)
-        shares.append(n_scored / len(asked) if asked else 1.0)
-    return shares[0], shares[1]
+
+    def share(side: int) -> float:
+        states = Counter(pair[side].states[metric] for pair in joined.pairs)
+        asked = states.total() - sum(states[state] for state in _NEVER_ASKED)
+        return states[State.SCORED] / asked if asked else 1.0
+
+    return share(0), share(1)
 
 
 def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
@@ -369,3 +421,155 @@ def _note(figure: str, accepted: Sequence[str]) -> str | None:
     if figure in OF_THE_HOUR:
         notes.append("the answers of a run share the load of its hour, which no question shows")
     return "; ".join(notes) or None
+
+
+def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:
+    """Join two runs on (document, id); UsageError if one holds several responses to a question."""
+    now, then = _by_key(new, method), _by_key(baseline, method)
+    return Joined(
+        pairs=[(row, then[key]) for key, row in now.items() if key in then],
+        new=[row for key, row in now.items() if key not in then],
+        baseline=[row for key, row in then.items() if key not in now],
+    )
+
+
+def _pair_scores(joined: Joined, metric: str) -> MetricPairs:
+    """Return the scores of one metric; verdicts by different accepted answers are no pair."""
+    reads = "ground_truth" in JUDGED_METRICS[metric].fields
+    changed = [reads and _has_other_reference(new, old) for new, old in joined.pairs]
+    scores: list[tuple[Score, Score]] = [
+        (None if other else gate_score(new, metric), gate_score(old, metric))
+        for (new, old), other in zip(joined.pairs, changed, strict=True)
+    ]
+    return MetricPairs(
+        [*scores, *((None, gate_score(old, metric)) for old in joined.baseline)],
+        [old.document for old in (*(old for _, old in joined.pairs), *joined.baseline)],
+        sum(changed),
+    )
+
+
+def check_questions(joined: Mapping[str, Joined]) -> list[str]:
+    """Refuse questions that carry a known id and are others; return what weakens the rest.
+
+    ``joined``: method -> its rows. UsageError if a question has other words under the same document
+    and id, or the same id in another document only. Case and blanks make no other words. Warned of
+    are accepted answers that changed.
+    """
+    pairs = {old.key: (new, old) for each in joined.values() for new, old in each.pairs}
+    other = [pair for pair in pairs.values() if _has_other_words(*pair)]
+    if other:
+        new, old = other[0]
+        msg = (
+            f"{len(other):,} of {len(pairs):,} questions have other words in the new run than "
+            f"under the same id in the baseline, e.g. {old.question_id}"
+            f"{f' of {old.document}' if old.document else ''}: {_short(new.question)} now, "
+            f"{_short(old.question)} then; {_remedy()}"
+        )
+        raise UsageError(msg)
+    _refuse_moved(joined)
+    warnings: list[str] = []
+    if answers := sum(_has_other_reference(*pair) for pair in pairs.values()):
+        warnings.append(
+            f"the accepted answers of {answers:,} of {len(pairs):,} questions differ; verdicts "
+            "that go by them are left out of the pairs"
+        )
+    return warnings
+
+
+def _flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, ...]:
+    """Return the questions that flipped, the newly wrong first, else in their order.
+
+    They are those that the gate counts: a missing verdict flips nothing.
+    """
+    flips = [
+        Flip(*key, *old.key, new.question or old.question, "right" if now else "wrong")
+        for (new, old), (now, then) in zip(joined.pairs, pairs.scores, strict=False)
+        if now is not None and then is not None and now != then
+    ]
+    return tuple(sorted(flips, key=lambda flip: flip.newly == "right"))
+
+
+def _changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
+    """Return what became of every question that either run holds."""
+
+    def record(new: Row, old: Row, change: Change, told: str) -> QuestionChange:
+        seconds, question = None if new is old else new.latency_s, new.question or old.question
+        return QuestionChange(*key, *old.key, question, change, told, seconds)
+
+    changes: list[QuestionChange] = []
+    for (new, old), scores in zip(joined.pairs, pairs.scores, strict=False):
+        change, told = _compare(new, old, key[1])
+        if change not in ("unscored", "search failed") and None in scores:
+            change, told = "not compared", "its accepted answer is another now"
+        changes.append(record(new, old, change, told))
+    for rows, side in ((joined.new, NEW), (joined.baseline, BASELINE)):
+        changes += [record(row, row, "not compared", f"only in the {side}") for row in rows]
+    return changes
+
+
+def _compare(new: Row, old: Row, metric: str) -> tuple[Change, str]:
+    now, then = gate_score(new, metric), gate_score(old, metric)
+    if new.censored:
+        return "search failed", f"the search failed; {BASELINE}: {_word(old, metric)}"
+    for row, score, side in ((new, now, NEW), (old, then, BASELINE)):
+        if score is None:
+            return "unscored", f"no verdict in the {side}: {_word(row, metric)}"
+    told = f"{metric} {then} -> {now}: {_word(old, metric)} -> {_word(new, metric)}"
+    if now == then:
+        return "unchanged", told
+    return ("newly right" if now else "newly wrong"), told
+
+
+def _word(row: Row, metric: str) -> str:
+    """Return how a question ended, with the judge's score where there is one."""
+    score = row.scores[metric]
+    return row.states[metric].value.replace("_", " ") if score is None else f"judged {score}"
+
+
+def _refuse_moved(joined: Mapping[str, Joined]) -> None:
+    """Refuse ids that stand in one document in the one run and only in another in the other."""
+    moved: dict[str, tuple[str, str]] = {}
+    for each in joined.values():
+        kept = {old.question_id for _, old in each.pairs}
+        then = {row.question_id: row.document for row in each.baseline}
+        for row in each.new:
+            if row.question_id in then and row.question_id not in kept:
+                moved.setdefault(row.question_id, (row.document, then[row.question_id]))
+    if moved:
+        key, (now, before) = next(iter(moved.items()))
+        msg = (
+            f"{len(moved):,} questions stand in another document than under the same id in the "
+            f"baseline, e.g. {key}: in {now} now, in {before} then; {_remedy()}"
+        )
+        raise UsageError(msg)
+
+
+def _remedy() -> str:
+    pin = eval_line_here("compare", "RUN", "--pin")
+    return f"give other questions other ids, or pin a run that asked these with: {pin}"
+
+
+def _by_key(rows: Sequence[Row], method: str) -> dict[QuestionKey, Row]:
+    own = [row for row in rows if row.method == method]
+    by_key = {row.key: row for row in own}
+    if len(own) > len(by_key):
+        msg = (
+            f"A run holds {len(own)} responses of {method} to {len(by_key)} question ids; ids must "
+            "differ."
+        )
+        raise UsageError(msg)
+    return by_key
+
+
+def _has_other_words(new: Row, old: Row) -> bool:
+    now, then = (" ".join((row.question or "").casefold().split()) for row in (new, old))
+    return None not in (new.question, old.question) and now != then
+
+
+def _has_other_reference(new: Row, old: Row) -> bool:
+    return None not in (new.reference, old.reference) and new.reference != old.reference
+
+
+def _short(text: str | None) -> str:
+    folded = " ".join((text or "").split())
+    return repr(folded if len(folded) <= _SHOWN else f"{folded[: _SHOWN - 3]}...")

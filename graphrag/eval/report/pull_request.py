@@ -26,8 +26,7 @@ from graphrag.redaction import redact
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.pairing import Flip
+    from graphrag.eval.compare.compare import Flip, RunComparison
     from graphrag.query.usage import Usage
 
 _MOST_FLIPS = 10

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
-from math import log2
+from math import inf, log2
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphrag.eval.records import QueryResult
 from graphrag.eval.results.analysis import Best, find_best
-from graphrag.eval.results.rows import QuestionKey, item_scores, rows_of
+from graphrag.eval.results.rows import QuestionKey, grouped, item_scores, rows_of
 from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.stats.intervals import Estimate, Score, mean_binary, mean_real
 from graphrag.eval.stats.paired import MIN_COVERAGE, ScaleDifference, holm, paired_scale
@@ -44,9 +44,9 @@ class CurvePoint:
 class Curve:
     """A method over the budgets, ascending; one point of a method that is asked once.
 
-    ``areas``: figure -> area in [0, 1], the mean of the questions' own, see ``area_under``, over
-    those that have a score at every budget; empty of a method that was not asked at every budget.
-    ``n_left_out``: figure -> questions that have a score at some budget and not at every one.
+    ``areas``: figure -> area in [0, 1], see ``area_under``, over the questions that have a score at
+    every budget; empty of a method that was not asked at every budget. ``n_left_out``: figure ->
+    questions that have a score at some budget and not at every one.
     """
 
     method: str
@@ -59,8 +59,7 @@ class Curve:
 class AreaDifference:
     """The areas of two methods, question by question.
 
-    ``p_holm`` is corrected over the method pairs on the primary figure; None on the others, which
-    are exploratory.
+    ``p_holm`` is corrected over the pairs on the primary figure; None on the others: exploratory.
     """
 
     a: str
@@ -70,17 +69,22 @@ class AreaDifference:
     p_holm: float | None = None
 
     @property
-    def larger(self) -> str | None:
-        """The method that is shown to have the larger area; None when neither is.
+    def shown(self) -> tuple[str, str] | None:
+        """The method that is shown to have the larger area, and the other; None when neither is.
 
         Nor is one where less than 95 % of the questions have both areas.
         """
-        if self.p_holm is None or self.p_holm > ALPHA or not self.result.difference:
+        difference, n = self.result.difference, self.result.n_pairs
+        if self.p_holm is None or self.p_holm > ALPHA or not difference:
             return None
-        n, dropped = self.result.n_pairs, self.result.n_dropped_pairs
-        if n < MIN_COVERAGE * (n + dropped):
+        if n < MIN_COVERAGE * (n + self.result.n_dropped_pairs):
             return None
-        return self.a if self.result.difference > 0 else self.b
+        return (self.a, self.b) if difference > 0 else (self.b, self.a)
+
+    @property
+    def larger(self) -> str | None:
+        """The method that is shown to have the larger area."""
+        return None if self.shown is None else self.shown[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,52 +110,34 @@ class BudgetCurves:
     def best(self) -> Best:
         """What the areas on the primary figure leave over of the methods with one."""
         areas = {c.method: c.areas[self.figures[0]].mean for c in self.curves if c.areas}
-        return find_best(
-            areas,
-            [
-                (each.larger, each.b if each.larger == each.a else each.a)
-                for each in self.differences
-                if each.larger is not None
-            ],
-        )
+        return find_best(areas, [each.shown for each in self.differences])
 
     @property
     def winner(self) -> str | None:
         """The method whose area is shown to be larger than that of every other with one."""
         return self.best.winner
 
-    def sections(self) -> dict[str, Any]:
+    def sections(self) -> dict[str, object]:
         """Return the sections of the summary file that the curves decide, JSON-ready."""
-        return {"best": self.best.to_dict(), "budget_curves": self.to_dict()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values; undefined is None."""
-        return {
-            "budgets": list(self.budgets),
-            "figures": list(self.figures),
-            "winner": self.winner,
-            "curves": [asdict(curve) for curve in self.curves],
-            "differences": [asdict(each) for each in self.differences],
-        }
+        values = asdict(self)
+        curves, differences = values.pop("curves"), values.pop("differences")
+        drawn = {k: list(v) for k, v in values.items()}
+        drawn |= {"winner": self.winner, "curves": list(curves), "differences": list(differences)}
+        return {"best": self.best.to_dict(), "budget_curves": drawn}
 
 
 def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
     """Return the weight, > 0, of each budget's score in the area under the curve; their sum is 1.
 
-    The trapezoidal rule over log2 of the budget, by the width of the whole: half the distance
-    between a budget's neighbours (at an end: to its one neighbour). So each doubling counts alike,
-    and scores in [0, 1] give an area in [0, 1]. ValueError if there are fewer than two budgets, or
-    they do not ascend from above 0.
+    The trapezoidal rule over log2 of the budget, by the width of the whole, so that each doubling
+    counts alike and scores in [0, 1] give an area in [0, 1]. ValueError if there are fewer than two
+    budgets, or they do not ascend from above 0.
     """
-    if len(budgets) < 2 or budgets[0] <= 0:
-        msg = f"an area needs two budgets or more above 0, not {list(budgets)}"
+    if len(budgets) < 2 or budgets[0] <= 0 or any(b <= a for a, b in pairwise(budgets)):
+        msg = f"an area needs two budgets or more that ascend from above 0, not {list(budgets)}"
         raise ValueError(msg)
     places = [log2(budget) for budget in budgets]
-    if any(after <= before for before, after in pairwise(places)):
-        msg = f"budgets must ascend, unlike {list(budgets)}"
-        raise ValueError(msg)
-    last = len(places) - 1
-    width = 2 * (places[-1] - places[0])
+    last, width = len(places) - 1, 2 * (places[-1] - places[0])
     return tuple(
         (places[min(i + 1, last)] - places[max(i - 1, 0)]) / width for i in range(len(places))
     )
@@ -160,12 +146,11 @@ def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
 def area_under(scores: Mapping[int, Score], budgets: Sequence[int]) -> float | None:
     """Return the area under one question's curve; None unless every budget has a score.
 
-    As the area is a weighted mean of scores, the mean of the questions' areas is the area under
-    the curve of the means, and has the intervals and tests of any other score of a question.
+    As it is a weighted mean of scores, the mean of the questions' areas is the area under the curve
+    of the means, and has the intervals and tests of any other score of a question.
     """
-    at_each = [scores.get(budget) for budget in budgets]
-    known = [float(score) for score in at_each if score is not None]
-    if len(known) < len(at_each):
+    known = [float(score) for b in budgets if (score := scores.get(b)) is not None]
+    if len(known) < len(budgets):
         return None
     return sum(w * s for w, s in zip(area_weights(budgets), known, strict=True))
 
@@ -186,16 +171,16 @@ def draw_curves(
     scores = _scores(results, metrics[:1], measured)
     figures = tuple(name for name, by_name in scores.items() if any(by_name.values()))
     budgets = tuple(sorted({budget for of_method in groups.values() for budget in of_method}))
-    names = list(dict.fromkeys(result.method for result in results))
+    by_name = grouped((result.method, result) for result in results)
+    tokens = {name: _tokens(of_name) for name, of_name in by_name.items()}
     method_at = {name: method for method, at in groups.items() for name in at.values()}
     curves: list[Curve] = []
     areas: dict[str, dict[str, _Scores]] = {}
-    for method in dict.fromkeys(method_at.get(name, name) for name in names):
-        asked = {b: n for b, n in sorted(groups.get(method, {}).items()) if n in names}
+    for method in dict.fromkeys(method_at.get(name, name) for name in by_name):
+        asked = {b: n for b, n in sorted(groups.get(method, {}).items()) if n in by_name}
         points: dict[int | None, str] = {**asked} if asked else {None: method}
-        areas[method] = {}
-        if asked and len(asked) == len(budgets):
-            areas[method] = {f: _areas(scores[f], asked, budgets) for f in figures}
+        is_whole = asked and len(asked) == len(budgets)
+        areas[method] = {f: _areas(scores[f], asked, budgets) for f in figures if is_whole}
         curves.append(
             Curve(
                 method,
@@ -203,12 +188,12 @@ def draw_curves(
                     CurvePoint(
                         budget,
                         n,
-                        _tokens([r for r in results if r.method == n]),
+                        tokens.get(n, mean_real([], [])),
                         {f: _mean(f, scores[f].get(n, {})) for f in figures},
                     )
                     for budget, n in points.items()
                 ),
-                {f: _area(each) for f, each in areas[method].items()},
+                {f: _real(each) for f, each in areas[method].items()},
                 {f: sum(v is None for v in each.values()) for f, each in areas[method].items()},
             )
         )
@@ -220,17 +205,14 @@ def _scores(
 ) -> dict[str, dict[str, _Scores]]:
     """Return figure -> method's name -> question -> score; what has none is left out."""
     scores: dict[str, dict[str, _Scores]] = {name: {} for name in (*metrics, *EVIDENCE)}
-    rows = rows_of(results)
-    for method in dict.fromkeys(row.method for row in rows):
+    for method, rows in grouped((row.method, row) for row in rows_of(results)).items():
         for metric in metrics:
-            items = item_scores([row for row in rows if row.method == method], metric)
+            items = item_scores(rows, metric)
             scores[metric][method] = {k: score for k, score in items.items() if score is not None}
     for each in measured:
         for name in EVIDENCE:
-            value = each.values.get(name)
-            if value is not None:
-                key = (each.imdb_key, each.sample_id)
-                scores[name].setdefault(each.method, {})[key] = value
+            if (value := each.values.get(name)) is not None:
+                scores[name].setdefault(each.method, {})[each.imdb_key, each.sample_id] = value
     return scores
 
 
@@ -239,34 +221,32 @@ def _areas(
 ) -> _Scores:
     """Return question -> area, None where a budget has no score, of questions with any score."""
     scores = {budget: by_name.get(name, {}) for budget, name in asked.items()}
-    keys = dict.fromkeys(key for of_budget in scores.values() for key in of_budget)
     return {
         key: area_under({b: of_budget.get(key) for b, of_budget in scores.items()}, budgets)
-        for key in keys
+        for key in dict.fromkeys(key for of_budget in scores.values() for key in of_budget)
     }
 
 
-def _area(areas: _Scores) -> Estimate:
-    return mean_real(list(areas.values()), [document for document, _ in areas], (0.0, 1.0))
+def _real(scores: Mapping[QuestionKey, Score], most: float = 1.0) -> Estimate:
+    return mean_real(list(scores.values()), [document for document, _ in scores], (0.0, most))
 
 
 def _mean(figure: str, scores: _Scores) -> Estimate:
-    values, documents = list(scores.values()), [document for document, _ in scores]
     graded = figure in EVIDENCE and figure != _BINARY
-    if graded or any(value not in (0, 1) for value in values):
-        return mean_real(values, documents, (0.0, 1.0))
-    return mean_binary(values, documents)
+    if graded or any(value not in (0, 1) for value in scores.values()):
+        return _real(scores)
+    return mean_binary(list(scores.values()), [document for document, _ in scores])
 
 
 def _tokens(results: Sequence[QueryResult]) -> Estimate:
-    counts: dict[QuestionKey, list[int]] = {}
-    for result in results:
-        if result.efficiency.prompt_tokens is None:
-            return mean_real([], [])
-        key = result.imdb_key, result.sample_id or result.question
-        counts.setdefault(key, []).append(result.efficiency.prompt_tokens)
-    means = [fmean(each) for each in counts.values()]
-    return mean_real(means, [document for document, _ in counts], (0.0, float("inf")))
+    known = [
+        ((r.imdb_key, r.sample_id or r.question), r.efficiency.prompt_tokens)
+        for r in results
+        if r.efficiency.prompt_tokens is not None
+    ]
+    if len(known) < len(results):
+        return mean_real([], [])
+    return _real({key: fmean(each) for key, each in grouped(known).items()}, inf)
 
 
 def _compare(

@@ -4,7 +4,7 @@ import itertools
 import json
 import pkgutil
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.rows import rows_of, state_of
+from graphrag.eval.results.rows import grouped, rows_of, state_of
 from graphrag.eval.results.usage import (
     cost_of_searches,
     cost_of_verdicts,
@@ -51,6 +51,10 @@ __all__ = [
 
 _NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
 _NESTED = ("scores", "reasons", "efficiency", "failure")
+_DETAILED = (
+    *("response", "scores", "reasons", "efficiency", "failure"),
+    *("cut_replies", "cached_prompt_tokens"),
+)
 _AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
 _DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **_AVERAGES}
 # Types that know a missing value: integers beside None would become floats, and None NaN.
@@ -106,30 +110,19 @@ class EvaluationResults:
     ``metadata``: timestamp, total_questions (distinct), methods, movies, metrics (what responses
     were to be judged on, the primary one first), models, embedded_models (a label that says in
     which roles offline baseline models were asked, None when they were not), cost_usd (of the
-    searches and verdicts in ``results``, repeats included; further judges stand apart in the
-    section further_judges_cost_usd; None: a price is not known, or a result does not say what it
-    took), earlier_attempts (of failed searches that were asked again and of calls that were not
-    used, in no other figure; only where there are any), and what the run adds. ``results``: every
+    searches and verdicts in ``results``; further judges stand apart in further_judges_cost_usd;
+    None: a price is not known, or a result does not say what it took), earlier_attempts (of what
+    was asked again or not used, in no other figure), and what the run adds. ``results``: every
     trial.
 
-    ``by_method``: method -> metric -> mean in [0, 1] or None,
-    ``analysis.outcomes[...].end_to_end``. A failed search counts 0 where the metric was asked, an
-    unscored verdict is left out. Where questions were searched more than once it is the mean of
-    their means. ``by_movie``: index key -> the same.
+    ``by_method``: method -> metric -> mean in [0, 1] or None. A failed search counts 0 where the
+    metric was asked, an unscored verdict is left out; of questions that were searched more than
+    once it is the mean of their means. ``by_movie``: index key -> the same. ``efficiency``: method
+    -> see ``usage.mean_efficiency``. ``counts``: method -> n (searches), n_search_failed, and per
+    metric n_scored, n_unscored, n_not_judged.
 
-    ``efficiency``: method -> avg_latency (seconds, over the n_latency responses whose latency was
-    measured, None without any), n_cut_off (searches of which a reply was cut off), avg_llm_calls, avg_prompt_tokens,
-    avg_output_tokens (None for a method of one's own that does not count), avg_exploring_calls,
-    avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
-    output_tokens_by_phase (sums), cached_prompt_tokens, calls_reporting_cached_tokens and
-    judge_cached_prompt_tokens (see ``Usage``), cost_usd, cost_usd_by_model, judge_cost_usd (None:
-    the price of a model, or of its cached tokens, is not known). Failed searches count with the
-    calls that they made.
-
-    ``counts``: method -> n (searches), n_search_failed, and per metric n_scored, n_unscored,
-    n_not_judged. ``analysis``: states, means with intervals, comparisons of the methods, and
-    efficiency figures; None when the results were not put together by :func:`aggregate_results`.
-    ``repeats``: None when nothing was repeated. ``curves``: of a run at several context budgets.
+    ``analysis``: None when the results were not put together by :func:`aggregate_results`,
+    ``repeats`` when nothing was repeated. ``curves``: of a run at several context budgets.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
     began the run; in no file.
@@ -203,16 +196,15 @@ class EvaluationResults:
     def to_pandas(self, tidy: bool = False) -> "pd.DataFrame":
         """Return one row a result: question, method, response, scores, reasons and costs.
 
-        What further judges said stands in columns such as ``rubric_relevance``,
-        ``rubric_relevance_reasoning`` and ``quality_reasoning``.
+        What further judges said stands in columns such as ``rubric_relevance`` and
+        ``quality_reasoning``.
 
-        With ``tidy``: one row a question, method, trial and metric that was asked for, in the order
-        of the results. ``score`` is 0 or 1, 0 of a search that failed, and missing without a
-        verdict; ``state`` says why. Its mean, missing ones left out, is what ``by_method`` says (of
-        several trials, the mean of each question first); the tables take faithfulness and
-        relevance over the rows whose state is ``scored``. ``latency`` (seconds), ``tokens`` and
-        ``cost_usd`` are of the search, the same in each of its rows: add them up over one metric.
-        ``embedded_models`` labels results that offline baseline models had a part in.
+        With ``tidy``: one row a question, method, trial and metric that was asked for. ``score`` is
+        0 or 1, 0 of a search that failed, and missing without a verdict; ``state`` says why. Its
+        mean, missing ones left out, is what ``by_method`` says (of several trials, the mean of each
+        question first); the tables take faithfulness and relevance over the rows whose state is
+        ``scored``. ``latency`` (seconds), ``tokens`` and ``cost_usd`` are of the search, the same
+        in each of its rows: add them up over one metric.
         """
         import pandas as pd
 
@@ -224,22 +216,17 @@ class EvaluationResults:
 
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
-        found: list[MethodSummary] = []
+        summaries: list[MethodSummary] = []
         for method in self.metadata.get("methods", self.by_method):
-            counts = self.counts.get(method, {"n": 0})
-            means = self.by_method.get(method, {})
-            efficiency = self.efficiency.get(method, {})
-            found.append(
-                MethodSummary(
-                    **{metric: means.get(metric) for metric in DEFAULT_METRICS},
-                    **{name: efficiency.get(name) for name in _AVERAGES},
-                    method=method,
-                    means=means,
-                    count=counts["n"],
-                    **{name: value for name, value in counts.items() if name != "n"},
-                )
+            counts = dict(self.counts.get(method, {"n": 0}))
+            means, efficiency = self.by_method.get(method, {}), self.efficiency.get(method, {})
+            values = {metric: means.get(metric) for metric in DEFAULT_METRICS}
+            values |= {name: efficiency.get(name) for name in _AVERAGES}
+            count = counts.pop("n")
+            summaries.append(
+                MethodSummary(**values, count=count, method=method, means=means, **counts)
             )
-        return found
+        return summaries
 
     def _repr_html_(self) -> str:
         return pkgutil.resolve_name(_NOTEBOOK_VIEW)(self)
@@ -257,7 +244,8 @@ def aggregate_results(
     Parameters
     ----------
     results : iterable of QueryResult
-        Questions are joined on ``imdb_key`` and ``sample_id``, without an id on their text.
+        Joined on ``imdb_key`` and ``sample_id``, without an id on their text. More than one result
+        for one trial of a question count as repeats, with a UserWarning.
     metrics : sequence of str
         What was judged; methods are compared on the first by tests that are corrected for the
         number of pairs, on the others exploratively.
@@ -276,13 +264,8 @@ def aggregate_results(
         If a metric does not exist, or results of one id have other texts, or those of one text
         other ids: they would count as two questions.
     ValueError
-        If a result has more or other than numbers may say: NaN tokens or cost, or more results
-        than were planned.
-
-    Warns
-    -----
-    UserWarning
-        If a method has more than one result for one trial of a question: they count as repeats.
+        If a result has more or other than numbers may say: NaN tokens, or more results than were
+        planned.
     """
     results, repeated = _number_repeats(results)
     if repeated:
@@ -294,10 +277,10 @@ def aggregate_results(
         )
         warnings.warn(message, stacklevel=2)
     _check(results, metrics)
-    methods = list(dict.fromkeys(result.method for result in results))
+    of_method = grouped((result.method, result) for result in results)
+    methods = list(of_method)
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     costs = [cost_of_searches(results), cost_of_verdicts(results)]
-    of_method = {m: [r for r in results if r.method == m] for m in methods}
     rows = rows_of(results)
     analysis = analyse(rows, methods, metrics, planned, equivalence_margin, is_compared=not curves)
     return EvaluationResults(
@@ -330,11 +313,13 @@ def _number_repeats(
 ) -> tuple[list[QueryResult], list[QueryResult]]:
     """Return the results, each a trial of its own, and those that had the trial of another."""
     numbered = list(results)
-    folded = {text: fold_wording(text) for text in {r.question for r in numbered}}
-    keys = [(r.imdb_key, r.sample_id, folded[r.question], r.method) for r in numbered]
-    taken = defaultdict[tuple[str, ...], set[int]](set)
-    for key, result in zip(keys, numbered, strict=True):
-        taken[key].add(result.trial)
+    keys = [(*key, r.method) for key, r in zip(_keys(numbered), numbered, strict=True)]
+    taken = {
+        key: set(trials)
+        for key, trials in grouped(
+            (key, result.trial) for key, result in zip(keys, numbered, strict=True)
+        ).items()
+    }
     seen = set[tuple[tuple[str, ...], int]]()
     repeated: list[QueryResult] = []
     for place, (key, result) in enumerate(zip(keys, numbered, strict=True)):
@@ -347,26 +332,31 @@ def _number_repeats(
     return numbered, repeated
 
 
+def _keys(results: Sequence[QueryResult]) -> list[tuple[str, str, str]]:
+    """Return document, id and folded text of each result's question."""
+    folded = {text: fold_wording(text) for text in {result.question for result in results}}
+    return [(r.imdb_key, r.sample_id, folded[r.question]) for r in results]
+
+
 def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
     for metric in metrics:
         if metric not in METRICS:
             msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
             raise UsageError(as_sentence(msg))
-    by_id = Counter((r.imdb_key, r.sample_id, r.method, r.trial) for r in results if r.sample_id)
-    folded = {text: fold_wording(text) for text in {r.question for r in results if r.question}}
-    by_text = Counter(
-        (r.imdb_key, folded[r.question], r.method, r.trial) for r in results if r.question
-    )
-    for times in (by_id, by_text):
-        (document, question, method, trial), n = max(
-            times.items(), key=lambda entry: entry[1], default=(("", "", "", 0), 0)
+    keys = _keys(results)
+    for part in (1, 2):  # by id, and by text
+        times = Counter(
+            (key[0], key[part], result.method, result.trial)
+            for key, result in zip(keys, results, strict=True)
+            if key[part]
         )
-        if n > 1:
-            msg = (
-                f"{method} has {n} results for {question!r} of {document!r} in trial {trial}, and "
-                f"would count it {n} times; keep one, or number the repeats by their trial."
-            )
-            raise UsageError(msg)
+        for (document, question, method, trial), n in times.most_common(1):
+            if n > 1:
+                msg = (
+                    f"{method} has {n} results for {question!r} of {document!r} in trial {trial}, "
+                    f"and would count it {n} times; keep one, or number the repeats by their trial."
+                )
+                raise UsageError(msg)
 
 
 def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
@@ -383,37 +373,27 @@ def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) ->
     }
 
 
-def _list_questions(results: Sequence[QueryResult]) -> Iterator[dict[str, Any]]:
+def _list_questions(results: Sequence[QueryResult]) -> Iterator[dict[str, object]]:
     """Yield each question with every response to it, in the order of the results."""
-    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
-    for result in results:
-        key = (result.imdb_key, result.sample_id, result.question)
-        by_question.setdefault(key, []).append(result)
-    for first, *others in by_question.values():
-        entry: dict[str, Any] = {
+    keys = ((r.imdb_key, r.sample_id, r.question) for r in results)
+    for of_question in grouped(zip(keys, results, strict=True)).values():
+        trials = grouped((r.method, _detail(r)) for r in of_question if r.trial)
+        first = of_question[0]
+        yield {
             "id": first.sample_id,
             "imdb_key": first.imdb_key,
             "question": first.question,
             "ground_truth": first.ground_truth,
-            "methods": {},
+            "methods": {r.method: _detail(r) for r in of_question if r.trial == 0},
+            **({"trials": trials} if trials else {}),
         }
-        for result in (first, *others):
-            if result.trial == 0:
-                entry["methods"][result.method] = _detail(result)
-            else:
-                entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
-        yield entry
 
 
 def _detail(result: QueryResult) -> dict[str, object]:
     values = result.to_dict()
-    names = (
-        *("response", "scores", "reasons", "efficiency", "failure"),
-        *("cut_replies", "cached_prompt_tokens"),
-    )
     repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
     return {
-        **{name: values[name] for name in names},
+        **{name: values[name] for name in _DETAILED},
         "states": _states(result),
         **({"repeats": repeats} if any(repeats.values()) else {}),
         **result.grades,
@@ -436,7 +416,7 @@ def _tidy(result: QueryResult, metric: str, label: str | None) -> dict[str, obje
         "score": verdict.score if state in (State.SCORED, State.SEARCH_FAILED) else None,
         "state": state.value,
         "reason": verdict.reason,
-        "latency": result.efficiency.to_dict()["latency"],
+        "latency": result.efficiency.latency,
         "tokens": result.efficiency.tokens,
         "cost_usd": None if result.usage is None else result.usage.cost_usd,
         "embedded_models": label,

@@ -2,19 +2,22 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote
+
+from pydantic_core import to_jsonable_python
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import QueryResult, ReadWhole
+from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.rows import paired_score, rows_of
+from graphrag.eval.results.rows import grouped, paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
@@ -41,8 +44,11 @@ from graphrag.eval.store.records import Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
+Content: TypeAlias = dict[str, Any]
+"""What a results file holds, JSON-ready; docs/report.md describes it."""
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
 _UNSAFE = re.compile(r"[^\w.-]")
+_OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
 _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
 
 
@@ -66,10 +72,9 @@ class Figures:
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
     method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
     method -> measure -> mean in [0, 1] with t limits, ``pairwise``: (a, b) -> preferences; empty
-    unless judged. ``usage``: what the further judges cost. ``retrieval``: the content of
-    retrieval_results.json but for what was retrieved, see :func:`retrieval_pieces`.
-    ``evaluations``: method -> content of its evaluation file. ``curves``: of a run at several
-    context budgets; no section of these.
+    unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
+    but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
+    ``curves``: of a run at several context budgets; no section of these.
     """
 
     measures: dict[str, MethodMeasures]
@@ -79,27 +84,24 @@ class Figures:
     quality: dict[str, dict[str, Estimate]]
     pairwise: dict[tuple[str, str], PreferenceSummary]
     usage: Usage
-    retrieval: dict[str, Any]
-    evaluations: dict[str, dict[str, Any]]
+    retrieval: Content
+    evaluations: dict[str, Content]
     curves: BudgetCurves | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Content:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         return {
-            "measures": {method: found.to_dict() for method, found in self.measures.items()},
-            "loss": [row.to_dict() for row in self.loss],
+            "measures": {method: of.to_dict() for method, of in self.measures.items()},
+            "loss": [asdict(row) for row in self.loss],
             "criteria": [asdict(result) for result in self.criteria],
             "rubric": {
-                method: {name: summary.to_dict() for name, summary in found.items()}
-                for method, found in self.rubric.items()
+                method: {name: summary.to_dict() for name, summary in of.items()}
+                for method, of in self.rubric.items()
             },
-            "quality": {
-                method: {name: asdict(estimate) for name, estimate in found.items()}
-                for method, found in self.quality.items()
-            },
-            "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
+            "quality": to_jsonable_python(self.quality),
+            "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
             "further_judges": taken if self.rubric or self.quality or self.pairwise else None,
         }
@@ -131,16 +133,16 @@ def compute_figures(
     config: EvaluationConfig,
     results: Sequence[QueryResult],
     sources: FigureSources,
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, object],
 ) -> Figures:
     """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
     first = [result for result in results if result.trial == 0]
     samples = {sample.id: sample for sample in sources.samples}
     settings = config.measures
     overall = {
-        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
-        for unit, found in sources.judged
-        if found.kind == "quality" and unit.trial == 0
+        (unit.sample.id, unit.method): QualityEvaluation.from_dict(judged.value).overall_score
+        for unit, judged in sources.judged
+        if judged.kind == "quality" and unit.trial == 0
     }
     outlines = [_answered(result, config, sources.is_judged, overall) for result in first]
     measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
@@ -160,20 +162,22 @@ def compute_figures(
     methods = list(dict.fromkeys(result.method for result in first))
     rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
     quality = _quality(methods, sources.judged) if config.judge.quality else {}
-    by_answer = {(m.sample_id, m.method): m.values for m in measured}
-    questions = [
+    values = {(m.sample_id, m.method): m.values for m in measured}
+    entries = grouped(
         (
             each.method,
-            _evaluated(
-                result.question,
-                by_answer.get((each.sample_id, each.method), {}),
-                each.judge_score,
-                each.tokens,
-            ),
+            {
+                "question": result.question,
+                **{k: of.get(k) for k in ("hit_rate", "mrr")},
+                "judge_score": each.judge_score,
+                "num_tokens": each.tokens,
+                "combined_score": of.get("combined_score"),
+            },
         )
         for result, each in zip(first, outlines, strict=True)
-    ]
-    evaluations = _evaluation_files(config, questions, metadata)
+        for of in [values.get((each.sample_id, each.method), {})]
+    )
+    evaluations = _evaluation_files(config, entries, metadata)
     means: dict[str, dict[str, float | None]] = {
         method: {
             **sources.means.get(method, {}),
@@ -214,11 +218,10 @@ def _answered(
 ) -> Answered:
     """Return what is known of a response beside what it retrieved and was shown."""
     (row,) = rows_of([result])
-    failed = result.failure is not None
     # A failed search is 0 in what the judge was to be asked, and in nothing else.
-    has_verdict = not failed or (is_judged and "correctness" in config.metrics)
+    has_verdict = not row.censored or (is_judged and "correctness" in config.metrics)
     quality = overall.get((result.sample_id, result.method))
-    if failed and is_judged and overall:  # of a run that the quality judge has not come to, nothing
+    if row.censored and is_judged and overall:  # none while the quality judge has not come to it
         quality = 0.0
     return Answered(
         sample_id=result.sample_id,
@@ -229,41 +232,40 @@ def _answered(
         quality=quality,
         tokens=result.efficiency.tokens,
         latency_s=result.efficiency.latency,
-        failed=failed,
+        failed=row.censored,
         abstained=result.abstained,
         judged_by="quality" if config.judge.quality else "correctness",
     )
 
 
-def _values(judged: _Judged, kind: str, method: str) -> list[tuple[dict[str, Any], str]]:
-    """Return what was judged of each first answer, with its document."""
-    return [
-        (found.value, unit.sample.imdb_key)
-        for unit, found in judged
-        if found.kind == kind and unit.method == method and unit.trial == 0
+def _values(judged: _Judged, kind: str, method: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what was judged of each first answer, and its document."""
+    of_kind = [
+        (each.value, unit.sample.imdb_key)
+        for unit, each in judged
+        if each.kind == kind and unit.method == method and unit.trial == 0
     ]
+    return [value for value, _ in of_kind], [document for _, document in of_kind]
 
 
 def _rubric(
     methods: Sequence[str], results: Sequence[QueryResult], judged: _Judged
 ) -> dict[str, dict[str, DimensionSummary]]:
+    asked = Counter(result.method for result in results)
     summaries: dict[str, dict[str, DimensionSummary]] = {}
     for method in methods:
-        values = _values(judged, "rubric", method)
-        missing = [None] * (sum(result.method == method for result in results) - len(values))
-        summaries[method] = summarize_rubric(
-            [*(LLMEvaluation.from_dict(value) for value, _ in values), *missing],
-            [*(document for _, document in values), *missing],
-        )
+        values, documents = _values(judged, "rubric", method)
+        missing = [None] * (asked[method] - len(values))
+        graded = [*map(LLMEvaluation.from_dict, values), *missing]
+        summaries[method] = summarize_rubric(graded, [*documents, *missing])
     return summaries
 
 
 def _quality(methods: Sequence[str], judged: _Judged) -> dict[str, dict[str, Estimate]]:
     means: dict[str, dict[str, Estimate]] = {}
     for method in methods:
-        values = _values(judged, "quality", method)
-        graded = [QualityEvaluation.from_dict(value) for value, _ in values]
-        documents = [document for _, document in values]
+        values, documents = _values(judged, "quality", method)
+        graded = [QualityEvaluation.from_dict(value) for value in values]
         means[method] = {
             name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
             for name in QUALITY_MEASURES
@@ -277,9 +279,9 @@ def _pairwise(
     summaries: dict[tuple[str, str], PreferenceSummary] = {}
     for a, b in config.judge.pairs(config.methods):
         compared = {
-            unit.sample.id: PairwiseResult.from_dict(found.value)
-            for unit, found in judged
-            if found.kind == pair_kind(a, b)
+            unit.sample.id: PairwiseResult.from_dict(each.value)
+            for unit, each in judged
+            if each.kind == pair_kind(a, b)
         }
         asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
         summaries[a, b] = summarize_preferences(
@@ -320,36 +322,19 @@ def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _evaluated(
-    question: str,
-    measures: Mapping[str, float | None],
-    judge_score: float | None,
-    tokens: int | None,
-) -> dict[str, Any]:
-    """Return the entry of one response in the evaluation file; undefined is None."""
-    return {
-        "question": question,
-        "hit_rate": measures.get("hit_rate"),
-        "mrr": measures.get("mrr"),
-        "judge_score": judge_score,
-        "num_tokens": tokens,
-        "combined_score": measures.get("combined_score"),
-    }
-
-
 def _evaluation_files(
     config: EvaluationConfig,
-    questions: Sequence[tuple[str, Mapping[str, Any]]],
-    metadata: Mapping[str, Any],
-) -> dict[str, dict[str, Any]]:
+    entries: Mapping[str, Sequence[Content]],
+    metadata: Mapping[str, object],
+) -> dict[str, Content]:
     """Return method -> its file: means over the questions for which a figure is defined.
 
-    ``questions``: method and entry of each response of the first trial, in the dataset's order.
+    ``entries``: those of each method's responses in the first trial, in the dataset's order.
     """
-    judge: Mapping[str, Any] = metadata.get("judge") or {}
-    files: dict[str, dict[str, Any]] = {}
-    for method in dict.fromkeys((*config.methods, *(name for name, _ in questions))):
-        rows = [entry for name, entry in questions if name == method]
+    judge = cast("Mapping[str, object]", metadata.get("judge") or {})
+    files: dict[str, Content] = {}
+    for method in dict.fromkeys((*config.methods, *entries)):
+        rows = entries.get(method, ())
         known = {name: [r[name] for r in rows if r[name] is not None] for name in _AVERAGED}
         averages = {f"avg_{k}": fmean(values) if values else None for k, values in known.items()}
         tokens = averages.pop("avg_num_tokens")
@@ -369,19 +354,19 @@ def _evaluation_files(
                 "judge_score": "quality" if config.judge.quality else "correctness",
                 **{k: metadata.get(k) for k in ("embedded_models", "run_id", "is_complete")},
             },
-            "results": rows,
+            "results": list(rows),
         }
     return files
 
 
 def retrieval_report(
-    samples: Iterable[Sample],
+    samples: Sequence[Sample],
     responses: Sequence[tuple[Answered, MeasuredAnswer]],
     *,
     settings: MeasuresSettings = DEFAULT_MEASURES,
     means: Mapping[str, Mapping[str, float | None]] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    metadata: Mapping[str, object] | None = None,
+) -> Content:
     """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
 
     ``responses``: one for each question and method, of these samples, measured with ``settings``,
@@ -395,56 +380,55 @@ def retrieval_report(
     """
     metadata = metadata or {}
     by_method = summarize_measures([measured for _, measured in responses], settings)
-    results: dict[str, dict[str, Any]] = {
-        sample.id: {
-            "id": sample.id,
-            "imdb_key": sample.imdb_key,
-            "question": sample.question,
-            "expected_sources": list(sample.expected_sources or sample.evidence),
-            "methods": {},
-        }
-        for sample in samples
-    }
+    methods = {sample.id: Content() for sample in samples}
     for answered, measured in responses:
-        results[answered.sample_id]["methods"][answered.method] = {
+        methods[answered.sample_id][answered.method] = {
             "measures": dict(measured.values),
             "n_unmatched_sources": measured.n_unmatched,
-            "correctness": answered.correctness,
-            "quality": answered.quality,
-            "tokens": answered.tokens,
-            "latency_s": answered.latency_s,
-            "failed": answered.failed,
+            **{name: getattr(answered, name) for name in _OF_ANSWERS},
         }
-    averages: dict[str, dict[str, Any]] = {}
-    totals: dict[str, dict[str, Any]] = {}
-    for method, found in by_method.items():
-        averages[method] = {
+    answers = grouped((answered.method, answered) for answered, _ in responses)
+    totals = {
+        method: {
+            "responses": len(answers[method]),
+            "failed": sum(answered.failed for answered in answers[method]),
+            "without_list": of.n_without_list,
+            "with_unmatched_sources": of.n_with_unmatched_sources,
+            "without_matched_sources": of.n_without_matched_sources,
+            "tokens": sum_known([answered.tokens for answered in answers[method]]),
+            "latency_s": sum_known([answered.latency_s for answered in answers[method]]),
+            "combined": asdict(of.combined),
+        }
+        for method, of in by_method.items()
+    }
+    averages = {
+        method: {
             name: {**_estimate(summary.estimate), "n_excluded": summary.n_excluded}
-            for name, summary in found.measures.items()
+            for name, summary in of.measures.items()
         }
-        own = [answered for answered, _ in responses if answered.method == method]
-        totals[method] = {
-            "responses": len(own),
-            "failed": sum(answered.failed for answered in own),
-            "without_list": found.n_without_list,
-            "with_unmatched_sources": found.n_with_unmatched_sources,
-            "without_matched_sources": found.n_without_matched_sources,
-            "tokens": sum_known([answered.tokens for answered in own]),
-            "latency_s": sum_known([answered.latency_s for answered in own]),
-            "combined": asdict(found.combined),
-        }
-    held = {m: {**found.means(), **(means or {}).get(m, {})} for m, found in by_method.items()}
+        for method, of in by_method.items()
+    }
+    held = {m: {**of.means(), **(means or {}).get(m, {})} for m, of in by_method.items()}
     return {
         "timestamp": metadata.get("timestamp") or datetime.now(UTC).isoformat(),
-        "num_questions": len(results),
+        "num_questions": len(methods),
         "summary": {"averages": averages, "totals": totals},
         "success_criteria": [asdict(result) for result in check_criteria(settings.criteria, held)],
         "metadata": {**metadata, "settings": settings.model_dump(exclude={"criteria"})},
-        "results": list(results.values()),
+        "results": [
+            {
+                "id": sample.id,
+                "imdb_key": sample.imdb_key,
+                "question": sample.question,
+                "expected_sources": list(sample.expected_sources or sample.evidence),
+                "methods": methods[sample.id],
+            }
+            for sample in samples
+        ],
     }
 
 
-def render_retrieval_report(report: Mapping[str, Any]) -> str:
+def render_retrieval_report(report: Mapping[str, object]) -> str:
     """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
     return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
@@ -457,20 +441,20 @@ def retrieval_pieces(
     ``results`` are those that it is of, at least; ``read_whole`` gives them with what they
     retrieved. ValueError if a value is NaN or infinite.
     """
-    entries: list[dict[str, Any]] = report["results"]
+    entries: list[Content] = report["results"]
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
     whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
+
+    def with_retrieved(of: Content, retrieved: Retrieved | None) -> Content:
+        listed = None if retrieved is None else retrieved.to_dict()
+        return {"measures": of["measures"], "retrieved": listed, **of}
+
     questions = (
         {
             **entry,
             "methods": {
-                name: {
-                    "measures": told["measures"],
-                    "retrieved": None if retrieved is None else retrieved.to_dict(),
-                    **told,
-                }
-                for name, told in entry["methods"].items()
-                for retrieved in [next(whole).retrieved]
+                name: with_retrieved(of, next(whole).retrieved)
+                for name, of in entry["methods"].items()
             },
         }
         for entry in entries
@@ -479,5 +463,5 @@ def retrieval_pieces(
     yield "\n"
 
 
-def _estimate(estimate: Estimate) -> dict[str, Any]:
+def _estimate(estimate: Estimate) -> dict[str, object]:
     return {"interval" if k == "method" else k: value for k, value in asdict(estimate).items()}

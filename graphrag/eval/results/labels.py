@@ -276,11 +276,13 @@ def correct_change(
             why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
             return not_corrected(f"{name} has {why}")
     cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
-    return corrected_change(
-        scores,
-        [(ours[0], theirs[0]) for ours, theirs in cells],
-        [(ours[1], theirs[1]) for ours, theirs in cells],
-        [row.document or old.document or None for row, old in pairs],
+    return _usable(
+        corrected_change(
+            scores,
+            [(ours[0], theirs[0]) for ours, theirs in cells],
+            [(ours[1], theirs[1]) for ours, theirs in cells],
+            [row.document or old.document or None for row, old in pairs],
+        )
     )
 
 
@@ -328,10 +330,10 @@ def _correct_pair(
         corrected = correct_methods(questions, [compared.a, compared.b])
     except UsageError as error:  # a package is missing, and a run is shown even so
         return not_corrected(str(error).removesuffix("."))
-    return usable(corrected)
+    return _usable(corrected)
 
 
-def usable(corrected: Corrected) -> Corrected:
+def _usable(corrected: Corrected) -> Corrected:
     """Return a correction that has an interval, or why there is none."""
     if corrected.refused is not None or corrected.se is not None:
         return corrected

@@ -60,6 +60,7 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
+_OF_RESPONSES = ("method", "response", "sample_id", "failure", "usage", "trial", "abstained")
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 
@@ -141,13 +142,12 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     Of repeated searches the first is taken, or every one.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
-    unknown = Sample("", "", "", "")
     verdicts = store.verdicts(run.run_id)
     rows = rows_of(
         [
-            _stored_result(found, samples.get(found.sample_id, unknown), verdicts.get(unit, {}))
-            for unit, found in store.responses(run.run_id, with_texts=False).items()
-            if every_trial or found.trial == 0
+            _stored_result(response, samples.get(response.sample_id), verdicts.get(unit, {}))
+            for unit, response in store.responses(run.run_id, with_texts=False).items()
+            if every_trial or response.trial == 0
         ]
     )
     order = run.setup.methods
@@ -155,25 +155,18 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
 
 
 def _stored_result(
-    found: StoredResponse, sample: Sample, verdicts: Mapping[str, JudgeResult]
+    response: StoredResponse, sample: Sample | None, verdicts: Mapping[str, JudgeResult]
 ) -> QueryResult:
-    if found.failure is None:
-        scores = MetricScores.of(verdicts)
-    else:
+    sample, scores = sample or Sample("", "", "", ""), MetricScores.of(verdicts)
+    if response.failure is not None:
         scores = failed_search_scores(judgeable(sample, METRICS))
     return QueryResult(
         imdb_key=sample.imdb_key,
         question=sample.question,
         ground_truth=sample.ground_truth,
-        method=found.method,
-        response=found.response,
         scores=scores,
-        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
-        sample_id=found.sample_id,
-        failure=found.failure,
-        usage=found.usage,
-        trial=found.trial,
-        abstained=found.abstained,
+        efficiency=EfficiencyMetrics.of(response.latency_s, response.usage),
+        **{name: getattr(response, name) for name in _OF_RESPONSES},
     )
 
 
@@ -188,7 +181,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
     responses = store.responses(run.run_id, with_texts=False).values()
-    answered = [(counts and found.failure is None, found.usage) for found in responses]
+    answered = [(counts and each.failure is None, each.usage) for each in responses]
     usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
     judged = [
         (
@@ -198,16 +191,14 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         for unit in {**usages, **verdicts}
     ]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
-    asked = None  # where no model is named at all only the setup may tell
-    if any(usage.models for _, usage in (*answered, *judged)):
-        asked = label_usages(answered, judged) or ""
+    is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
     return RunMetadata(
         name=run.run_id,
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
         setup=run.setup,
-        asked=asked,
+        asked=label_usages(answered, judged) or "" if is_told else None,
         indexes=run.details.indexes,
         roomy=_roomy(run.details.warnings),
     )
@@ -368,9 +359,7 @@ def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
 def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
     """Return the verdicts; without any, failed searches alone are no figure of 0."""
     figures: dict[str, Values] = {}
-    for metric in METRICS:
-        if metric not in (run.setup.metrics or ()):
-            continue
+    for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
         states = {row.states[metric] for row in rows}
         waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
         scores = item_scores(rows, metric)
@@ -379,38 +368,36 @@ def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
 
 
 def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
-    figures: dict[str, Values] = {}
-    for metric in METRICS:
-        states = {row.states[metric] for row in rows}
-        if metric not in ZERO_IF_FAILED and {State.SEARCH_FAILED, State.SCORED} <= states:
-            figures[f"{metric}{FAILED_AS_0}"] = item_means(
-                (row.key, 0 if row.censored else row.scores[metric]) for row in rows
-            )
-    return figures
+    return {
+        f"{metric}{FAILED_AS_0}": item_means(
+            (row.key, 0 if row.censored else row.scores[metric]) for row in rows
+        )
+        for metric in METRICS
+        if metric not in ZERO_IF_FAILED
+        and {State.SEARCH_FAILED, State.SCORED} <= {row.states[metric] for row in rows}
+    }
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return {
-        "latency_s": item_means((row.key, None if row.censored else row.latency_s) for row in rows),
-        "tokens": item_means((row.key, row.tokens) for row in rows),
-        "cost_usd": item_means((row.key, row.cost_usd) for row in rows),
+        "latency_s": item_means((r.key, None if r.censored else r.latency_s) for r in rows),
+        "tokens": item_means((r.key, r.tokens) for r in rows),
+        "cost_usd": item_means((r.key, r.cost_usd) for r in rows),
     }
 
 
 def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
-    asked = run.setup.further
     responses = store.responses(run.run_id, with_texts=False)
-    units = {u: found for u, found in responses.items() if found.trial == 0}
-    names = [f"rubric.{name}" for name in DIMENSIONS if "rubric" in asked]
-    names += [f"quality.{name}" for name in QUALITY_MEASURES if "quality" in asked]
+    units = {unit: response for unit, response in responses.items() if response.trial == 0}
+    asked = {"rubric": DIMENSIONS, "quality": QUALITY_MEASURES}
+    names = [f"{k}.{name}" for k, of in asked.items() if k in run.setup.further for name in of]
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
     for judged in store.judgements(run.run_id):
         unit = units.get(judged.subject)
-        if unit is None or judged.kind not in ("rubric", "quality"):
-            continue
-        of_method = figures[unit.method]
-        for name, value in _grades(judged.kind, judged.value).items():
-            of_method.setdefault(f"{judged.kind}.{name}", {})[keys[unit.sample_id]] = value
+        if unit is not None and judged.kind in asked:
+            for name, value in _grades(judged.kind, judged.value).items():
+                of_name = figures[unit.method].setdefault(f"{judged.kind}.{name}", {})
+                of_name[keys[unit.sample_id]] = value
     return cast("ByMethod", figures)
 
 
@@ -427,11 +414,10 @@ def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
     path = output_dir / "runs" / run_id / REPORT_FILE
     figures: _Collected = {}
     try:
-        results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
-        for question in results:
-            key = question["imdb_key"], question["id"]
-            for method, told in question["methods"].items():
-                for name, value in told["measures"].items():
+        for question in json.loads(path.read_text(encoding="utf-8"))["results"]:
+            for method, response in question["methods"].items():
+                for name, value in response["measures"].items():
+                    key = question["imdb_key"], question["id"]
                     figures.setdefault(method, {}).setdefault(name, {})[key] = value
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not measured, or cut short
         return {}
@@ -469,7 +455,7 @@ class StoredRun:
     n: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     measured: Means = field(default_factory=dict[str, dict[str, float | None]])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the run as JSON-ready values."""
         return asdict(self)
 
@@ -528,12 +514,13 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     """
     again = run.setup.responses_of is not None
     searches = {} if again else store.responses(run.run_id, with_texts=False)
-    usages = [found.usage for found in searches.values()]
-    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
-    usages += store.forgotten_usage(run.run_id)
-    usages += [judged.usage for judged in store.judgements(run.run_id)]
-    usages += store.unclaimed_usage(run.run_id).values()
-    return usages
+    return [
+        *(response.usage for response in searches.values()),
+        *(usage for each in store.judge_usage(run.run_id).values() for usage in each),
+        *store.forgotten_usage(run.run_id),
+        *(judged.usage for judged in store.judgements(run.run_id)),
+        *store.unclaimed_usage(run.run_id).values(),
+    ]
 
 
 def _means(figures: ByMethod) -> Means:

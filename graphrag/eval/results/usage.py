@@ -63,7 +63,12 @@ def _has_verdict(result: QueryResult) -> bool:
 
 
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
-    """Return a method's entry of ``EvaluationResults.efficiency``."""
+    """Return a method's entry of ``EvaluationResults.efficiency``.
+
+    ``avg_latency``: seconds, over the n_latency responses whose latency was measured; ``n_cut_off``
+    searches of which a reply was cut off; the other averages are None for a method that does not
+    count, costs where a price is not known. Failed searches count with the calls that they made.
+    """
     answered = (r.efficiency.latency for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
     counted = [r.usage for r in results if r.usage is not None]

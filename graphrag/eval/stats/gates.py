@@ -1,12 +1,12 @@
 """The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts and on other figures of two runs."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, inf, sqrt
 from statistics import fmean
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -53,21 +53,12 @@ class GateOutcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-class Decided(Protocol):
-    """What the gate decided on a metric or a figure."""
-
-    @property
-    def outcome(self) -> GateOutcome:
-        """The answer."""
-        ...
-
-
-def combine_outcomes(decisions: Sequence[Decided]) -> GateOutcome:
-    """Return FAIL if any decision fails, PASS if all pass, else INCONCLUSIVE (also for none)."""
-    outcomes = {decision.outcome for decision in decisions}
-    if GateOutcome.FAIL in outcomes:
+def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
+    """Return FAIL if any answer is, PASS if all are, else INCONCLUSIVE (also for none)."""
+    answers = set(outcomes)
+    if GateOutcome.FAIL in answers:
         return GateOutcome.FAIL
-    return GateOutcome.PASS if outcomes == {GateOutcome.PASS} else GateOutcome.INCONCLUSIVE
+    return GateOutcome.PASS if answers == {GateOutcome.PASS} else GateOutcome.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +68,8 @@ class GateCase:
     ``n_only_new``, ``n_only_baseline``: questions that one run holds alone; those of the baseline
     are among the pairs with the new score missing, as are the ``n_other_reference`` whose accepted
     answer changed. ``undecided``: why the pairs can't decide, as when the index is another.
-    ``assumed``: what the decision takes for granted, said after its reason. ``corrected``: the
-    difference as labels of both runs correct it, with a standard error; takes the place of the
-    pairs' test and bound.
+    ``assumed``: what the decision takes for granted. ``corrected``: the difference as labels of
+    both runs correct it, with a standard error; replaces the pairs' test and bound.
     """
 
     documents: Sequence[Hashable] | None = None
@@ -141,14 +131,13 @@ def decide_gates(
     ``pairs``: metric -> pairs (new, baseline), one a question that both runs were to answer; 0, 1
     or None (verdict missing). By metric too: ``margins``, the loss that is still accepted, in (0,
     1), else ``MARGIN``; ``coverages`` of new run and baseline, the share of the verdicts that
-    exist, else taken from the pairs; ``cases``. ``further``: p values of other tests of the same
-    family.
+    exist, else taken from the pairs; ``cases``. ``further``: p of other tests of the family.
 
     What is missing may not be missing at random: when a coverage is under 95 %, when the two are
     more than 2 points apart, when the pairs are under 95 % of the baseline's scored questions, or
     without pairs, it is INCONCLUSIVE, and FAIL only if the test fails with every missing verdict in
-    favour of the new run. Else FAIL at p <= .05, else PASS when the lower bound lies above -margin,
-    else INCONCLUSIVE. Metrics that are inconclusive for what is missing stay in the family.
+    favour of the new run; the metric stays in the family. Else FAIL at p <= .05, else PASS when the
+    lower bound lies above -margin, else INCONCLUSIVE.
 
     ValueError if a score is not 0, 1 or None, or a parameter is out of range.
     """
@@ -207,8 +196,7 @@ def _test(
         p_family = _best_case(pairs, documents, max(0, unseen))
         if case.corrected is not None and p_family is not None and p is not None:
             p_family = max(p_family, p)
-    n_dropped = len(pairs) - n
-    plain = (right - wrong) / n if n else None
+    n_dropped, corrected = len(pairs) - n, case.corrected
     draft = GateDecision(
         outcome=GateOutcome.INCONCLUSIVE,
         reason="",
@@ -216,7 +204,7 @@ def _test(
         n_dropped_pairs=n_dropped,
         newly_wrong=wrong,
         newly_right=right,
-        difference=plain if case.corrected is None else case.corrected.estimate.mean,
+        difference=corrected.estimate.mean if corrected else (right - wrong) / n if n else None,
         lower_bound=lower,
         margin=margin,
         p=p,
@@ -273,12 +261,13 @@ def _incompleteness(
     new: float | None, old: float | None, n_pairs: int, n_baseline: int
 ) -> str | None:
     """Return what is missing for a decision on the pairs; None when they are enough."""
-    for name, share in (("coverage", new), ("baseline coverage", old)):
-        if share is not None and not 0 <= share <= 1:
-            msg = f"the {name} must lie in [0, 1], not {share!r}"
+    known = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
+    for run, share in known.items():
+        if not 0 <= share <= 1:
+            msg = f"the coverage of the {run} must lie in [0, 1], not {share!r}"
             raise ValueError(msg)
-    for run, share in (("new run", new), ("baseline", old)):
-        if share is not None and share < MIN_COVERAGE:
+    for run, share in known.items():
+        if share < MIN_COVERAGE:
             return (
                 f"the judge gave {share:.1%} of the verdicts asked of it in the {run}, under 95 %"
             )
@@ -347,8 +336,8 @@ class FigureCase:
     ``pairs``: (new, baseline) of every question that the baseline holds, None where one is missing,
     with their ``documents``. ``margin``: the worsening that is still accepted, > 0, in the unit of
     the figure; ``is_relative``: as a share of the baseline's mean. ``limits``: least and largest
-    value that the figure can take; None of an amount, which is >= 0. ``undecided``: why the pairs
-    can't decide, as when the index is another.
+    value of the figure; None of an amount, which is >= 0. ``undecided``: why the pairs can't
+    decide.
     """
 
     pairs: Sequence[tuple[float | None, float | None]]
@@ -366,10 +355,10 @@ class FigureDecision:
 
     ``n_pairs`` questions have both values, ``n_dropped_pairs`` lack one, ``n_baseline`` have one in
     the baseline. ``baseline``, ``new``: means over the pairs; ``worsening``: how much worse the new
-    one is, negative when it is better; ``upper_bound``: its one-sided 95 % limit, named by
-    ``bound``, None where it is not known; ``margin`` as it is held against that. ``p``: one-sided
-    permutation ``test`` of worsening, with the missing values in favour of the new run where too
-    many are missing; ``p_holm`` corrected over the family.
+    one is; ``upper_bound``: its one-sided 95 % limit, named by ``bound``, None where it is not
+    known; ``margin`` as it is held against that. ``p``: one-sided permutation ``test`` of
+    worsening, with missing values in favour of the new run where too many are missing; ``p_holm``
+    corrected over the family.
     """
 
     outcome: GateOutcome
@@ -377,15 +366,15 @@ class FigureDecision:
     n_pairs: int
     n_dropped_pairs: int
     n_baseline: int
-    baseline: float | None
-    new: float | None
-    worsening: float | None
-    upper_bound: float | None
-    margin: float | None
-    p: float | None
-    p_holm: float | None
-    bound: str
-    test: str
+    baseline: float | None = None
+    new: float | None = None
+    worsening: float | None = None
+    upper_bound: float | None = None
+    margin: float | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    bound: str = "none"
+    test: str = "none"
 
 
 class FigureTest(NamedTuple):
@@ -426,15 +415,7 @@ def check_figure(case: FigureCase) -> FigureTest:
         n_pairs=len(both),
         n_dropped_pairs=len(case.pairs) - len(both),
         n_baseline=sum(old is not None for _, old in case.pairs),
-        baseline=None,
-        new=None,
-        worsening=None,
-        upper_bound=None,
         margin=None if case.is_relative else case.margin,
-        p=None,
-        p_holm=None,
-        bound="none",
-        test="none",
     )
     if not both:
         return FigureTest(case, draft, "no question has a value in both runs")
@@ -446,11 +427,8 @@ def check_figure(case: FigureCase) -> FigureTest:
         )
         tested = _best_values(case, documents)
     bound, name = _upper_bound(both, case)
-    p, _, test = flip_signs(
-        [-value for value in _worsening(tested, case)],
-        [document for _, _, document in tested],
-        "less",
-    )
+    better = [-value for value in _worsening(tested, case)]
+    p, _, test = flip_signs(better, [document for _, _, document in tested], "less")
     new, baseline = fmean(new for new, _, _ in both), fmean(old for _, old, _ in both)
     draft = replace(
         draft,
@@ -469,10 +447,9 @@ def check_figure(case: FigureCase) -> FigureTest:
 def decide_figure(test: FigureTest, p_holm: float | None) -> FigureDecision:
     """Decide on a figure; ``p_holm`` is its p, corrected over the family.
 
-    PASS when the limit of the worsening lies within the margin and at least 95 % of the
-    baseline's values have one to hold against; else FAIL when p_holm <= .05; else
-    INCONCLUSIVE. Amounts always move a little, so that a sure worsening within the margin
-    passes: here the margin comes first.
+    PASS when the limit of the worsening lies within the margin and at least 95 % of the baseline's
+    values have one to hold against; else FAIL when p_holm <= .05; else INCONCLUSIVE. Amounts always
+    move a little, so that a sure worsening within the margin passes.
     """
     if test.case.undecided is not None:
         return replace(test.draft, reason=test.case.undecided)
