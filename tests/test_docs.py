@@ -156,7 +156,7 @@ def test_the_notebook_runs(built, project):
         str(cell.outputs) for cell in cells[1:]
     )
     assert "Evaluating 8/8" in ran
-    assert compared.index("Answer (offline baseline models)") < compared.index("data:image/svg")
+    assert compared.index("(offline baseline models): ") < compared.index("data:image/svg")
     assert "<table" in compared
     assert "offline baseline models" in tidy
     assert "ground_truth" in disagreed

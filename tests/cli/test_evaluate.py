@@ -114,7 +114,7 @@ def test_quiet_says_the_answer_alone_and_verbose_shows_where(make_evaluation: Ma
     evaluation = make_evaluation()
     ran = evaluation.run("-q", "--limit", "1")
     (answer,) = ran.output.splitlines()
-    assert answer.startswith("Answer (offline baseline models): undecided. ")
+    assert answer.startswith("TOO FEW (offline baseline models): Undecided")
     assert evaluation.run("show", "latest", "-q").stdout == ran.stdout
     refused = evaluation.run("--methods", "tgo", "--verbose")
     assert refused.exit_code == USAGE

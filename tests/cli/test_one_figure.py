@@ -245,13 +245,17 @@ def test_a_winner_is_not_named_without_the_verdicts(
     result = evaluation.run(COLUMNS="300")
     assert result.exit_code == 3, result.output
     told = " ".join(result.output.split())
-    assert "Answer: undecided. Less than 95 % of the planned pairs have verdicts" in told
+    assert "TOO FEW: Undecided between frail and firm." in told
     assert "Missing: 20 of 40 verdicts are missing of frail." in told
-    line = f"Get them with: graphrag eval --root {evaluation.root} --retry-errors"
+    line = f"Next: get what is missing: graphrag eval --root {evaluation.root} --retry-errors"
     assert line in told
-    assert "Every p and interval speaks of this document alone." in told
+    assert "This is for this document; other documents may differ." in told
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
-    for words in ("Missing: 20 of 40 verdicts", "Get them with:", "speaks of this document alone"):
+    for words in (
+        "Missing: 20 of 40 verdicts",
+        "Next: get what is missing",
+        "This is for this document",
+    ):
         assert words in page
     server.behaviour = Behaviour(
         lambda request: json.dumps(
@@ -259,4 +263,4 @@ def test_a_winner_is_not_named_without_the_verdicts(
         )
     )
     result = evaluation.run("--retry-errors", COLUMNS="300")
-    assert "Answer: use frail" in " ".join(result.output.split())
+    assert "WINNER: Use frail" in " ".join(result.output.split())

@@ -1,6 +1,7 @@
-"""The sentence before the tables: which method to take, and how sure that is."""
+"""The answer before the tables: which method to take, how sure that is, and what next."""
 
 import json
+from functools import partial
 
 import pytest
 from rich.console import Console
@@ -13,16 +14,12 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
+from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run import list_results
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 
-SPEAKS_OF_ONE = (
-    "Every p and interval speaks of this document alone. Other documents may rank the methods "
-    "otherwise: of methods that are equal in general, a few documents show a difference in up to "
-    "61 % of runs.\n"
-)
 NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
 TOKENS = {"tog": 9000, "local": 4000, "basic": 1000, "a": 9000, "b": 1000}
 
@@ -64,136 +61,157 @@ def evaluate(
     )
 
 
-def first_lines(results: EvaluationResults) -> str:
-    console = Console(record=True, width=400)
-    show(console, list_results(results))
-    return console.export_text().partition("Score: ")[0]
+def answer_of(results: EvaluationResults) -> Answer:
+    answer = answer_run(results)
+    assert answer is not None
+    return answer
 
 
-def test_a_method_that_beats_all_others_is_named_first_with_its_price():
-    results = evaluate({"tog": range(80), "local": range(50), "basic": range(40)})
-    shown = first_lines(results)
-    assert shown.startswith("Answer: use tog, the best on correctness (80.0 %); local is 17.")
-    assert "points behind, basic is" in shown
-    assert (
-        "; it takes 9,000 tokens a question, 2.2 times local (4,000 tokens), 9 times basic (1,000 "
-        "tokens).\n"
-    ) in shown
-    best = json.loads(results.to_json())["best"]
-    assert best == {
+ALL = range(2000)
+CASES = {
+    "it beats all others": (
+        partial(evaluate, {"local": range(50), "tog": range(80), "basic": range(40)}),
+        "WINNER: Use tog. Right on 80 of 100 questions; local 50, basic 40. 100 questions on 1 "
+        "document, all answered and judged.",
+        "Lead over local: 17 to 42 points. Holds for more questions on this document; other",
+        "Cost: 9,000 tokens a question, 2.2 times local.",
+        "label 60 responses to check the judge",
+    ),
+    "the cheapest is shown to lose little": (
+        partial(evaluate, {"tog": range(1200), "basic": range(2, 1200)}, 2000),
+        "TIED: Use basic, the cheapest of 2 that tie. Right on 60 of 100 questions; tog 60. 2,000",
+        "It loses less than 5 points to tog, if any. Holds for",
+        "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
+        "label 60",
+    ),
+    "nothing is shown": (
+        partial(evaluate, {"tog": range(60), "local": range(3, 60), "basic": range(10)}, usd=1e-6),
+        "TOO FEW: Undecided between tog and local. Of 100 questions right: tog 60, local 57, basic",
+        "local may be up to 8.6 points worse than tog, or 2.7 better. basic is shown to be worse.",
+        "Cost: local takes $0.0040 a question, 0.44 times tog.",
+        "about 260 more questions decide",
+    ),
+    "the cheapest with the highest score is not taken on one question": (
+        partial(evaluate, {"tog": range(0), "basic": range(1)}, n=1),
+        "TOO FEW: Undecided between basic and tog. Of 1 question right: basic 1, tog 0. 1 question",
+        "basic may be up to 73.4 points worse than tog, or 100.0 better.",
+        "Cost: basic",
+        "about 830 more",
+    ),
+    # On the questions that both were asked tog is right in 60 and basic in 30 of 100.
+    "a higher mean on other questions is no reason": (
+        partial(
+            evaluate, {"tog": range(60), "basic": range(30, 300)}, 300, asked={"tog": range(100)}
+        ),
+        "TOO FEW: Undecided between basic and tog.",
+        "Missing: 200 of 300 searches are not made of tog. Methods were asked different questions",
+        "Cost",
+        "get what is missing",
+    ),
+    # Local has not the highest mean, but was asked little: it may be far better than basic.
+    "the cheapest is held against every contender": (
+        partial(
+            evaluate,
+            {"tog": range(2, 2000), "local": range(1, 40), "basic": range(3, 2000)},
+            2000,
+            asked={"local": range(40)},
+        ),
+        "TOO FEW: Undecided between tog, basic and local. Of 100 questions right: tog 99.9, ",
+        "Missing: 1,960 of 2,000 searches are not made of local.",
+        "Cost",
+        "get",
+    ),
+    "missing verdicts may all be losses": (
+        partial(evaluate, dict.fromkeys(("tog", "basic"), ALL), 2000, unread={"basic": range(200)}),
+        "TOO FEW: Undecided",
+        "Missing: 200 of 2,000 verdicts are missing of basic.",
+        "Cost",
+        "get",
+    ),
+    "a few of them do not matter": (
+        partial(evaluate, dict.fromkeys(("tog", "basic"), ALL), 2000, unread={"basic": range(20)}),
+        "TIED: Use basic",
+        "It loses",
+        "Cost",
+        "label",
+    ),
+    "a method without any verdict is not beaten": (
+        partial(evaluate, dict.fromkeys(("tog", "basic"), range(100)), unread={"tog": range(100)}),
+        "TOO FEW: Undecided. Of 100 questions right: basic 100. 100 questions on 1 document, 100 v",
+        "Missing: 100 of 100 verdicts are missing of tog.",
+        "Cost",
+        "get",
+    ),
+    # B is worse wherever both have a verdict.
+    "a winner needs the verdicts": (
+        partial(evaluate, {"a": range(60), "b": range(0)}, n=60, unread={"b": range(4)}),
+        "TOO FEW: Undecided",
+        "Missing: 4 of 60 verdicts are missing of b.",
+        "Cost",
+        "get",
+    ),
+    "but not every one": (
+        partial(evaluate, {"a": range(60), "b": range(0)}, n=60, unread={"b": range(3)}),
+        "WINNER: Use a. Right on 100 of 100 questions; b 0. 60 questions on 1 document, 3 verdicts",
+        "Lead over b: 90 to 100 points.",
+        "Cost",
+        "label",
+    ),
+    "one method has its score": (
+        partial(evaluate, {"basic": range(30)}, n=50),
+        "basic is right on 30 of 50 questions. 50 questions on 1 document, all",
+        "95 % sure: 46.1 to 72.4 of 100. This is for this document; other documents may differ.",
+        "Cost: 1,000 tokens a question.",
+        "compare it with another method",
+    ),
+    "everything is wrong": (
+        partial(evaluate, {"tog": range(0), "basic": range(0)}),
+        "No answer: correctness is 0 % for every method. 100 questions",
+        *("", "", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_says_what_to_do_how_sure_that_is_and_what_next(case: str):
+    evaluated, line, lead, cost, next_ = CASES[case]
+    answer = answer_of(evaluated())
+    assert answer.line.startswith(line)
+    assert answer.lead.startswith(lead)
+    assert answer.cost.startswith(cost)
+    assert answer.next.startswith(next_)
+    n_words = len(f"{answer.line} {' '.join(answer.reasons)}".split())
+    assert n_words <= 70
+
+
+def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch: pytest.MonkeyPatch):
+    apart = {"tog": range(50), "basic": range(100, 200)}
+    asked = {"tog": range(100), "basic": range(100, 200)}
+    answer = answer_of(evaluate(apart, n=200, asked=asked))
+    assert answer.chip == "TOO FEW"
+    how = " ".join(answer.how)
+    assert "tog and basic share 0 of 200." in how
+    assert "Every p and interval speaks of this document alone." in how
+    assert "p is corrected by Holm" in how
+    monkeypatch.setitem(TOKENS, "basic", 9001)
+    results = evaluate({"tog": range(90), "basic": range(10)})
+    assert answer_of(results).cost == "Cost: 9,000 tokens a question, about as basic."
+    assert json.loads(results.to_json())["best"] == {
         "winner": "tog",
         "contenders": ["tog"],
-        "beaten": {"local": "tog", "basic": "tog"},
+        "beaten": {"basic": "tog"},
     }
 
 
-def test_the_same_price_is_no_multiple(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(TOKENS, "basic", 9001)
-    shown = first_lines(evaluate({"tog": range(90), "basic": range(10)}))
-    assert "it takes 9,000 tokens a question, as much as basic (9,001 tokens)" in shown
-
-
-def test_the_cheapest_is_taken_when_it_is_shown_to_lose_little():
-    right = {"tog": range(1200), "basic": range(2, 1200)}
-    shown = first_lines(evaluate(right, 2000))
-    assert shown.startswith("Answer: use basic: on correctness it is shown to lose less than 5 po")
-    assert "and none is shown to be better (tog 60.0 %, basic 59.9 %)" in shown
-
-
-def test_without_a_winner_the_answer_is_undecided():
-    right = {"tog": range(60), "local": range(3, 60), "basic": range(10)}
-    shown = first_lines(evaluate(right, usd=1e-6))
-    assert shown.startswith("Answer: undecided. With 100 questions no method is shown to be the be")
-    assert "local, the cheapest of these, may be up to 8.6 points worse than tog or" in shown
-    assert "Shown to be worse: basic (than tog)." in shown
-    assert (
-        "it takes $0.0040 a question, 0.44 times tog ($0.0090), 4 times basic ($0.0010)." in shown
-    )
-
-
-def test_one_method_has_its_score_and_how_sure_it_is():
-    shown = first_lines(evaluate({"basic": range(60)}))
-    assert shown == (
-        "Answer: basic has 60.0 % correctness (50.2 to 69.1 at 95 % confidence), over 100 "
-        f"questions.\n{SPEAKS_OF_ONE}"
-    )
-
-
 @pytest.mark.parametrize("methods", [["tog"], ["tog", "basic"]])
-def test_without_a_verdict_there_is_no_answer(methods):
-    results = evaluate(dict.fromkeys(methods, range(0)), n=0)
-    assert first_lines(results) == ""
-    unjudged = aggregate_results(
-        [
-            QueryResult("a", "Q", m, "x", MetricScores(), EfficiencyMetrics(1.0, 1, 1, 1))
-            for m in methods
-        ]
-    )
-    none = "Answer: none, as no response has a verdict on correctness.\n"
-    assert first_lines(unjudged) == none + SPEAKS_OF_ONE
-
-
-def test_the_cheapest_with_the_highest_score_is_not_taken_on_a_few_questions():
-    shown = first_lines(evaluate({"tog": range(0), "basic": range(1)}, n=1))
-    assert shown.startswith("Answer: undecided. With 1 question no method is shown to be the best")
-    assert "basic, the cheapest of these, may be up to 73.4 points worse than tog or 100.0" in shown
-
-
-def test_a_higher_mean_on_other_questions_is_no_reason_to_take_a_method():
-    """On the questions that both were asked tog is right in 60 and basic in 30 of 100."""
-    right = {"tog": range(60), "basic": range(30, 300)}
-    results = evaluate(right, n=300, asked={"tog": range(100)})
-    shown = first_lines(results)
-    assert shown.startswith("Answer: undecided. Less than 95 % of the planned pairs have verdicts")
-    assert "Missing: 200 of 300 searches are not made of tog." in shown
-    assert "compared on those that both were: tog and basic share 100 of 300." in shown
-
-
-def test_methods_that_were_asked_nothing_in_common_are_not_compared():
-    right = {"tog": range(50), "basic": range(100, 200)}
-    asked = {"tog": range(100), "basic": range(100, 200)}
-    shown = first_lines(evaluate(right, n=200, asked=asked))
-    assert shown.startswith("Answer: undecided.")
-    assert "tog and basic share 0 of 200." in shown
-
-
-def test_the_cheapest_is_held_against_every_contender():
-    """Local has not the highest mean, but was asked little: it may be far better than basic."""
-    right = {"tog": range(2, 2000), "local": range(1, 40), "basic": range(3, 2000)}
-    shown = first_lines(evaluate(right, n=2000, asked={"local": range(40)}))
-    assert shown.startswith("Answer: undecided.")
-    assert "tog and local share 40 of 2,000" in shown
-
-
-def test_missing_verdicts_may_all_be_losses():
-    right = dict.fromkeys(("tog", "basic"), range(2000))
-    shown = first_lines(evaluate(right, n=2000, unread={"basic": range(200)}))
-    assert shown.startswith("Answer: undecided.")
-    little = first_lines(evaluate(right, n=2000, unread={"basic": range(20)}))
-    assert little.startswith("Answer: use basic")
-
-
-def test_a_method_without_any_verdict_is_not_beaten():
-    right = dict.fromkeys(("tog", "basic"), range(100))
-    shown = first_lines(evaluate(right, unread={"tog": range(100)}))
-    assert shown.startswith("Answer: undecided.")
-    assert "Missing: 100 of 100 verdicts are missing of tog." in shown
-
-
-def test_where_everything_is_wrong_nothing_is_recommended():
-    shown = first_lines(evaluate({"tog": range(0), "basic": range(0)}))
-    assert shown == f"Answer: none, as correctness is 0.0 % for every method.\n{SPEAKS_OF_ONE}"
-
-
-def test_a_winner_needs_the_verdicts():
-    """B is worse wherever both have a verdict; half of its verdicts are missing."""
-    right = {"a": range(60), "b": range(0)}
-    for n_missing in (30, 4):
-        shown = first_lines(evaluate(right, n=60, unread={"b": range(n_missing)}))
-        assert shown.startswith("Answer: undecided. Less than 95 % of the planned pairs")
-        assert f"Missing: {n_missing} of 60 verdicts are missing of b." in shown
-    shown = first_lines(evaluate(right, n=60, unread={"b": range(3)}))
-    assert shown.startswith("Answer: use a")
+def test_without_a_verdict_there_is_no_answer(methods: list[str]):
+    assert answer_run(evaluate(dict.fromkeys(methods, range(0)), n=0)) is None
+    unjudged = [
+        QueryResult("a", "Q", m, "x", MetricScores(), EfficiencyMetrics(1.0, 1, 1, 1))
+        for m in methods
+    ]
+    answer = answer_of(aggregate_results(unjudged))
+    assert answer.headline == "No answer: no response has a verdict on correctness."
 
 
 def test_where_every_search_failed_it_says_so():
@@ -210,8 +228,30 @@ def test_where_every_search_failed_it_says_so():
         for i in range(5)
         for method in ("tog", "basic")
     ]
-    shown = first_lines(aggregate_results(results))
-    assert shown.startswith("Answer: none, as every search failed (10 of 10).\n")
+    answer = answer_of(aggregate_results(results))
+    assert answer.headline == "No answer: every search failed (10 of 10)."
+
+
+def test_a_lead_says_on_how_many_documents_it_is_one():
+    results = [
+        QueryResult(
+            f"d{document}",
+            f"Q{i}",
+            method,
+            "x",
+            MetricScores(*[JudgeResult(int(method == "tog" or document == 2), "")] * 4),
+            NOTHING,
+        )
+        for document in range(3)
+        for i in range(40)
+        for method in ("tog", "basic")
+    ]
+    answer = answer_of(aggregate_results(results))
+    assert answer.line.startswith("WINNER: Use tog. Right on 100 of 100 questions; basic 33. 120")
+    assert answer.lead.endswith(
+        "Holds for more questions on these 3 documents; other documents may differ (tog led on 2 "
+        "of 3)."
+    )
 
 
 def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():

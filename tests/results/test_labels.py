@@ -136,7 +136,7 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     ran = mixed.run("--limit", "3", "--full", COLUMNS="200")
     assert ran.exit_code == 0, ran.output
     shown = " ".join(ran.output.split())
-    assert f"Answer ({label}): " in shown
+    assert f"({label}): " in shown
     assert f"Score: correctness in % (95 % interval each) ({label})" in shown
     _, _, further = shown.partition(f"All that follows: {label}.")
     for title in ("Efficiency of the searches", "Traced to the index, in % (95 % interval)"):

@@ -89,8 +89,8 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert sorted(summary["best"]["contenders"]) == ["basic", "local"]
 
     shown = said(result)
-    assert shown.startswith("Answer (offline baseline models") or "Answer (offline" in shown
-    assert "area under correctness" in shown
+    assert "(offline baseline models): " in shown
+    assert "Area under correctness" in shown
     assert "Scores against tokens" in shown
     text = (evaluation.output / "budget_curves.md").read_text(encoding="utf-8")
     assert "| basic | 200 |" in text
@@ -99,7 +99,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert '"plot-curve-0"' in page
     assert '"plot-means"' not in page
     again = said(evaluation.run("show", "latest", COLUMNS="300"))
-    assert "area under correctness" in again
+    assert "Area under correctness" in again
     judged = evaluation.run("judge", "latest", "--metrics", "relevance", COLUMNS="300")
     assert judged.exit_code == DONE, judged.output
     newest = evaluation.read_results("summary", evaluation.newest_folder)
@@ -150,7 +150,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
         shown = len(tokenizer.encode(found.context_text))
         assert 0 < shown <= int(found.method.partition("@")[2]), found.method
     assert recall["narrow"] < recall["basic"]  # one text unit at either budget
-    assert "area under evidence shown, any" in said(result)
+    assert "Area under evidence shown, any" in said(result)
 
 
 AT = {"budgets": [200, 400]}
@@ -247,7 +247,7 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     p = {(d.a, d.b): (d.result.p, d.p_holm) for d in found.curves.differences}
     assert all(raw is not None and corrected >= raw for raw, corrected in p.values())
     cell = found._repr_html_()
-    assert "use good" in cell
+    assert "WINNER: Use good" in cell
     assert cell.count("data:image/svg+xml") == 1  # one curve plot, drawn, and no plot of 9 names
 
     lost = [replaced for replaced in results if replaced.method != "good@500"]

@@ -46,7 +46,7 @@ def test_the_answer_comes_first_then_the_pages_plots_then_its_tables():
     assert bundle.keys() == {"text/html", "text/plain"}
     assert "metadata" in bundle["text/plain"]
     shown = Shown(bundle["text/html"])
-    assert shown.texts[0].startswith("Answer: use tog")
+    assert shown.texts[0].startswith("WINNER: Use tog")
     assert shown.texts.index("IMAGE") < shown.texts.index(
         "Score: correctness in % (95 % interval each)"
     )
@@ -85,7 +85,7 @@ def test_embedded_models_are_named_in_the_answer_and_below_it():
     found = [answer(n, method, n % 2) for n in range(4) for method in ("tog", "basic")]
     offline = [replace(each, usage=Usage(1, 5, 5, models=("offline/rules",))) for each in found]
     texts = Shown(render_cell(aggregate_results(offline, METRICS))).texts
-    assert texts[0].startswith("Answer (offline baseline models)")
+    assert "(offline baseline models): " in texts[0]
     assert texts.index("offline baseline models") < texts.index("IMAGE")
 
 

@@ -85,7 +85,7 @@ def count(page: Page) -> int:
 
 
 def test_the_answer_comes_first_and_everything_is_drawn(page: Page):
-    assert page.locator("#answer").inner_text().startswith("Answer: use tog")
+    assert page.locator("#answer").inner_text().startswith("WINNER: Use tog")
     places = [page.locator(f"#{name}").bounding_box() for name in ("won", "cost", "fails")]
     tops = [place["y"] for place in places if place is not None]
     assert tops == sorted(tops)

@@ -8,12 +8,13 @@ show the newest run of ``graphrag eval``; their metadata names it.
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.run import CURVES_HEADING, render_curves
 from graphrag.eval.report.table import escape
 from graphrag.eval.results.evaluation_results import EvaluationResults
@@ -61,10 +62,11 @@ def render_files(
 
     ``retrieval`` lacks what was retrieved; ``evaluations`` are by method.
     """
-    names = evaluation_names(list(evaluations))
+    names, answer = evaluation_names(list(evaluations)), answer_run(results)
+    section = {"answer": None if answer is None else answer.to_dict()}
     return {
         **{names[method]: render_retrieval_report(found) for method, found in evaluations.items()},
-        SUMMARY_FILE: results.to_json(),
+        SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
         DETAILED_FILE: results.detailed_pieces(),
         REPORT_FILE: retrieval_pieces(retrieval, results.results, results.read_whole),
         **({} if results.curves is None else {CURVES_FILE: render_curves(results, results.curves)}),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.answer import GET_MISSING, describe_answer
+from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run_lines import (
     answer_areas,
     describe_abstentions,
@@ -134,23 +134,36 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
 
 
 def list_answer(results: "EvaluationResults") -> list[str]:
-    """Return the answer with the label of embedded models; see :func:`describe_answer`."""
-    label = label_results(results)
-    return describe_answer(results, f" ({label})" if label else "")
+    """Return the answer as lines: what to do, the reasons, what is next."""
+    answer = answer_run(results)
+    if answer is None:
+        return []
+    return [answer.line, *answer.reasons, *filter(None, [answer.next_line])]
 
 
 def verdict_line(results: "EvaluationResults") -> str | None:
     """Return the answer of a run as one line; None where nothing was to be judged."""
-    return next(iter(list_answer(results)), None)
+    answer = answer_run(results)
+    return None if answer is None else answer.line
+
+
+def list_answer_parts(answer: Answer | None, full: bool = False) -> Iterator[Part]:
+    """Yield an answer's lines; ``full``: and how it was computed."""
+    if answer is None:
+        return
+    yield Line(answer.line, "bold")
+    yield from map(Line, answer.reasons)
+    if answer.next:
+        yield Line(answer.next_line, "bold", is_command=bool(answer.command))
+    if full:
+        yield from map(Line, answer.how)
 
 
 def _list_opening(results: "EvaluationResults", *, full: bool) -> list[Part]:
     """Return the answer, the scores and what the run took; ``full``: every difference of areas."""
     analysis, label = analysis_of(results), label_results(results)
     note = f" ({label})" if label else ""
-    parts: list[Part] = [
-        Line(line, "bold", is_command=line.startswith(GET_MISSING)) for line in list_answer(results)
-    ]
+    parts: list[Part] = [*list_answer_parts(answer_run(results), full)]
     if results.curves is not None:
         table = curves_table(results.curves)
         parts.append(replace(table, title=f"{table.title}{note}"))
