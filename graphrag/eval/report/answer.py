@@ -1,7 +1,7 @@
 """The answer of a run: which method to take, how sure that is, at what price, and what next."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, floor
 from statistics import NormalDist
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent
 from graphrag.eval.report.run_lines import label_results
-from graphrag.eval.report.run_tables import name_figure, total_of
+from graphrag.eval.report.run_tables import RIGHT, name_figure, total_of
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.stats.intervals import Estimate
 
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
-_RIGHT = {
-    "correctness": "right",
-    "faithfulness": "faithful",
-    "relevance": "given relevant texts",
-    "completeness": "complete",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +82,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values, without the command, which names this machine's folders."""
-        values = {**asdict(self), "how": list(self.how)}
-        del values["command"]
-        return values
+        names = ("chip", "headline", "score", "lead", "cost", "next", "label")
+        return {**{name: getattr(self, name) for name in names}, "how": list(self.how)}
 
 
 def answer_run(results: "EvaluationResults") -> Answer | None:
@@ -102,124 +94,148 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     to each of them, however the missing verdicts fell. Of a run at several context budgets it is by
     the areas under the curves, without a metric too.
     """
-    analysis, curves = results.analysis, results.curves
+    analysis, curves, label = results.analysis, results.curves, label_results(results) or ""
     if curves is not None and curves.primary is not None:
-        return _answer_curves(results, curves, curves.primary)
+        return replace(_answer_curves(curves, curves.primary), label=label)
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
-    return _Run(results, analysis).answer()
+    return replace(_Run(results, analysis).answer(), label=label)
 
 
-@dataclass(frozen=True, slots=True)
 class _Run:
-    results: "EvaluationResults"
-    analysis: "Analysis"
+    def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
+        self._results, self._analysis, self._best = results, analysis, analysis.best
+        self._primary = analysis.primary
+        self._outcomes = {m: of[self._primary] for m, of in analysis.outcomes.items()}
+        means = {m: of.mean.mean for m, of in self._outcomes.items()}
+        self._means = {m: mean for m, mean in means.items() if mean is not None}
+        self._family = [each for each in analysis.comparisons if each.in_family]
+        margins = [each.family.equivalence_margin for each in self._family if each.family]
+        self._margin = 100 * min(margins, default=0.0)
+        self._is_corrected = any(each.is_corrected for each in self._family)
+        methods = [of.mean.method for of in self._outcomes.values()]
+        self._is_clustered = any(name.endswith("clustered by document") for name in methods)
+        self._right = RIGHT.get(self._primary, self._primary)
+        ns = {of.mean.n for of in self._outcomes.values()}
+        n_trials = 1 if results.repeats is None else results.repeats.n_trials
+        # Scores are told of 100 questions, or of all where these are fewer.
+        self._whole = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else 100
+        asked: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
+        for each in results.results:
+            asked[each.method].add((each.imdb_key, each.sample_id or each.question))
+        self._shared = [
+            f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
+            for a, b in combinations(asked, 2)
+            if asked[a] != asked[b]
+        ]
 
     def answer(self) -> Answer:
-        contenders, winner = self.analysis.best.contenders, self.analysis.best.winner
-        scores = [self._estimate(method).mean for method in self.analysis.outcomes]
-        n, n_failed = len(self.results.results), self._count("n_search_failed")
-        if n_failed == n:
-            see = self._here("show", "--failed")
-            return self._none(f"every search failed ({n_failed:,} of {n:,})", "see why", see)
+        """Return the answer, but for its label."""
+        contenders, winner = self._best.contenders, self._best.winner
+        n, failed = len(self._results.results), [r.failure for r in self._results.results]
+        if all(failed):
+            why = self._line("show", "--failed")
+            return self._none(f"every search failed ({n:,} of {n:,})", "see why", why)
         if not contenders:
-            return self._none(f"no response has a verdict on {self.analysis.primary}")
-        if len(scores) == 1:
+            return self._none(f"no response has a verdict on {self._primary}")
+        if len(self._outcomes) == 1:
             return self._one(contenders[0])
-        if not any(scores):
-            return self._none(f"{self.analysis.primary} is 0 % for every method")
+        if not any(self._means.values()):
+            return self._none(f"{self._primary} is 0 % for every method")
         if winner is not None:
-            rest = (m for m in self.analysis.outcomes if m != winner)
+            rest = (method for method in self._outcomes if method != winner)
             nearest = min(rest, key=lambda other: self._behind(winner, other)[0])
             lead = f"Lead over {nearest}: {_limits(*self._behind(winner, nearest))} points."
-            return self._make("WINNER", winner, nearest, lead)
-        cheapest = self._cheapest()
-        rivals = [method for method in self._unbeaten() if method != cheapest]
+            return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
+        worse, cheapest = self._worse(), self._cheapest()
+        # Methods without a score are not beaten either.
+        unbeaten = [*contenders, *(m for m in self._outcomes if m not in self._means)]
+        rivals = [method for method in unbeaten if method != (cheapest or contenders[0])]
         if cheapest is not None and all(self._is_near(cheapest, rival) for rival in rivals):
-            lead = f"Every other method is shown to be worse than another.{self._worse()}"
+            lead = f"Every other method is shown to be worse than another.{worse}"
+            headline, nearest = f"Use {cheapest}.", None
             if rivals:
-                lead = f"It loses less than {self._margin():g} points to {_list(rivals)}, if any."
-                lead += self._worse()
-            nearest = max(rivals, key=self._score, default=None)
-            return self._make("TIED", cheapest, nearest, lead)
-        pivot = cheapest or contenders[0]
-        rivals = [method for method in self._unbeaten() if method != pivot]
+                lead = f"It loses less than {self._margin:g} points to {_list(rivals)}, if any."
+                headline = f"Use {cheapest}, the cheapest of {len(unbeaten)} that tie."
+                nearest = max(rivals, key=lambda method: self._means.get(method, 0))
+            return self._make("TIED", headline, cheapest, nearest, f"{lead}{worse}")
+        pivot, between = cheapest or contenders[0], _list([*contenders])
         rival = max(rivals, key=lambda other: self._may_lose(pivot, other), default=pivot)
-        return self._make("TOO FEW", pivot, rival, f"{self._open(pivot, rival)}{self._worse()}")
+        headline = f"Undecided between {between}." if len(contenders) > 1 else "Undecided."
+        return self._make("TOO FEW", headline, pivot, rival, f"{self._gap(pivot, rival)}{worse}")
 
-    def _make(self, chip: Chip, method: str, rival: str | None, lead: str) -> Answer:
+    def _make(self, chip: Chip, headline: str, method: str, rival: str | None, lead: str) -> Answer:
         is_open = chip == "TOO FEW"
-        next_, command = self._next(rival, method) if is_open and rival else self._check()
-        if self.missing():
+        next_, command = (self._more(method, rival or method), "") if is_open else self._check()
+        if self._missing():
             next_, command = "get what is missing", self._retry()
-        names = self.analysis.best.contenders
-        headline = f"Undecided between {_list([*names])}." if len(names) > 1 else "Undecided."
-        if not is_open:
-            tied = len(names) > 1
-            headline = f"Use {method}{f', the cheapest of {len(names)} that tie' if tied else ''}."
+        how = (
+            f"WINNER: shown to be better on {self._primary} than every other method. TIED: shown "
+            f"to lose less than {self._margin:g} points, however missing verdicts fell, to each "
+            "that is not shown to be worse, and the cheapest of them. TOO FEW: neither. All "
+            "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
+        )
+        taken = None if is_open else method
         return Answer(
             chip,
             headline,
-            self._scores(None if is_open else method),
-            f"{lead} {self._scope(None if is_open else method)}",
-            self._price(method, rival),
+            f"{self._scores(taken)} {self._asked()}",
+            f"{lead} {self._scope(taken)}",
+            self._price(method, rival, is_named=chip != "WINNER"),
             next_,
             command,
-            self.how(),
-            label_results(self.results) or "",
+            (how, *self._how()),
         )
 
     def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
-        if self.missing() and self._retry() and not next_:
+        if self._missing() and not next_:
             next_, command = "get what is missing", self._retry()
-        lead, label = " ".join(self.missing()), label_results(self.results) or ""
-        return Answer("", f"No answer: {why}.", self._asked(), lead, "", next_, command, (), label)
+        headline, lead = f"No answer: {why}.", " ".join(self._missing())
+        return Answer("", headline, self._asked(), lead, "", next_, command)
 
     def _one(self, method: str) -> Answer:
-        found = self._estimate(method)
+        of = self._outcomes[method].mean
         lead = ""
-        if found.low is not None and found.high is not None:
-            low, high = floor(1000 * found.low) / 10, ceil(1000 * found.high) / 10
+        if of.low is not None and of.high is not None:
+            low, high = floor(1000 * of.low) / 10, ceil(1000 * of.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} of 100. "
         next_, command = "compare it with another method, by --methods", ""
-        if self.missing():
+        if self._missing():
             next_, command = "get what is missing", self._retry()
-        score = f"{_of(found.mean, of := self._whole())} of {counted(of, 'question')}"
         return Answer(
             "",
-            f"{method} is {self._right()} on {score}.",
+            f"{method} is {self._right} on {self._of(method)} of {self._questions}.",
             self._asked(),
             f"{lead}{self._scope(None)}",
             self._price(method, None),
             next_,
             command,
-            self.how(),
-            label_results(self.results) or "",
+            tuple(self._how()),
         )
 
-    def how(self) -> tuple[str, ...]:
-        """Return how the answer was computed, a sentence each."""
-        family = self._family()
-        together = (
-            f"WINNER: shown to be better on {self.analysis.primary} than every other method. TIED: "
-            f"shown to lose less than {self._margin():g} points, however missing verdicts fell, to "
-            "each that is not shown to be worse, and the cheapest of them. TOO FEW: neither. All "
-            "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
-        )
-        return (
-            *([together] if family else []),
-            *describe_tests([each.result for each in family]),
-            *self.missing(),
-            *self._other_questions(),
-            *self._speaks_of(),
-        )
+    def _how(self) -> Iterator[str]:
+        """Yield what the answer rests on, a sentence each."""
+        yield from describe_tests([each.result for each in self._family])
+        yield from self._missing()
+        if self._shared:
+            yield (
+                "The methods were not asked the same questions, and are compared on those that "
+                f"both were: {_list(self._shared, most=_MOST, last=', ')}."
+            )
+        n = len(self._results.by_movie)
+        if not self._is_clustered:
+            this = "this document" if n == 1 else f"these {n:,} documents"
+            yield (
+                f"Every p and interval speaks of {this} alone. Other documents may rank the "
+                "methods otherwise: of methods that are equal in general, a few documents show a "
+                "difference in up to 61 % of runs."
+            )
 
-    def missing(self) -> list[str]:
+    def _missing(self) -> list[str]:
         """Return which verdicts are missing, where there are too many for an answer."""
         missing = [
             f"{n:,} of {of.n_planned:,} {what} of {method}"
-            for method, by_metric in self.analysis.outcomes.items()
-            for of in [by_metric[self.analysis.primary]]
+            for method, of in self._outcomes.items()
             for n, what in (
                 (of.n_judge_failed + of.n_judge_unparseable, "verdicts are missing"),
                 (of.n_not_run, "searches are not made"),
@@ -228,52 +244,53 @@ class _Run:
         ]
         return [f"Missing: {', '.join(missing)}."] if missing else []
 
-    def _scores(self, method: str | None) -> str:
-        """Return how many questions each method is right on, and what was asked."""
-        known = {m: e for m in self.analysis.outcomes if (e := self._estimate(m)).mean is not None}
-        ranked = sorted(known, key=lambda m: (m != method, -(known[m].mean or 0)))
-        of = self._whole()
-        cells = [f"{m} {_of(known[m].mean, of)}" for m in ranked]
-        if method is not None:
-            own = _of(known[method].mean, of)
-            rest = _list(cells[1:], most=_MOST, last=", ")
-            listed = f"{self._right().capitalize()} on {own} of {counted(of, 'question')}"
-            listed += f"; {rest}" if rest else ""
-        else:
-            listed = f"Of {counted(of, 'question')} {self._right()}: "
-            listed += _list(cells, most=_MOST + 1, last=", ")
-        return f"{listed}. {self._asked()}"
+    @property
+    def _questions(self) -> str:
+        return counted(self._whole, "question")
 
-    def _whole(self) -> int:
-        """Return of how many questions scores are told: of 100, or of all where these are fewer."""
-        ns = {self._estimate(method).n for method in self.analysis.outcomes}
-        n = max(ns)
-        is_plain = self.results.repeats is None or self.results.repeats.n_trials == 1
-        return n if len(ns) == 1 and n < 100 and is_plain else 100
+    def _of(self, method: str) -> str:
+        """Return a score as a number of questions: 0 or all only where it is exactly that."""
+        number, whole = self._whole * self._means[method], self._whole
+        is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
+        return f"{number:.1f}" if is_near else f"{number:.0f}"
+
+    def _scores(self, method: str | None) -> str:
+        """Return how many questions each method is right on."""
+        ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
+        cells = [f"{each} {self._of(each)}" for each in ranked]
+        if method is None:
+            return f"Of {self._questions} {self._right}: {_list(cells, _MOST + 1, ', ')}."
+        rest = _list(cells[1:], _MOST, ", ")
+        own = f"{self._right.capitalize()} on {self._of(method)} of {self._questions}"
+        return f"{own}; {rest}." if rest else f"{own}."
 
     def _asked(self) -> str:
         """Return how many questions were asked, and what of them is missing."""
-        metadata, documents = self.results.metadata, self.results.by_movie
-        n = counted(metadata["total_questions"], "question")
-        trials = self.results.repeats.n_trials if self.results.repeats is not None else 1
-        times = f", each searched {trials} times," if trials > 1 else ""
-        outcomes = [of[self.analysis.primary] for of in self.analysis.outcomes.values()]
+        results, outcomes = self._results, self._outcomes.values()
+        documents = results.by_movie
+        trials = 1 if results.repeats is None else results.repeats.n_trials
         missing = {
             "searches failed": sum(of.n_search_failed for of in outcomes),
             "searches not made": sum(of.n_not_run for of in outcomes),
             "verdicts missing": sum(of.n_judge_failed + of.n_judge_unparseable for of in outcomes),
             "answers not judged": sum(of.n_not_judged for of in outcomes),
         }
-        parts = [f"{times:,} {what}" for what, times in missing.items() if times]
-        declined = any(each.abstained for each in self.results.results)
-        whole = "all judged" if declined else "all answered and judged"
-        where = f" on {counted(len(documents), 'document')}" if any(documents) else ""
-        return f"{n}{times}{where}, {', '.join(parts) or whole}."
+        parts = [f"{n:,} {what}" for what, n in missing.items() if n]
+        declined = any(each.abstained for each in results.results)
+        return "".join(
+            (
+                counted(results.metadata["total_questions"], "question"),
+                f", each searched {trials} times," if trials > 1 else "",
+                f" on {counted(len(documents), 'document')}, " if any(documents) else ", ",
+                ", ".join(parts) or f"all {'' if declined else 'answered and '}judged",
+                ".",
+            )
+        )
 
-    def _open(self, pivot: str, rival: str) -> str:
-        """Return how far apart the two are that keep the answer open."""
-        if any(not has_verdicts(each.result) for each in self._family()):
-            return self.missing()[0] if self.missing() else "Too many verdicts are missing."
+    def _gap(self, pivot: str, rival: str) -> str:
+        """Return how far apart the two may be that keep the answer open."""
+        if not all(has_verdicts(each.result) for each in self._family):
+            return "".join(self._missing()) or "Too many verdicts are missing."
         compared = self._find(rival, pivot)
         if compared is None or compared.result.difference is None:
             return f"No question has a verdict on both {pivot} and {rival}."
@@ -282,139 +299,79 @@ class _Run:
         return f"{pivot} may be up to {high:.1f} points worse than {rival}{better}."
 
     def _worse(self) -> str:
-        beaten = list(self.analysis.best.beaten)
+        beaten = list(self._best.beaten)
         verb = "is" if len(beaten) == 1 else "are"
-        return f" {_list(beaten, most=_MOST)} {verb} shown to be worse." if beaten else ""
+        return f" {_list(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
     def _scope(self, method: str | None) -> str:
         """Return which questions the lead holds for, and on how many documents it is the same."""
-        labels = "Corrected by people's labels. " if self._is_corrected() else ""
-        if self._asked_others():
-            labels += "Methods were asked different questions: pairs share fewer. "
-        by_document = self.analysis.outcomes_by_document
-        n = len(by_document)
-        verb = "Holds for more questions on" if method else "This is for"
-        if self._is_clustered():
-            return f"{labels}{verb} documents like these {n:,}."
-        if n < 2:
-            return f"{labels}{verb} this document; other documents may differ."
-        led = 0
+        start = "Corrected by people's labels. " if self._is_corrected else ""
+        if self._shared:
+            start += "Methods were asked different questions: pairs share fewer. "
+        by_document = self._analysis.outcomes_by_document
+        start += "Holds for more questions on" if method else "This is for"
+        n, led = len(by_document), 0
+        if self._is_clustered:
+            return f"{start} documents like these {n:,}."
         for outcomes in by_document.values():
-            means = {m: of[self.analysis.primary].mean.mean or 0 for m, of in outcomes.items()}
+            means = {m: of[self._primary].mean.mean or 0 for m, of in outcomes.items()}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
-        count = f" ({method} led on {led:,} of {n:,})" if method else ""
-        return f"{labels}{verb} these {n:,} documents; other documents may differ{count}."
+        count = f" ({method} led on {led:,} of {n:,})" if method and n > 1 else ""
+        these = "this document" if n < 2 else f"these {n:,} documents"
+        return f"{start} {these}; other documents may differ{count}."
 
-    def _next(self, rival: str, pivot: str) -> tuple[str, str]:
+    def _more(self, pivot: str, rival: str) -> str:
         """Return how many more questions would decide, see docs/numbers.md.
 
-        At ``n`` questions the interval has the half width h. It shrinks with the root of n: to
-        where a difference of 0 is shown to lie within the margin with 80 % power, and to where the
-        difference seen would be decided if it stays.
+        The interval's half width shrinks with the root of the questions: to where a difference of
+        0 is shown to lie within the margin with 80 % power, and to where the difference that was
+        seen would be decided if it stays.
         """
-        each, margin = self._find(rival, pivot), self._margin() / 100
+        each, margin = self._find(rival, pivot), self._margin / 100
         if each is None or each.result.difference is None or not each.result.n_pairs or not margin:
-            return "ask both the same questions", ""
+            return "ask all methods the same questions"
         low, high = (limit / 100 for limit in self._behind(rival, pivot))
         half, seen = (high - low) / 2, abs(each.result.difference)
-        normal, n_pairs = NormalDist(), sum(c.result.p is not None for c in self._family())
-        level = normal.inv_cdf(1 - ALPHA / max(1, 2 * n_pairs - 1) / 2)
+        n_tests = sum(compared.result.p is not None for compared in self._family)
+        normal = NormalDist()
+        level = normal.inv_cdf(1 - ALPHA / max(1, 2 * n_tests - 1) / 2)
         power = 1 + normal.inv_cdf((1 + POWER) / 2) / level
         times = max(power * half / margin, half / max(seen, margin - seen))
         more = each.result.n_pairs * (times**2 - 1)
         if more < 1:
-            return "a second run with other questions", ""
+            return "ask further questions"
         digits = 10 ** max(0, len(str(int(more))) - 2)
-        return f"about {ceil(more / digits) * digits:,} more questions decide", ""
+        return f"about {ceil(more / digits) * digits:,} more questions decide"
 
     def _check(self) -> tuple[str, str]:
-        """Return what makes a decided answer surer."""
-        if self.results.metadata["embedded_models"]:
+        """Return what makes a decided answer surer, and its command."""
+        if self._results.metadata["embedded_models"]:
             return "your own documents and models", eval_line("init", "--root", "PROJECT")
-        if self._is_corrected():
-            return "hold the next change against this run", self._here("compare", "--pin")
-        flags = (
-            () if self.analysis.primary == "correctness" else ("--metric", self.analysis.primary)
-        )
-        run_id = self.results.metadata.get("run_id")
+        if self._is_corrected:
+            return "hold the next change against this run", self._line("compare", "--pin")
+        flags = () if self._primary == "correctness" else ("--metric", self._primary)
+        run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
         return f"label {MIN_LABELS} responses to check the judge", command
 
-    def _here(self, command: str, *flags: str) -> str:
-        run_id = self.results.metadata.get("run_id")
+    def _line(self, command: str, *flags: str) -> str:
+        run_id = self._results.metadata.get("run_id")
         return eval_line_here(command, run_id, *flags) if run_id else ""
 
     def _retry(self) -> str:
-        command = self.results.command
+        command = self._results.command
         flag = "" if "--retry-errors" in command.split() else " --retry-errors"
         return f"{command}{flag}" if command else ""
-
-    def _asked_others(self) -> dict[str, set[tuple[str, str]]]:
-        """Return which questions each method was asked; empty where that is the same."""
-        asked: dict[str, set[tuple[str, str]]] = {m: set() for m in self.analysis.outcomes}
-        for each in self.results.results:
-            asked[each.method].add((each.imdb_key, each.sample_id or each.question))
-        first = next(iter(asked.values()))
-        return asked if any(each != first for each in asked.values()) else {}
-
-    def _other_questions(self) -> Iterator[str]:
-        asked = self._asked_others()
-        pairs = [
-            f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
-            for a, b in combinations(asked, 2)
-            if asked[a] != asked[b]
-        ]
-        if pairs:
-            yield (
-                "The methods were not asked the same questions, and are compared on those that "
-                f"both were: {_list(pairs, most=_MOST, last=', ')}."
-            )
-
-    def _speaks_of(self) -> Iterator[str]:
-        n = len(self.results.by_movie)
-        if not self._is_clustered():
-            this = "this document" if n == 1 else f"these {n:,} documents"
-            yield (
-                f"Every p and interval speaks of {this} alone. Other documents may rank the "
-                "methods otherwise: of methods that are equal in general, a few documents show a "
-                "difference in up to 61 % of runs."
-            )
-
-    def _is_clustered(self) -> bool:
-        return any(
-            of[self.analysis.primary].mean.method.endswith("clustered by document")
-            for of in self.analysis.outcomes.values()
-        )
-
-    def _is_corrected(self) -> bool:
-        return any(each.is_corrected for each in self._family())
 
     def _is_near(self, method: str, rival: str) -> bool:
         """Say whether a method is shown to lose less than the margin to another."""
         each = self._find(rival, method)
         known = each is not None and has_verdicts(each.result)
-        return known and self._may_lose(method, rival) < self._margin()
-
-    def _unbeaten(self) -> list[str]:
-        """Return the contenders, and the methods that have no score to be beaten on."""
-        unknown = [m for m in self.analysis.outcomes if self._estimate(m).mean is None]
-        return [*self.analysis.best.contenders, *unknown]
-
-    def _right(self) -> str:
-        return _RIGHT.get(self.analysis.primary, self.analysis.primary)
-
-    def _count(self, name: str) -> int:
-        return sum(counts[name] for counts in self.results.counts.values())
-
-    def _score(self, method: str) -> float:
-        return self._estimate(method).mean or 0
-
-    def _estimate(self, method: str) -> "Estimate":
-        return self.analysis.outcomes[method][self.analysis.primary].mean
+        return known and self._may_lose(method, rival) < self._margin
 
     def _find(self, a: str, b: str) -> "Comparison | None":
-        return next((each for each in self._family() if {each.a, each.b} == {a, b}), None)
+        return next((each for each in self._family if {each.a, each.b} == {a, b}), None)
 
     def _behind(self, ahead: str, other: str) -> tuple[float, float]:
         """Return the simultaneous limits of how many points a method is behind another."""
@@ -436,72 +393,55 @@ class _Run:
         (low, up), seen = each.result.difference_bounds, each.result.difference
         return high + 100 * max(0.0, up - seen if each.a == rival else seen - low)
 
-    def _margin(self) -> float:
-        margins = [each.family.equivalence_margin for each in self._family() if each.family]
-        return 100 * min(margins, default=0.0)
-
-    def _family(self) -> "list[Comparison]":
-        return [each for each in self.analysis.comparisons if each.in_family]
-
     def _cheapest(self) -> str | None:
         """Return the contender that costs least; None when not all prices are known."""
-        contenders = self.analysis.best.contenders
-        prices = {method: self._amount(method) for method in contenders}
+        prices = {method: self._amount(method) for method in self._best.contenders}
         known = {method: amount[0] for method, amount in prices.items() if amount is not None}
         return min(known, key=known.__getitem__) if len(known) == len(prices) else None
 
     def _amount(self, method: str) -> tuple[float, str] | None:
         """Return what a question costs and in which words: dollars where any are paid."""
-        dollars = {m: of["cost_usd"] for m, of in self.results.efficiency.items()}
-        n, of = self.results.counts[method]["n"], self.results.efficiency[method]
+        dollars = {m: of["cost_usd"] for m, of in self._results.efficiency.items()}
+        n, of = self._results.counts[method]["n"], self._results.efficiency[method]
         if n and None not in dollars.values() and any(dollars.values()):
             return dollars[method] / n, f"${dollars[method] / n:.4f}"
         tokens = total_of(of["avg_prompt_tokens"], of["avg_output_tokens"])
         return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
 
-    def _price(self, method: str, rival: str | None) -> str:
+    def _price(self, method: str, rival: str | None, is_named: bool = False) -> str:
         """Return what a question costs, beside a rival, and who is much faster; "" if unknown."""
         own = self._amount(method)
         if own is None:
             return ""
-        other = self._amount(rival) if rival and rival != method else None
-        beside = f", {_times(own[0], other[0])} {rival}" if other and other[0] and own[0] else ""
-        medians = {m: of.latency_median.value for m, of in self.analysis.efficiency.items()}
+        other = None if rival in (None, method) else self._amount(rival)
+        beside = f", {_times(own[0] / other[0])} {rival}" if other and other[0] and own[0] else ""
+        medians = {m: of.latency_median.value for m, of in self._analysis.efficiency.items()}
         mine = medians.pop(method, None)
         times = {m: mine / each for m, each in medians.items() if mine and each}
         fastest = max(times, key=times.__getitem__, default="")
-        quick = f"; {fastest} is {times[fastest]:.0f} times faster" if fastest else ""
-        name = f"{method} takes " if rival is not None and self.analysis.best.winner is None else ""
-        shown = quick if fastest and times[fastest] >= 2 else ""
-        return f"Cost: {name}{own[1]} a question{beside}{shown}."
+        if fastest and times[fastest] >= 2:
+            beside += f"; {fastest} is {times[fastest]:.0f} times faster"
+        return f"Cost: {f'{method} takes ' * is_named}{own[1]} a question{beside}."
 
 
-def _answer_curves(results: "EvaluationResults", curves: "BudgetCurves", figure: str) -> Answer:
+def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
     """Return which method's area is shown to be the largest on the primary figure."""
     known = {c.method: c.areas[figure] for c in curves.curves if figure in c.areas}
-    label, over = label_results(results) or "", f"{curves.budgets[0]:,} to {curves.budgets[-1]:,}"
+    over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens"
     how = (
-        f"The area under {name_figure(figure)} over budgets of {over} tokens of context. WINNER: "
-        "shown to be larger than that of every other method. p is corrected by Holm.",
+        f"By the area under {name_figure(figure)} {over} of context. WINNER: it is shown to be "
+        "larger than that of every other method. p is corrected by Holm.",
     )
     if not any(area.n for area in known.values()):
-        return Answer("", "No answer: no method has a score at every budget.", how=how, label=label)
+        return Answer("", "No answer: no method has a score at every budget.", how=how)
     ranked = sorted(known, key=lambda m: (m != curves.winner, -(known[m].mean or 0)))
-    cells = [f"{m} {percent(known[m])}" for m in ranked]
-    area = f"Area under {name_figure(figure)} in %, over budgets of {over} tokens: "
-    score = f"{area}{_list(cells, most=_MOST, last=', ')}."
+    cells = _list([f"{m} {percent(known[m])}" for m in ranked], _MOST, ", ")
+    score = f"Area under {name_figure(figure)} in %, {over}: {cells}."
     if len(known) == 1:
-        return Answer("", f"{ranked[0]} alone has an area.", score, how=how, label=label)
+        return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
     if curves.winner is None:
-        return Answer("TOO FEW", f"Undecided: {_list(ranked)}.", score, how=how, label=label)
-    return Answer("WINNER", f"Use {curves.winner}.", score, how=how, label=label)
-
-
-def _of(mean: float | None, whole: int) -> str:
-    """Return a share as a number of so many, which is 0 or all only where it is exactly that."""
-    number = whole * (mean or 0)
-    is_near = mean not in (0, 1) and not 0.5 <= number < whole - 0.5
-    return f"{number:.1f}" if is_near else f"{number:.0f}"
+        return Answer("TOO FEW", f"Undecided between {_list(ranked)}.", score, how=how)
+    return Answer("WINNER", f"Use {curves.winner}.", score, how=how)
 
 
 def _limits(low: float, high: float) -> str:
@@ -516,7 +456,6 @@ def _list(names: list[str], most: int = 0, last: str = " and ") -> str:
     return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def _times(amount: float, other: float) -> str:
-    times = amount / other
+def _times(times: float) -> str:
     shown = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
     return "about as" if 0.9 <= times <= 1.1 else f"{shown} times"

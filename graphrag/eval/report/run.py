@@ -1,12 +1,10 @@
 """A run as lines and tables: in brief, in full, and its curves as Markdown."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run_lines import (
-    answer_areas,
     describe_abstentions,
     describe_areas,
     describe_combined,
@@ -33,8 +31,7 @@ from graphrag.eval.report.run_tables import (
     score_table,
     spent_table,
 )
-from graphrag.eval.report.table import Line, Part, escape, markdown_table
-from graphrag.eval.stats.family import describe_tests
+from graphrag.eval.report.table import STYLES, Line, Part, escape, markdown_table
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
@@ -47,7 +44,7 @@ _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the ter
 
 
 def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[Part]:
-    """Return the answer, the scores, what the run took and what failed.
+    """Return the answer, the table of the methods, what the run took and what failed.
 
     ``notes`` say what else failed.
 
@@ -56,54 +53,49 @@ def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[
     ValueError
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
-    return [
-        *_list_opening(results, full=False),
-        *map(Line, describe_costs(results)),
-        *map(Line, describe_room(results)),
-        *map(Line, describe_failures(results)),
-        *map(Line, notes),
-        *map(Line, describe_abstentions(results)),
-        *map(Line, describe_oddities(results)),
-    ]
+    parts = _list_opening(results)
+    spent = spent_table(results)
+    if spent.rows:
+        (_, calls, tokens, *usd) = spent.texts[-1]
+        paid = f"${usd[0]}" if usd else "no dollar"
+        parts.append(Line(f"The run took {calls} calls, {tokens} tokens and {paid}."))
+    for describe in (
+        *(describe_costs, describe_room, describe_failures),
+        *(describe_abstentions, describe_oddities),
+    ):
+        parts += map(Line, describe(results))
+    return [*parts, *map(Line, notes)]
 
 
 def list_results(results: "EvaluationResults") -> list[Part]:
     """Return all of a run: by method, by document, comparisons, efficiency, failures.
-
-    The label of what embedded models produced stands at the answer, at the scores, and once for
-    all that follows.
 
     Raises
     ------
     ValueError
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
-    analysis, label = analysis_of(results), label_results(results)
+    analysis, answer = analysis_of(results), answer_run(results)
     parts = _list_opening(results, full=True)
-    if label:
-        parts.append(Line(f"All that follows: {label}.", "bold"))
+    parts += map(Line, () if answer is None else answer.how)
+    if results.metrics:
+        parts += metrics_table(results.metrics, analysis.outcomes).split()
+    parts.append(spent_table(results))
     n, documents = len(analysis.outcomes_by_document), documents_table(analysis)
     if n > _MOST_DOCUMENTS:
         parts.append(Line(f"The summary file has the means on each of the {n:,} indexes."))
     elif results.metrics and documents is not None:
         parts += documents.split()
-    parts += map(Line, describe_room(results))
     if analysis.comparisons:
-        together = (
-            f"Comparisons on {analysis.primary} in percentage points. All intervals hold together "
-            "at 95 % confidence, and p is corrected by Holm over these pairs."
-        )
+        together = f"Comparisons on {analysis.primary} in percentage points"
         parts.append(Line(together, "italic"))
-    in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
-    parts += map(Line, describe_comparisons(analysis))
-    parts += map(Line, describe_tests(in_family))
-    parts += map(Line, describe_documents(analysis))
+    parts += map(Line, (*describe_comparisons(analysis), *describe_documents(analysis)))
     parts += (Line(line, is_command=True) for line in describe_uncorrected(analysis))
     if results.repeats is not None:
         parts.append(repeats_table(results.repeats))
     parts.append(efficiency_table(results, analysis))
     for describe in (
-        *(describe_costs, describe_failures, describe_abstentions),
+        *(describe_room, describe_costs, describe_failures, describe_abstentions),
         *(describe_oddities, describe_firsts),
     ):
         parts += map(Line, describe(results))
@@ -136,9 +128,7 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
 def list_answer(results: "EvaluationResults") -> list[str]:
     """Return the answer as lines: what to do, the reasons, what is next."""
     answer = answer_run(results)
-    if answer is None:
-        return []
-    return [answer.line, *answer.reasons, *filter(None, [answer.next_line])]
+    return [] if answer is None else [line.text for line in list_lines(answer)]
 
 
 def verdict_line(results: "EvaluationResults") -> str | None:
@@ -147,46 +137,36 @@ def verdict_line(results: "EvaluationResults") -> str | None:
     return None if answer is None else answer.line
 
 
-def list_answer_parts(answer: Answer | None, full: bool = False) -> Iterator[Part]:
-    """Yield an answer's lines; ``full``: and how it was computed."""
-    if answer is None:
-        return
-    yield Line(answer.line, "bold")
+def list_lines(answer: Answer) -> Iterator[Line]:
+    """Yield what is shown of an answer: what to do, the reasons, what is next."""
+    yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
     yield from map(Line, answer.reasons)
     if answer.next:
         yield Line(answer.next_line, "bold", is_command=bool(answer.command))
-    if full:
-        yield from map(Line, answer.how)
 
 
-def _list_opening(results: "EvaluationResults", *, full: bool) -> list[Part]:
-    """Return the answer, the scores and what the run took; ``full``: every difference of areas."""
-    analysis, label = analysis_of(results), label_results(results)
-    note = f" ({label})" if label else ""
-    parts: list[Part] = [*list_answer_parts(answer_run(results), full)]
+def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
+    """Return the answer and the methods; ``full``: every difference of areas."""
+    analysis, answer, label = analysis_of(results), answer_run(results), label_results(results)
+    parts: list[Part] = []
+    if answer is not None:
+        parts += list_lines(answer)
+    elif label:
+        parts.append(Line(f"All that follows: {label}.", "bold"))
     if results.curves is not None:
-        table = curves_table(results.curves)
-        parts.append(replace(table, title=f"{table.title}{note}"))
+        parts.append(curves_table(results.curves))
         parts += map(Line, describe_areas(results.curves, full))
-    main = score_table(results, analysis)
-    parts.append(replace(main, title=f"{main.title}{note}"))
-    others = metrics_table(
-        "Other metrics in % (95 % interval each), n questions",
-        results.metrics,
-        analysis.outcomes,
-        skipped=analysis.primary,
-    )
-    return [*parts, *others.split(), spent_table(results)]
+    return [*parts, score_table(results, analysis)]
 
 
 def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
     """Return the curves as Markdown, for a pull request or notes: answer, table, differences."""
-    label, table = label_results(results), curves_table(curves)
+    answer, table = answer_run(results), curves_table(curves)
     warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
     lines = [
         f"{CURVES_HEADING}{escape(str(results.metadata.get('run_id', '')))}",
         "",
-        f"Answer{f' ({escape(label)})' if label else ''}: {escape(answer_areas(curves))}",
+        *((escape(line.text) for line in list_lines(answer)) if answer is not None else ()),
         "",
         *markdown_table(table),
         "",

@@ -11,7 +11,6 @@ from graphrag.eval.report.cells import (
     UNSCORED,
     money,
     p_value,
-    percent,
     plain,
     points,
     share,
@@ -97,29 +96,6 @@ def describe_documents(analysis: "Analysis") -> list[str]:
             f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
         )
     return lines
-
-
-def answer_areas(curves: "BudgetCurves") -> str:
-    """Return which method's area is shown to be the largest on the primary figure, as a clause."""
-    figure = curves.primary
-    known = [curve for curve in curves.curves if figure is not None and figure in curve.areas]
-    if figure is None or not any(curve.areas[figure].n for curve in known):
-        return "none, as no method has a score at every budget."
-    cells = {curve.method: f"{curve.method} {percent(curve.areas[figure])} %" for curve in known}
-    over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens of context"
-    area = f"area under {name_figure(figure)}"
-    if len(known) == 1:
-        return f"{over} the {area} is {cells[known[0].method]}."
-    if curves.winner is not None:
-        rest = ", ".join(cell for method, cell in cells.items() if method != curves.winner)
-        return (
-            f"use {curves.winner}: {over} its {area} is shown to be the largest "
-            f"({cells[curves.winner]}; {rest})."
-        )
-    return (
-        f"undecided. O{over[1:]} no method's {area} is shown to be the largest "
-        f"({', '.join(cells.values())})."
-    )
 
 
 def describe_areas(curves: "BudgetCurves", full: bool = True) -> list[str]:

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from graphrag.eval.stats.outcomes import Outcomes
 
 METHOD: tuple[str, Kind] = ("method", "text")
+RIGHT = {
+    "correctness": "right",
+    "faithfulness": "faithful",
+    "relevance": "relevant",
+    "completeness": "complete",
+}
+"""Metric -> what an answer is that has it."""
 HOW_CURVES = (
     "Prompt tokens are the mean a question over all calls of a search, measured; the budget bounds "
     "the context alone. Area: under the curve over log2 of the budget, by its width, so that each "
@@ -59,67 +66,76 @@ _STAGES: dict[Stage, str] = {
 }
 
 
-def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
-    """Return the main table: score, what is behind it, tokens and seconds of each method.
+def by_score(analysis: "Analysis") -> list[str]:
+    """Return the methods, the highest score on the primary metric first, then those without."""
+    means = {m: of[analysis.primary].mean.mean for m, of in analysis.outcomes.items()}
+    return sorted(means, key=lambda m: (means[m] is None, -(means[m] or 0)))
 
-    Without a metric that was to be judged the scores are left out.
+
+def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
+    """Return the main table: score, what is behind it and what it costs, the best method first.
+
+    A column that says nothing is left out: all judged, none failed or declined, no price known.
     """
-    judged = bool(results.metrics)
-    rows: list[list[Value]] = []
-    for method, outcomes in analysis.outcomes.items():
-        of, efficiency = outcomes[analysis.primary], results.efficiency[method]
+    primary, rows = analysis.primary, list[list[Value]]()
+    for method in by_score(analysis):
+        of, n = analysis.outcomes[method][primary], results.counts[method]["n"]
         answered = [r for r in results.results if r.method == method and r.failure is None]
-        scores = [mean_cell(of), f"{of.n_scored:,} of {of.n_planned:,}"] if judged else []
+        spent = results.efficiency[method]
         rows.append(
             [
                 method,
-                *scores,
+                mean_cell(of) if results.metrics else None,
+                f"{of.n_scored:,} of {of.n_planned:,}" if results.metrics else None,
                 results.counts[method]["n_search_failed"],
                 sum(result.abstained for result in answered),
-                total_of(efficiency["avg_prompt_tokens"], efficiency["avg_output_tokens"]),
+                total_of(spent["avg_prompt_tokens"], spent["avg_output_tokens"]),
                 seconds(analysis.efficiency[method].latency_median),
+                spent["cost_usd"] / n if n and spent["cost_usd"] is not None else None,
             ]
         )
-    note = (
-        "Judged: answers with a verdict, of those planned. Declined: the method says that it has "
-        "no answer. Tokens are the mean of a search, seconds the median."
-    )
+    columns: list[tuple[str, Kind]] = [
+        *(METHOD, (f"{RIGHT.get(primary, primary)} %", "percent"), ("judged", "count")),
+        *(("failed", "count"), ("declined", "count"), ("tokens", "tokens")),
+        *(("seconds", "seconds"), ("$", "money")),
+    ]
+    planned = {f"{of[primary].n_planned:,}" for of in analysis.outcomes.values()}
+    nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
+    shown = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
+    notes = {
+        1: "In brackets the 95 % interval of the score alone.",
+        2: "Judged: answers with a verdict, of those planned.",
+        4: "Declined: the method says that it has no answer.",
+        5: "Tokens are the mean of a question.",
+        6: "Seconds are the median.",
+        7: "$ is the mean of a question.",
+    }
+    note = " ".join(notes[n] for n in shown if n in notes)
     if results.repeats is not None and results.repeats.n_trials > 1:
         note += (
             f" Each question was searched {results.repeats.n_trials} times: searches are counted, "
             "and a score is the mean of the questions' means."
         )
-    columns: list[tuple[str, Kind]] = [(analysis.primary, "percent"), ("judged", "count")]
+    title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
-        f"Score: {analysis.primary} in % (95 % interval each)" if judged else "Searches",
-        [
-            METHOD,
-            *(columns if judged else []),
-            *(("failed", "count"), ("declined", "count")),
-            *(("tokens", "tokens"), ("seconds", "seconds")),
-        ],
-        rows,
-        note,
+        title, [columns[n] for n in shown], [[row[n] for n in shown] for row in rows], note
     )
 
 
 def metrics_table(
-    title: str,
-    metrics: Sequence[str],
-    outcomes: Mapping[str, Mapping[str, "Outcomes"]],
-    skipped: str = "",
+    metrics: Sequence[str], outcomes: Mapping[str, Mapping[str, "Outcomes"]]
 ) -> Table:
     """Return each method's means on metrics, each with its interval and n.
 
     Where a failed search has nothing to judge, and searches failed, the mean in which they count 0
-    has a column of its own. ``skipped`` names a metric whose column another table has.
+    has a column of its own.
     """
     columns: list[tuple[str, bool]] = []
     for metric in metrics:
         differs = any(has_two_means(of[metric]) for of in outcomes.values())
-        columns += [(metric, False)] * (metric != skipped) + [(metric, True)] * differs
+        columns += [(metric, False)] + [(metric, True)] * differs
     return Table(
-        title,
+        "Every metric in % (95 % interval each), n questions",
         [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
         [
             [name, *(mean_and_n(of[metric], failed_as_0=as_0) for metric, as_0 in columns)]
@@ -174,8 +190,8 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
     """Return how quick and how dear each method's searches are."""
     paid = any(of["cost_usd"] != 0 for of in results.efficiency.values())
     rows: list[list[Value]] = []
-    for method, of in results.efficiency.items():
-        further = analysis.efficiency[method]
+    for method in by_score(analysis):
+        of, further = results.efficiency[method], analysis.efficiency[method]
         latencies = (further.latency_median, further.latency_p95)
         rows.append(
             [

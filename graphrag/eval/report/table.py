@@ -22,12 +22,12 @@ Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "sec
 Value: TypeAlias = str | float | tuple[float | None, float | None] | None
 _FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
 STYLES = {
-    **dict.fromkeys(("PASS", "passed"), "green"),
+    **dict.fromkeys(("PASS", "WINNER", "TIED", "passed"), "green"),
     **dict.fromkeys(("FAIL", "failed"), "bold red"),
-    **dict.fromkeys(("INCONCLUSIVE", "warning", "incomplete"), "yellow"),
+    **dict.fromkeys(("INCONCLUSIVE", "TOO FEW", "warning", "incomplete"), "yellow"),
     "not applicable": "dim",
 }
-"""Answers of the gate, of suites and of checks, in their colours."""
+"""Answers of runs, of the gate, of suites and of checks, in their colours."""
 _MOST_OF_A_LINE = 2_000
 _TERMINAL = 82  # 80 columns, and the blanks after the last cell
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")

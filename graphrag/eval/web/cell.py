@@ -66,8 +66,7 @@ def render_cell(results: "EvaluationResults") -> str:
 def _tables(results: "EvaluationResults", analysis: "Analysis") -> list[Table]:
     tables = [score_table(results, analysis)]
     if results.metrics:
-        title = "Every metric in % (95 % interval each), n questions"
-        tables.append(metrics_table(title, results.metrics, analysis.outcomes))
+        tables.append(metrics_table(results.metrics, analysis.outcomes))
     if analysis.comparisons:
         tables.append(pairs_table(analysis))
     if results.curves is not None:

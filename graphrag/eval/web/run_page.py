@@ -164,10 +164,10 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
 
 def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
     results, figures, curves = given.results, given.figures, given.results.curves
-    title, judged = "Every metric in % (95 % interval each), n questions", bool(results.metrics)
+    judged = bool(results.metrics)
     return {
         "score": score_table(results, analysis),
-        "means": metrics_table(title, results.metrics, analysis.outcomes) if judged else None,
+        "means": metrics_table(results.metrics, analysis.outcomes) if judged else None,
         "pairs": pairs_table(analysis) if analysis.comparisons else None,
         "curves": None if curves is None else curves_table(curves),
         "areas": None if curves is None else areas_table(curves),
