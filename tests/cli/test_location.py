@@ -181,7 +181,7 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     done = paste(listed, elsewhere, monkeypatch)
     assert done.exit_code == DONE, done.output
     (compare,) = told(in_process("judge", "latest", *there).stderr)
-    assert "Gate:" in paste(compare, elsewhere, monkeypatch).stdout
+    assert "Undecided for " in paste(compare, elsewhere, monkeypatch).stdout
     (labelled,) = told(in_process("view", "--labels", "latest", *there).stdout)
     assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())

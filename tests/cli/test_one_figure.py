@@ -130,7 +130,7 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
     summary = evaluation.read_results("summary")
     terminal = {
         **cells(output, "Score: correctness"),
-        **cells(output, "Other metrics in %"),
+        **cells(output, "Every metric in %"),
     }
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
     on_page = page_cells(page, "Every metric in %")
@@ -173,10 +173,9 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
                 assert cell.startswith(f"{share(fmean(scores))} (")
                 assert n == len(scores)
                 assert on_page[method, name] == f"{cell} n {n}"
+                assert terminal[method, name] == f"{cell} n {n}"
                 if metric == "correctness":
-                    assert terminal[method, name] == main[method, name] == cell
-                else:
-                    assert terminal[method, name] == f"{cell} n {n}"
+                    assert terminal[method, "right %"] == main[method, "right %"] == cell
                 assert history["means"][method][name] == pytest.approx(fmean(scores))
                 assert history["n"][method][name] == len(scores)
 

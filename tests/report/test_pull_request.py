@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.judged import METRICS
-from graphrag.eval.report.comparison import list_flips
+from graphrag.eval.report.comparison import answer_comparison
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
@@ -140,7 +140,7 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparis
     }
     lines = render_markdown(comparison, usages).splitlines()
     assert lines[0].startswith("### Evaluation gate: ")
-    assert "- Cost, searches and judge: new run $0.5000 (1,234 tokens); baseline price not " in (
+    assert "Cost, searches and judge: new run $0.5000 (1,234 tokens); baseline price not " in (
         "\n".join(lines)
     )
     place = lines.index("<details>")
@@ -158,10 +158,12 @@ def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison: RunCompari
 def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison: RunComparison):
     sides = {"new": "n", "baseline": "o"}
     known = {side: RunMetadata(run_id, run_id) for side, run_id in sides.items()}
-    assert "show n --changed o" in list_flips(replace(comparison, **known))[-1]
+    answer = answer_comparison(replace(comparison, **known))
+    assert (answer.chip, answer.next) == ("INCONCLUSIVE", "look at 3 newly wrong answers")
+    assert "show n --changed o" in answer.command
     pinned = RunMetadata("results/baseline.json", "o")
-    (*_, last) = list_flips(replace(comparison, **{**known, "baseline": pinned}))
-    assert "show n --question q1" in last
+    answer = answer_comparison(replace(comparison, **{**known, "baseline": pinned}))
+    assert "show n --question q1" in answer.command
 
 
 def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparison):
@@ -192,7 +194,8 @@ def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison,
         if each.type == "code_inline"
     ]
     assert [span for span in spans if span in lines] == lines
-    assert all("eval view --labels" in span for span in spans if span not in lines)
+    rest = [span for span in spans if span not in lines]
+    assert all("eval view --labels" in span or "eval show" in span for span in rest)
     assert "Warning: the *judge* is_not: <code>" in MarkdownIt().render(text)
 
 

@@ -52,7 +52,7 @@ def shown(results: list[QueryResult]) -> str:
 def test_the_tables_say_what_is_corrected_and_what_is_not():
     text = shown([searched(i, method) for i in range(40) for method in ("tog", "basic")])
     assert "p < 0.001: tog better than basic" in text
-    assert "Score: correctness in % (95 % interval each)" in text
+    assert "Score: correctness method right %" in text
     assert "All intervals hold together at 95 % confidence" in text
     assert "point estimates of score, tokens and median" in text
     assert "unfinished" not in text.lower()

@@ -158,7 +158,7 @@ def show_outcome(
 
     ``changes`` says whether every other figure of the two runs is looked at too.
     """
-    from graphrag.eval.report.comparison import answer_line, list_comparison
+    from graphrag.eval.report.comparison import answer_comparison, list_comparison
     from graphrag.eval.report.pull_request import list_annotations, render_markdown
     from graphrag.eval.report.table import show
     from graphrag.eval.results.runs import read_usages
@@ -166,20 +166,19 @@ def show_outcome(
 
     for warning in comparison.warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
+    usages = read_usages(store_path, (comparison.new.run_id, comparison.baseline.run_id))
     if quiet:
-        but = f"; but {'; '.join(comparison.warnings)}" if comparison.warnings else ""
-        say(f"{answer_line(comparison)}{but}")
-    show(open_console(quiet=quiet), list_comparison(comparison, full))
+        but = f" But {'; '.join(comparison.warnings)}." if comparison.warnings else ""
+        say(f"{answer_comparison(comparison).line}{but}")
+    show(open_console(quiet=quiet), list_comparison(comparison, full, usages))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         tell_workflow(list_annotations(comparison))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary or markdown is not None:
-        runs = (comparison.new.run_id, comparison.baseline.run_id)
-        text = render_markdown(comparison, read_usages(store_path, runs))
-        if markdown is not None:
-            write_file(markdown, text)
-        if summary:
-            _append(Path(summary), text)
+    text = render_markdown(comparison, usages) if summary or markdown is not None else ""
+    if markdown is not None:
+        write_file(markdown, text)
+    if summary:
+        _append(Path(summary), text)
     if changes and not quiet:
         _show_changes(comparison, store_path, full)
     return EXIT_CODES[comparison.outcome.value]

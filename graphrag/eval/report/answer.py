@@ -11,6 +11,7 @@ from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent
 from graphrag.eval.report.run_lines import label_results
 from graphrag.eval.report.run_tables import RIGHT, name_figure, total_of
+from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
@@ -155,11 +156,13 @@ class _Run:
             lead = f"Every other method is shown to be worse than another.{worse}"
             headline, nearest = f"Use {cheapest}.", None
             if rivals:
-                lead = f"It loses less than {self._margin:g} points to {_list(rivals)}, if any."
+                lead = (
+                    f"It loses less than {self._margin:g} points to {join_names(rivals)}, if any."
+                )
                 headline = f"Use {cheapest}, the cheapest of {len(unbeaten)} that tie."
                 nearest = max(rivals, key=lambda method: self._means.get(method, 0))
             return self._make("TIED", headline, cheapest, nearest, f"{lead}{worse}")
-        pivot, between = cheapest or contenders[0], _list([*contenders])
+        pivot, between = cheapest or contenders[0], join_names([*contenders])
         rival = max(rivals, key=lambda other: self._may_lose(pivot, other), default=pivot)
         headline = f"Undecided between {between}." if len(contenders) > 1 else "Undecided."
         return self._make("TOO FEW", headline, pivot, rival, f"{self._gap(pivot, rival)}{worse}")
@@ -220,7 +223,7 @@ class _Run:
         if self._shared:
             yield (
                 "The methods were not asked the same questions, and are compared on those that "
-                f"both were: {_list(self._shared, most=_MOST, last=', ')}."
+                f"both were: {join_names(self._shared, most=_MOST, last=', ')}."
             )
         n = len(self._results.by_movie)
         if not self._is_clustered:
@@ -259,8 +262,8 @@ class _Run:
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells = [f"{each} {self._of(each)}" for each in ranked]
         if method is None:
-            return f"Of {self._questions} {self._right}: {_list(cells, _MOST + 1, ', ')}."
-        rest = _list(cells[1:], _MOST, ", ")
+            return f"Of {self._questions} {self._right}: {join_names(cells, _MOST + 1, ', ')}."
+        rest = join_names(cells[1:], _MOST, ", ")
         own = f"{self._right.capitalize()} on {self._of(method)} of {self._questions}"
         return f"{own}; {rest}." if rest else f"{own}."
 
@@ -301,7 +304,7 @@ class _Run:
     def _worse(self) -> str:
         beaten = list(self._best.beaten)
         verb = "is" if len(beaten) == 1 else "are"
-        return f" {_list(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
+        return f" {join_names(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
     def _scope(self, method: str | None) -> str:
         """Return which questions the lead holds for, and on how many documents it is the same."""
@@ -341,8 +344,7 @@ class _Run:
         more = each.result.n_pairs * (times**2 - 1)
         if more < 1:
             return "ask further questions"
-        digits = 10 ** max(0, len(str(int(more))) - 2)
-        return f"about {ceil(more / digits) * digits:,} more questions decide"
+        return f"about {round_up(more):,} more questions decide"
 
     def _check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
@@ -435,13 +437,27 @@ def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
     if not any(area.n for area in known.values()):
         return Answer("", "No answer: no method has a score at every budget.", how=how)
     ranked = sorted(known, key=lambda m: (m != curves.winner, -(known[m].mean or 0)))
-    cells = _list([f"{m} {percent(known[m])}" for m in ranked], _MOST, ", ")
+    cells = join_names([f"{m} {percent(known[m])}" for m in ranked], _MOST, ", ")
     score = f"Area under {name_figure(figure)} in %, {over}: {cells}."
     if len(known) == 1:
         return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
     if curves.winner is None:
-        return Answer("TOO FEW", f"Undecided between {_list(ranked)}.", score, how=how)
+        return Answer("TOO FEW", f"Undecided between {join_names(ranked)}.", score, how=how)
     return Answer("WINNER", f"Use {curves.winner}.", score, how=how)
+
+
+def list_lines(answer: Answer) -> Iterator[Line]:
+    """Yield what is shown of an answer: what to do, the reasons, what is next."""
+    yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
+    yield from map(Line, answer.reasons)
+    if answer.next:
+        yield Line(answer.next_line, "bold", is_command=bool(answer.command))
+
+
+def round_up(number: float) -> int:
+    """Return a number, at least 0, with two digits that say something, rounded up."""
+    digits = 10 ** max(0, len(str(int(number))) - 2)
+    return ceil(max(0, number) / digits) * digits
 
 
 def _limits(low: float, high: float) -> str:
@@ -450,7 +466,8 @@ def _limits(low: float, high: float) -> str:
     return f"{low:.1f} to {high:.1f}" if low < 1 else f"{floor(low)} to {ceil(high)}"
 
 
-def _list(names: list[str], most: int = 0, last: str = " and ") -> str:
+def join_names(names: list[str], most: int = 0, last: str = " and ") -> str:
+    """Return names as a phrase: all, or so many of them at most."""
     if most and len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -1,54 +1,124 @@
 """Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.compare.compare import BASELINE, NEW
 from graphrag.eval.judged import METRICS
-from graphrag.eval.report.cells import EACH_ALONE, number, p_value, plain_amount, points, span
-from graphrag.eval.report.table import STYLES, Line, Part, Table, shorten
+from graphrag.eval.report.answer import Answer, Chip, join_names, list_lines, round_up
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    money,
+    number,
+    p_value,
+    plain_amount,
+    points,
+    span,
+)
+from graphrag.eval.report.table import Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests
+from graphrag.eval.stats.gates import GateOutcome
+from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
     from graphrag.eval.compare.figures import FigureChange, FigureComparison
     from graphrag.eval.results.runs import StoredRun
-    from graphrag.eval.stats.gates import GateDecision, GateOutcome
+    from graphrag.eval.stats.gates import GateDecision
+    from graphrag.query.usage import Usage
 
 _FEW = 5  # ids that are named
 
 
-def list_comparison(comparison: "RunComparison", full: bool = False) -> list[Part]:
-    """Return the gate's answer and its reasons, the differences, and which questions flipped.
+def answer_comparison(
+    comparison: "RunComparison", usages: "Mapping[str, Usage] | None" = None
+) -> Answer:
+    """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
+    outcome, flips = comparison.outcome, comparison.flips
+    every = (*comparison.items, *comparison.figures)
+    decisive = [each for each in every if each.decision.outcome is outcome]
+    items = [item for item in comparison.items if item in decisive]
+    because: dict[str, dict[str, None]] = {}  # reason -> methods
+    for each in decisive:
+        because.setdefault(each.decision.reason, {})[each.method] = None
+    lead = "; ".join(
+        f"{f'{join_names([*of])}: ' * (len(because) > 1)}{reason}" for reason, of in because.items()
+    )
+    who = join_names(list(dict.fromkeys(each.method for each in decisive)))
+    n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
+    n_pairs = max((item.decision.n_pairs for item in comparison.items), default=0)
+    n_more = max((_more(item.decision) for item in items), default=0)
+    chip: Chip = "PASS"
+    headline = f"{who}: no loss beyond what is accepted."
+    next_, command = "pin it as the next baseline", _line(comparison, "compare", "--pin")
+    if outcome is GateOutcome.FAIL:
+        chip, headline = "FAIL", f"{who} got worse."
+    elif outcome is GateOutcome.INCONCLUSIVE:
+        is_whole = len(items) == len(decisive) > 0
+        chip = "INCONCLUSIVE"
+        if is_whole and all(item.decision.is_complete for item in items):
+            chip = "TOO FEW"
+        headline = f"Undecided{f' for {who}' if who else ''}."
+        next_, command = f"about {n_more:,} more questions decide" if n_more else "", ""
+    if n_wrong and outcome is not GateOutcome.PASS and not n_more:
+        next_ = f"look at {counted(n_wrong, 'newly wrong answer')}"
+        command = look_line(comparison)
+    return Answer(
+        chip,
+        headline,
+        f"{counted(n_pairs, 'question')} in both runs, {n_wrong:,} newly wrong, {n_right:,} newly "
+        "right.",
+        f"{lead[:1].upper()}{lead[1:]}." if len(because) == 1 else lead,
+        _costs(comparison, usages) if usages else "",
+        next_,
+        command,
+        tuple(list_reasons(comparison)),
+        label_of(comparison).strip(" ()"),
+    )
 
-    ``full`` adds the verdicts, the tests, what labels did, and every flip.
+
+def _more(decision: "GateDecision") -> int:
+    """Return how many more questions would let it pass with 80 % power, if nothing changes.
+
+    The limit comes nearer to the difference with the root of the questions.
     """
-    table = differences_table(comparison)
-    outcomes = [outcome for _, _, outcome in list_decided(comparison)]
-    parts: list[Part] = [
-        Line(answer_line(comparison), f"bold {STYLES[word_of(comparison.outcome)]}"),
-        *(
-            Line(reason, STYLES[word_of(outcome)])
-            for outcome, reason in zip(outcomes, list_reasons(comparison), strict=True)
-        ),
-    ]
-    if comparison.items and not full:
-        parts.append(Table(table.title, table.columns[:-1], [row[:-1] for row in table.rows]))
+    lower, difference = decision.lower_bound, decision.difference
+    if not decision.is_complete or lower is None or difference is None:
+        return 0
+    room = decision.margin + difference
+    if decision.outcome is not GateOutcome.INCONCLUSIVE or room <= 0:
+        return 0
+    normal = NormalDist()
+    power = 1 + normal.inv_cdf(POWER) / normal.inv_cdf(1 - ALPHA)
+    return round_up(decision.n_pairs * ((power * (difference - lower) / room) ** 2 - 1))
+
+
+def list_comparison(
+    comparison: "RunComparison", full: bool = False, usages: "Mapping[str, Usage] | None" = None
+) -> list[Part]:
+    """Return the gate's answer, the differences, and which questions flipped.
+
+    ``full`` adds every reason, the verdicts, the tests, what labels did, and every flip.
+    """
+    table, answer = differences_table(comparison), answer_comparison(comparison, usages)
+    parts: list[Part] = [*list_lines(answer)]
+    if comparison.items:
+        parts.append(replace(table, columns=table.columns[:-1], rows=[r[:-1] for r in table.rows]))
+    parts += map(Line, answer.how if full else answer.how[len(comparison.items) :])
     if full:
-        parts.append(table)
+        parts += (Line(f"{i.method}, {i.metric}: {i.verdict}") for i in comparison.items)
         parts += map(Line, describe_tests([item.difference for item in comparison.items]))
     parts += map(Line, list_notes(comparison) if full else list_weaknesses(comparison))
-    # The last one is a command.
-    return [*parts, *(Line(line, is_command=True) for line in list_flips(comparison, full))]
-
-
-def answer_line(comparison: "RunComparison") -> str:
-    """Return the gate's answer as one line."""
-    methods = dict.fromkeys(method for method, _, _ in list_decided(comparison))
-    return f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{label_of(comparison)}"
+    parts += map(Line, list_flips(comparison, full))
+    look = look_line(comparison)
+    if look and look != answer.command:
+        parts.append(Line(f"Look at them with: {look}", is_command=True))
+    return parts
 
 
 def word_of(outcome: "GateOutcome") -> str:
@@ -77,8 +147,7 @@ def differences_table(comparison: "RunComparison") -> Table:
     """Return the difference of each method and metric, with what it shows and the gate's answer."""
     found = [each.corrected_difference or each.difference for each in comparison.items]
     return Table(
-        f"{comparison.new.name} - {comparison.baseline.name}, in percentage points"
-        f"{label_of(comparison)}",
+        f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
         [
             *(("method", "text"), ("metric", "text"), ("pairs", "count")),
             *(("difference", "interval"), ("95 % interval", "interval")),
@@ -183,13 +252,39 @@ def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
     ]
     if len(flips) > len(lines):
         lines.append(f"... and {len(flips) - len(lines):,} more newly wrong; --full names all.")
+    return lines
+
+
+def look_line(comparison: "RunComparison") -> str:
+    """Return the command that shows what flipped; "" where no store may hold both runs."""
     new, old = comparison.new.run_id, comparison.baseline.run_id
-    if not flips or new is None or old is None:
-        return lines
+    if new is None or old is None or not comparison.flips:
+        return ""
     if comparison.baseline.name == old and _are_of_default(comparison):
-        return [*lines, f"Look at them with: {eval_line_here('show', new, '--changed', old)}"]
-    line = eval_line_here("show", new, "--question", flips[0].question_id)
-    return [*lines, f"Look at the first with: {line}"]
+        return eval_line_here("show", new, "--changed", old)
+    return eval_line_here("show", new, "--question", comparison.flips[0].question_id)
+
+
+def _line(comparison: "RunComparison", command: str, flag: str) -> str:
+    run_id = comparison.new.run_id
+    return "" if run_id is None else eval_line_here(command, run_id, flag)
+
+
+def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
+    costs: list[str] = []
+    for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
+        usage = usages.get(run.run_id or "")
+        if usage is None:
+            costs.append(f"{side} not known here")
+            continue
+        n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
+        tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
+        if usage.cached_prompt_tokens is not None:
+            tokens += f", {usage.cached_prompt_tokens:,} of them cached"
+        # The searches of responses that were judged again were paid for by another run.
+        alone = ", judge alone" if run.setup.responses_of is not None else ""
+        costs.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")
+    return f"Cost, searches and judge: {'; '.join(costs)}."
 
 
 def _are_of_default(comparison: "RunComparison") -> bool:
@@ -236,6 +331,7 @@ def render_json(comparison: "RunComparison") -> str:
     new, old = comparison.new, comparison.baseline
     values = {
         "outcome": comparison.outcome.value,
+        "answer": answer_comparison(comparison).to_dict(),
         "new": new.name,
         "baseline": old.name,
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},

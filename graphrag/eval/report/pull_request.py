@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from graphrag.eval.compare.compare import BASELINE, NEW
-from graphrag.eval.report.cells import money
+from graphrag.eval.report.answer import list_lines
 from graphrag.eval.report.comparison import (
+    answer_comparison,
     differences_table,
     label_of,
     list_decided,
     list_notes,
     list_reasons,
-    word_of,
 )
 from graphrag.eval.report.table import escape, markdown_table, shorten
 from graphrag.eval.stats.gates import GateOutcome
@@ -66,15 +66,16 @@ def render_markdown(
         *comparison.warnings,
         *(f"{' and '.join(sides)}: {line}" for line, sides in rooms.items()),
     ]
-    table = differences_table(comparison)
+    table, answer = differences_table(comparison), answer_comparison(comparison, usages)
+    n_items, (first, *others) = len(comparison.items), list_lines(answer)
     visible = [
-        *(f"### Evaluation gate: {word_of(comparison.outcome)}", "", escape(table.title), ""),
-        *(*markdown_table(table), ""),
-        *(f"- {escape(line)}" for line in list_reasons(comparison)),
+        *(f"### Evaluation gate: {answer.chip}", "", f"**{escape(first.text)}**  "),
+        *(f"{escape(line.text)}  " for line in others),
+        *("", escape(table.title), "", *markdown_table(table), ""),
+        *(f"- {escape(reason)}" for reason in answer.how[n_items:]),
         *(f"- Warning: {escape(line)}" for line in warnings),
-        f"- {_costs(comparison, usages or {})}",
     ]
-    notes = [f"- {escape(line)}" for line in list_notes(comparison)]
+    notes = [f"- {escape(line)}" for line in (*answer.how[:n_items], *list_notes(comparison))]
     return _fit(visible, _flips(comparison.flips), _details("How sure this is", notes))
 
 
@@ -108,23 +109,6 @@ def _flips(flips: "Sequence[Flip]") -> list[str]:
         lines.append(f"- ... and {len(flips) - _MOST_FLIPS:,} more")
     name = f"Flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"
     return _details(name, lines)
-
-
-def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
-    costs: list[str] = []
-    for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
-        usage = usages.get(run.run_id or "")
-        if usage is None:
-            costs.append(f"{side} not known here")
-            continue
-        n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
-        tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
-        if usage.cached_prompt_tokens is not None:
-            tokens += f", {usage.cached_prompt_tokens:,} of them cached"
-        # The searches of responses that were judged again were paid for by another run.
-        alone = ", judge alone" if run.setup.responses_of is not None else ""
-        costs.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")
-    return f"Cost, searches and judge: {'; '.join(costs)}"
 
 
 def _details(name: str, lines: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.answer import Answer, answer_run
+from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
     describe_areas,
@@ -31,7 +31,7 @@ from graphrag.eval.report.run_tables import (
     score_table,
     spent_table,
 )
-from graphrag.eval.report.table import STYLES, Line, Part, escape, markdown_table
+from graphrag.eval.report.table import Line, Part, escape, markdown_table
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
@@ -57,7 +57,7 @@ def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[
     spent = spent_table(results)
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
-        paid = f"${usd[0]}" if usd else "no dollar"
+        paid = f"${usd[0]}" if usd else "no dollars"
         parts.append(Line(f"The run took {calls} calls, {tokens} tokens and {paid}."))
     for describe in (
         *(describe_costs, describe_room, describe_failures),
@@ -135,14 +135,6 @@ def verdict_line(results: "EvaluationResults") -> str | None:
     """Return the answer of a run as one line; None where nothing was to be judged."""
     answer = answer_run(results)
     return None if answer is None else answer.line
-
-
-def list_lines(answer: Answer) -> Iterator[Line]:
-    """Yield what is shown of an answer: what to do, the reasons, what is next."""
-    yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
-    yield from map(Line, answer.reasons)
-    if answer.next:
-        yield Line(answer.next_line, "bold", is_command=bool(answer.command))
 
 
 def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:

@@ -103,14 +103,14 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
     shown = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
     notes = {
-        1: "In brackets the 95 % interval of the score alone.",
-        2: "Judged: answers with a verdict, of those planned.",
-        4: "Declined: the method says that it has no answer.",
-        5: "Tokens are the mean of a question.",
-        6: "Seconds are the median.",
-        7: "$ is the mean of a question.",
+        1: "in brackets the 95 % interval of the score alone",
+        2: "judged: answers with a verdict, of those planned",
+        4: "declined: the method says that it has no answer",
+        5: "tokens: mean of a question",
+        6: "seconds: median",
     }
-    note = " ".join(notes[n] for n in shown if n in notes)
+    note = "; ".join(notes[n] for n in shown if n in notes)
+    note = f"{note[:1].upper()}{note[1:]}."
     if results.repeats is not None and results.repeats.n_trials > 1:
         note += (
             f" Each question was searched {results.repeats.n_trials} times: searches are counted, "

@@ -92,7 +92,8 @@ class GateDecision:
     the loss that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
     ``p_family``: what this metric entered Holm's family with: of one that is not complete the p
     with every missing verdict in favour of the new run; ``p_holm``: that one corrected.
-    ``coverage``, ``baseline_coverage``: share of the verdicts that exist.
+    ``coverage``, ``baseline_coverage``: share of the verdicts that exist. ``is_complete``: more
+    questions would decide, as nothing else keeps the pairs from it.
     """
 
     outcome: GateOutcome
@@ -116,6 +117,7 @@ class GateDecision:
     p_family: float | None = None
     test: str = MCNEMAR
     bound: str = PLAIN_BOUND
+    is_complete: bool = False
 
 
 def decide_gates(
@@ -219,6 +221,7 @@ def _test(
         p_family=p_family,
         test=test,
         bound=bound,
+        is_complete=incomplete is None and case.undecided is None and lower is not None,
     )
     return draft, case, incomplete
 
