@@ -10,6 +10,15 @@ from graphrag.redaction import clean_log_records
 LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
 
 
+def stay_silent() -> None:
+    """Keep what libraries only note out of programs and notebooks that set up no log."""
+    for name in ("graphrag", *LIBRARIES):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+    warnings.filterwarnings("ignore", "IProgress not found")  # tqdm, of a bar that is never drawn
+
+
 @contextmanager
 def lines_to(
     handler: logging.Handler, level: int, names: Sequence[str] = LIBRARIES

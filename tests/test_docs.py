@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -147,11 +148,19 @@ def test_links_between_documents_lead_somewhere(project_root):
 
 def test_the_notebook_runs(built, project):
     notebook = nbformat.read(project / "docs" / "notebook.ipynb", as_version=4)
+    runs = sorted((project / "eval" / "results").glob("**/*"))
+    shipped = [deepcopy(cell) for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs for cell in shipped)
     client = NotebookClient(
         notebook, timeout=120, resources={"metadata": {"path": str(project / "docs")}}
     )
     client.execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for before, now in zip(shipped, cells, strict=True):
+        kinds = [[output.output_type for output in cell.outputs] for cell in (before, now)]
+        assert kinds[0] == kinds[1]
+        assert "stderr" not in [output.get("name") for output in now.outputs]
+    assert sorted((project / "eval" / "results").glob("**/*")) == runs
     ran, compared, tidy, disagreed, walked, edges, texts, single = (
         str(cell.outputs) for cell in cells[1:]
     )

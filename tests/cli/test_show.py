@@ -267,7 +267,11 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evalu
     assert shown.exit_code == DONE, shown.output
     assert shown.stdout.count(f"basic, in the baseline {LABEL}: ") == 2
     assert "q2 of clock" not in shown.stdout
-    assert "q1 of clock" in evaluation.run("show", new.run_id, "--failed", COLUMNS="200").stdout
+    failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200").stdout
+    assert "q1  Who built the tower clock of Ashcombe?  basic wrong: correctness" in failed
+    assert f"6 questions have a failure or a 0 {LABEL}." in failed
+    whole = evaluation.run("show", new.run_id, "--failed", "--full", COLUMNS="200").stdout
+    assert "q1 of clock" in whole
 
 
 def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished: Evaluation):

@@ -1,13 +1,35 @@
 """The ``graphrag eval`` commands, and the run itself."""
 
+from importlib.metadata import version as version_of
+from typing import Annotated
+
 import typer
+from typer.core import TyperGroup
 
 from graphrag.eval.cli import compare, init, judge, monitor, show, suite, validate, view
-from graphrag.eval.cli.command import command
+from graphrag.eval.cli.command import command, need_extra, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags, read_input
-from graphrag.eval.cli.terminal import open_console, starting, working
+from graphrag.eval.cli.run_input import MORE, RunFlags, read_input
+from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
+
+_MEANT = {
+    **dict.fromkeys(("list", "ls", "runs", "report"), "show"),
+    **{"diff": "compare", "check": "validate", "test": "suite", "watch": "monitor"},
+    **dict.fromkeys(("open", "serve", "ui"), "view"),
+}
+"""What other programs call it -> the command."""
+
+
+class Commands(TyperGroup):
+    """The commands, by the names that other programs gave them as well."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]):  # pyright: ignore
+        """Name the command that was meant."""
+        meant = None if args[0] in self.commands else _MEANT.get(args[0])
+        if meant is not None:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
+        return super().resolve_command(ctx, args)
 
 
 def add_eval_commands(released: typer.Typer) -> None:
@@ -15,12 +37,23 @@ def add_eval_commands(released: typer.Typer) -> None:
     released.add_typer(app, name="eval")
 
 
-def evaluate(place: Place, flags: RunFlags) -> int:
+def evaluate(
+    place: Place,
+    flags: RunFlags,
+    version: Annotated[
+        bool, option("Print the version.", "--version", rich_help_panel=MORE)
+    ] = False,
+) -> int:
     """Ask every question by every method, judge the responses, and write the results.
 
     Exit codes: 0 done; 1 error; 2 wrong usage; 3 incomplete or inconclusive; 100 gate or
     threshold failed; 130 interrupted, with the work saved.
     """
+    if version:
+        say(f"gtog {version_of('gtog')}, over graphrag {version_of('graphrag')}")
+        return DONE
+    if flags.workers is not None and flags.workers > 1:
+        need_extra("ray", "More than one worker")
     if flags.quiet and flags.verbose:
         msg = "--quiet and --verbose exclude each other; leave one out."
         raise UsageError(msg)
@@ -34,6 +67,7 @@ def evaluate(place: Place, flags: RunFlags) -> int:
 
 
 app = typer.Typer(
+    cls=Commands,
     help="Compare search methods over a list of questions.",
     invoke_without_command=True,
     no_args_is_help=False,

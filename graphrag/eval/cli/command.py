@@ -15,7 +15,7 @@ from graphrag.command_lines import Invocation, remember, runnable
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import explained
 from graphrag.eval.errors import UsageError
-from graphrag.installation import refuse_if_unfit
+from graphrag.installation import missing_requirements, pip_install, refuse_if_unfit
 
 
 def option(help: str, *names: str, **how: Any) -> Any:
@@ -129,6 +129,15 @@ def _place_flag(name: str, takes_file: bool, is_group: bool) -> inspect.Paramete
     # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
     made = option(help, f"--{name}", f"-{name[0]}", allow_from_autoenv=is_group)
     return inspect.Parameter(name, _ONLY, annotation=Annotated[Path | None, made], default=None)
+
+
+def need_extra(extra: str, what: str) -> None:
+    """Raise UsageError, with how to install it, where an extra is missing that will be needed."""
+    missing = missing_requirements(extra)
+    if missing:
+        raise UsageError(
+            f"{what} needs the extra {extra}, which is missing: {pip_install(missing)}"
+        )
 
 
 def _prepare() -> None:

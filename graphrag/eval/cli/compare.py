@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Full, option
+from graphrag.eval.cli.command import Full, Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import split_names
 from graphrag.eval.cli.terminal import (
@@ -59,6 +59,7 @@ def compare(
         ),
     ] = False,
     full: Full = False,
+    quiet: Quiet = False,
     junit: Annotated[Path | None, option("Write JUnit XML to this file as well.")] = None,
     markdown: Annotated[
         Path | None, option("Write Markdown for a pull request to this file as well.")
@@ -82,25 +83,25 @@ def compare(
     In a GitHub workflow the answer also goes to the job's summary and annotations.
     """
     if plan is not None:
-        with starting():
+        with starting(quiet):
             from graphrag.eval.cli.plan import show_plan
 
         return show_plan(place, plan, new, methods)
     if new is None:
         msg = "Name the run that is to be compared: its id, latest, or a file of results."
         raise UsageError(msg)
-    run = place.find_run(new)
-    baseline = None if pin else place.find_run(old or "pinned")
-    with starting():
+    run = place.find_run(new, quiet=quiet)
+    baseline = None if pin else place.find_run(old or "pinned", quiet=quiet)
+    with starting(quiet):
         from graphrag.eval.report.comparison import render_json
         from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
         from graphrag.eval.store.whole_files import write_file
 
-    store_path, notes = place.store_path(), open_console(stderr=True)
+    store_path, notes = place.store_path(), open_console(stderr=True, quiet=quiet)
     if baseline is None:
         with working(notes, "Pinning the run"):
-            return pin_run(run, store_path)
+            return pin_run(run, store_path, quiet)
     with working(notes, "Reading both runs"):
         rows = read_rows(run, store_path), read_rows(baseline, store_path)
     chosen = None if methods is None else split_names(methods)
@@ -110,7 +111,7 @@ def compare(
         write_file(junit, render_junit(comparison))
     if json is not None:
         write_file(json, render_json(comparison))
-    return show_outcome(comparison, store_path, full, markdown=markdown)
+    return show_outcome(comparison, store_path, full, quiet, markdown)
 
 
 def compare_rows(
@@ -199,7 +200,7 @@ def _show_changes(comparison: "RunComparison", store_path: Path, full: bool) -> 
         say(line)
 
 
-def pin_run(source: str, store_path: Path) -> int:
+def pin_run(source: str, store_path: Path, quiet: bool = False) -> int:
     """Pin a run as the baseline of the output folder; its rows are copied, to outlive the run."""
     from graphrag.eval.compare.compare import pin_baseline
     from graphrag.eval.results.runs import read_rows
@@ -208,7 +209,7 @@ def pin_run(source: str, store_path: Path) -> int:
     path = pin_baseline(run, store_path)
     if run.metadata.status == "unfinished":
         say(f"Warning: {run.metadata.name} is unfinished", "yellow", stderr=True)
-    say(f"Pinned {run.metadata.name} in {path}.")
+    say(f"Pinned {run.metadata.name} in {path}.", quiet=quiet)
     return DONE
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from graphrag.command_lines import eval_line
+from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, say
 from graphrag.eval.errors import ConfigError, StoreError
@@ -58,7 +59,7 @@ thresholds: {{}} # e.g. {{correctness: 0.6}}: a lower mean of any method ends wi
 DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 
-def init(place: Place) -> int:
+def init(place: Place, quiet: Quiet = False) -> int:
     """Write a configuration and a dataset template beside a project."""
     from graphrag.config.models.prompt_files import SettingsError
     from graphrag.config.settings_files import find_settings
@@ -75,24 +76,24 @@ def init(place: Place) -> int:
         dataset=dataset, key=root.resolve().name, project=".", schema=schema.as_posix()
     )
     schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
-    _write(root / "eval_config.yaml", config, is_template=True)
-    _write(root / dataset, DATASET_TEMPLATE, is_template=True)
-    for path, values in schemas.items():
-        _write(root / path, json.dumps(values, indent=2) + "\n")
-    say(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
+    files = {Path("eval_config.yaml"): config, dataset: DATASET_TEMPLATE}
+    said = [_write(root / path, content, is_template=True) for path, content in files.items()]
+    said += [_write(root / p, json.dumps(values, indent=2) + "\n") for p, values in schemas.items()]
+    said.append(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
+    for line in said:
+        say(line, quiet=quiet)
     return DONE
 
 
-def _write(path: Path, content: str, is_template: bool = False) -> None:
+def _write(path: Path, content: str, is_template: bool = False) -> str:
     """Write a template unless the file is there, or a schema, which is nobody's own work."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x" if is_template else "w", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError:
-        say(f"{path} exists and is left as it is.")
-        return
+        return f"{path} exists and is left as it is."
     except OSError as error:
         msg = f"{path} can't be written: {error.strerror}."
         raise StoreError(msg) from error
-    say(f"Wrote {path}{'' if is_template else ', by which editors check what is written'}.")
+    return f"Wrote {path}{'' if is_template else ', by which editors check what is written'}."

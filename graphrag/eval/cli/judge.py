@@ -15,6 +15,7 @@ from graphrag.eval.cli.command import (
     Resume,
     RetryErrors,
     Workers,
+    need_extra,
     option,
 )
 from graphrag.eval.cli.location import Place
@@ -67,10 +68,11 @@ def judge(
     """
     if labels is not None:
         _check_there(labels, "the CSV that graphrag eval view --labels wrote", place)
-        return import_labels(place, labels)
+        need_extra("audit", "--labels")
+        return import_labels(place, labels, quiet)
     if ratings is not None:
         _check_there(ratings, "a .csv or .jsonl file of ratings", place)
-        return import_ratings(place, ratings, run or "latest")
+        return import_ratings(place, ratings, run or "latest", quiet)
     if run is None:
         msg = "Name the run whose responses are to be judged: its id, or latest."
         raise UsageError(msg)
@@ -91,9 +93,9 @@ def judge(
     return judge_again(place, run_id, flags, model, repeats)
 
 
-def import_labels(place: Place, sheet: Path) -> int:
+def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
     """Hold the judge against a filled-in CSV, show and write how far they agree."""
-    with starting():
+    with starting(quiet):
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet
         from graphrag.eval.report.table import show
@@ -103,19 +105,19 @@ def import_labels(place: Place, sheet: Path) -> int:
     if all(item.label is None for item in items):
         msg = f"{sheet} holds no label yet; fill in its column label, or label on the page."
         raise UsageError(msg)
-    notes = open_console(stderr=True)
+    notes = open_console(stderr=True, quiet=quiet)
     with working(notes, "Reading the run"), open_store(place.store_path()) as store:
         run = read_audited_run(store, items[0].run, items[0].metric)
     with working(notes, "Comparing the judge with the labels"):
         audit = analyse_audit(run, items)
-    show(open_console(), list_audit(audit))
-    _write(place, f"audit_{audit.metric}.json", asdict(audit), run.run_id)
+    show(open_console(quiet=quiet), list_audit(audit))
+    _write(place, f"audit_{audit.metric}.json", asdict(audit), run.run_id, quiet)
     return DONE
 
 
-def import_ratings(place: Place, file: Path, run: str = "latest") -> int:
+def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = False) -> int:
     """Join a file of ratings with a run, show and write what they say."""
-    with starting():
+    with starting(quiet):
         from graphrag.eval.annotation.ratings import (
             join_ratings,
             list_ratings,
@@ -125,8 +127,8 @@ def import_ratings(place: Place, file: Path, run: str = "latest") -> int:
         from graphrag.eval.report.table import show
         from graphrag.eval.results.runs import read_rows
 
-    ratings, name = read_ratings(file), place.find_run(run)
-    with working(open_console(stderr=True), "Reading the run"):
+    ratings, name = read_ratings(file), place.find_run(run, quiet=quiet)
+    with working(open_console(stderr=True, quiet=quiet), "Reading the run"):
         rows, metadata = read_rows(name, place.store_path())
     joined = join_ratings(ratings, rows)
     if not joined.answers:
@@ -137,12 +139,14 @@ def import_ratings(place: Place, file: Path, run: str = "latest") -> int:
         )
         raise UsageError(msg)
     report = report_ratings(joined, metadata.name, metadata.embedded_models)
-    show(open_console(), list_ratings(report))
-    _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id)
+    show(open_console(quiet=quiet), list_ratings(report))
+    _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id, quiet)
     return DONE
 
 
-def _write(place: Place, name: str, values: "Mapping[str, object]", run_id: str | None) -> None:
+def _write(
+    place: Place, name: str, values: "Mapping[str, object]", run_id: str | None, quiet: bool
+) -> None:
     """Write a file beside the store and into the run's own folder."""
     from graphrag.eval.report.files import write_run
     from graphrag.eval.store.whole_files import write_whole
@@ -152,7 +156,7 @@ def _write(place: Place, name: str, values: "Mapping[str, object]", run_id: str 
     if run_id is not None:
         write_run(folder, run_id, {name: text})
     (path,) = write_whole(folder, {name: text})
-    say(f"Wrote {path}.")
+    say(f"Wrote {path}.", quiet=quiet)
 
 
 def _check_there(file: Path, what: str, place: Place) -> None:

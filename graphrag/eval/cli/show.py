@@ -19,7 +19,9 @@ class ShowFlags:
     """The flags of ``graphrag eval show`` that speak of a run, and how much is printed."""
 
     question: Annotated[str | None, option("Show this question: answers, verdicts, paths.")] = None
-    failed: Annotated[bool, option("Show the questions with a failure or a 0.", "--failed")] = False
+    failed: Annotated[
+        bool, option("List the questions with a failure or a 0; --full: whole.", "--failed")
+    ] = False
     changed: Annotated[
         str | None, option("Show what flipped since this run, latest or pinned.")
     ] = None
@@ -43,6 +45,12 @@ class ShowFlags:
     def asks(self) -> bool:
         """Whether questions are asked for."""
         return self.question is not None or self.failed or self.changed is not None
+
+    @property
+    def lists(self) -> bool:
+        """Whether they are listed, a line each."""
+        others = self.question is not None or self.changed is not None or self.full
+        return self.failed and not others
 
     @property
     def writes(self) -> bool:

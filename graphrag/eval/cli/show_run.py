@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from graphrag.command_lines import again
+from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
@@ -27,7 +27,7 @@ from graphrag.eval.report.files import (
     write_run,
 )
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
-from graphrag.eval.report.questions import ShownQuestion, is_wrong, show_question
+from graphrag.eval.report.questions import ShownQuestion, is_wrong, list_wrong, show_question
 from graphrag.eval.results.runs import pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
@@ -75,6 +75,18 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             return DONE
         with working(notes, f"Reading run {run.run_id}"):
             read = _read(store, place, run)
+        if flags.asks and flags.lists:
+            wrong = [result for result in read.outcome.results if is_wrong(result)]
+            lines = list(list_wrong(read.samples, wrong))
+            for line in lines:
+                say(line, quiet=flags.quiet)
+            n = f"{len(lines):,} of {counted(run.setup.n_questions, 'question')}"
+            label = label_embedded(read.outcome.results)
+            say(f"{n} have a failure or a 0{_in_brackets(label)}.")
+            if lines:
+                one = eval_line_here("show", run.run_id, "--question", lines[0].split()[0])
+                say(f"Look at one with: {one}", quiet=flags.quiet)
+            return DONE
         if flags.asks:
             with working(notes, "Reading the indexes"):
                 before = _read_baseline(store, place, flags.changed)

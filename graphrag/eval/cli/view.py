@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from graphrag.command_lines import eval_line_here, eval_line_in
-from graphrag.eval.cli.command import option
+from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.installation import missing_requirements, pip_install
 
 if TYPE_CHECKING:
     from graphrag.eval.web.app import Viewed
@@ -42,6 +43,7 @@ def view(
         int, option("How many are drawn, at least.", min=1, rich_help_panel=LABELS)
     ] = 80,
     seed: Annotated[int, option("Another number draws others.", rich_help_panel=LABELS)] = 0,
+    quiet: Quiet = False,
 ) -> int:
     """Show the runs in a browser; or draw responses to label.
 
@@ -50,11 +52,11 @@ def view(
     page for people to fill in.
     """
     if labels is not None:
-        return draw_labels(place, labels, metric, questions, seed)
+        return draw_labels(place, labels, metric, questions, seed, quiet)
     if export is not None or collector is not None:
-        return dashboard(place, export, collector)
+        return dashboard(place, export, collector, quiet)
     store = place.store_path()
-    with starting():
+    with starting(quiet):
         from graphrag.eval.web.app import make_app
         from graphrag.eval.web.server import Listener, make_server
 
@@ -76,6 +78,7 @@ def dashboard(
     collector: Annotated[
         Path | None, option("A MetricsCollector's file; default: metrics.db beside eval.db.")
     ] = None,
+    quiet: Quiet = False,
 ) -> int:
     """Write every figure of every run over time as one page that loads nothing."""
     store_path = place.store_path()
@@ -83,16 +86,16 @@ def dashboard(
     if collector is not None and not collector.is_file():
         msg = f"--collector: {collector} does not exist; name a MetricsCollector's file."
         raise UsageError(msg)
-    with starting():
+    with starting(quiet):
         from graphrag.eval.monitoring.collector import MetricsCollector
         from graphrag.eval.web.runs import write_dashboard
 
     series = MetricsCollector(recorded) if recorded.is_file() else None
     # Without a run the store's own sentence says so, unless something was recorded.
     shown = None if series is not None and not store_path.is_file() else store_path
-    with working(open_console(stderr=True), "Drawing the page"):
+    with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
         path = write_dashboard(to or store_path.with_name(DASHBOARD_FILE), shown, series)
-    say(f"Dashboard: {path}")
+    say(f"Dashboard: {path}", quiet=quiet)
     return DONE
 
 
@@ -117,11 +120,16 @@ def viewed_of(place: Place) -> "Viewed":
 
 
 def draw_labels(
-    place: Place, name: str, metric: str = "correctness", questions: int = 80, seed: int = 0
+    place: Place,
+    name: str,
+    metric: str = "correctness",
+    questions: int = 80,
+    seed: int = 0,
+    quiet: bool = False,
 ) -> int:
     """Draw responses for people to label; write their CSV and page beside the store."""
-    run_id = place.find_run(name)
-    with starting():
+    run_id = place.find_run(name, quiet=quiet)
+    with starting(quiet):
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
         from graphrag.eval.stats.correction import MIN_LABELS
@@ -130,7 +138,8 @@ def draw_labels(
         from graphrag.eval.web.labels import render_labels
 
     store_path = place.store_path()
-    with working(open_console(stderr=True), "Reading the run"), open_store(store_path) as store:
+    notes = open_console(stderr=True, quiet=quiet)
+    with working(notes, "Reading the run"), open_store(store_path) as store:
         run = read_audited_run(store, run_id, metric)
     if not run.is_finished:
         _warn(f"run {run_id} is unfinished; once it goes on, labels for it can't be imported.")
@@ -147,10 +156,11 @@ def draw_labels(
     write_sheet(sheet, items)
     page = sheet.with_suffix(".html")
     write_file(page, render_labels(items, run.embedded_models))
-    then = eval_line_in(folder, "judge", "--labels", sheet)
+    then, lacking = eval_line_in(folder, "judge", "--labels", sheet), missing_requirements("audit")
     say(
         f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
-        f"Label them in either, then: {then}"
+        f"Label them in either, then: {f'{pip_install(lacking)} && ' if lacking else ''}{then}",
+        quiet=quiet,
     )
     return DONE
 

@@ -1,7 +1,7 @@
 """One question of a run on the terminal: answers, verdicts, evidence, cost, and ToG's paths."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
-from graphrag.eval.report.table import Line, show
+from graphrag.eval.report.table import Line, shorten, show
 from graphrag.eval.scorers.traced import read_citations
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
@@ -19,6 +19,8 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from rich.tree import Tree
+
+_MOST_QUESTION = 60  # characters of one in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,27 @@ def is_wrong(result: QueryResult) -> bool:
     """Whether the search failed, or a verdict is 0 or was not given."""
     verdicts = [result.scores.get(metric) for metric in METRICS]
     return result.failure is not None or any(v.score == 0 or v.failure for v in verdicts)
+
+
+def list_wrong(samples: Sequence[Sample], results: Sequence[QueryResult]) -> Iterator[str]:
+    """Yield a line a question of what is wrong with its answers, of those that are."""
+    for sample in samples:
+        key = sample.imdb_key, sample.id
+        wrong = {r.method: _name_wrong(r) for r in results if (r.imdb_key, r.sample_id) == key}
+        if wrong:
+            said = "; ".join(f"{method} {what}" for method, what in wrong.items())
+            yield f"{sample.id}  {shorten(sample.question, _MOST_QUESTION)}  {said}"
+
+
+def _name_wrong(result: QueryResult) -> str:
+    if result.failure is not None:
+        return f"failed ({result.failure.kind})"
+    scores = {metric: result.scores.get(metric) for metric in METRICS}
+    named = {
+        "wrong": [metric for metric, verdict in scores.items() if verdict.score == 0],
+        "unscored": [metric for metric, verdict in scores.items() if verdict.failure],
+    }
+    return ", ".join(f"{word}: {', '.join(metrics)}" for word, metrics in named.items() if metrics)
 
 
 def _verdicts(result: QueryResult) -> list[str]:

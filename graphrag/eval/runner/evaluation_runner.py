@@ -59,6 +59,7 @@ from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, StoredSession
+from graphrag.log_lines import stay_silent
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_tables import IndexNotBuiltError
@@ -112,6 +113,7 @@ class EvaluationRunner:
         methods: Mapping[str, Method] | None = None,
         executor: "Executor | None" = None,
     ) -> None:
+        stay_silent()
         self.config = config
         self.judge = judge
         self._settings = read_settings_of(config)

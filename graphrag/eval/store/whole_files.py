@@ -16,7 +16,7 @@ REPORT_FILE = "retrieval_results.json"
 PAGE_FILE = "report.html"
 Content: TypeAlias = str | bytes | Path | Iterable[str]
 """What a file is to hold: a text, also in pieces that are gone through once; bytes; or what another
-file holds."""
+file holds, of which it becomes another name where the disk allows that."""
 _READABLE = 0o644
 _WRITTEN_AT_ONCE = 1 << 20
 
@@ -81,6 +81,9 @@ def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
         for path, content in files.items():
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             written.append((Path(temporary), path))
+            if isinstance(content, Path) and _link(content, Path(temporary)):
+                os.close(handle)
+                continue
             with os.fdopen(handle, "wb") as file:
                 file.writelines(_encoded(content))
                 file.flush()
@@ -91,6 +94,17 @@ def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
     finally:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)
+
+
+def _link(source: Path, name: Path) -> bool:
+    """Make a name another one of a file; False where that can't be, and the name is as it was."""
+    other = name.with_name(f"{name.name}.link")
+    try:
+        os.link(source, other)
+        other.replace(name)
+    except OSError:
+        return False
+    return True
 
 
 def _encoded(content: Content) -> Iterator[bytes]:
