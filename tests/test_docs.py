@@ -73,17 +73,13 @@ def built(project, project_root):
 
 def test_the_main_command_prints_what_the_readme_shows(built, project_root):
     (sample,) = blocks(project_root / "README.md", "text")
-    shown = [line for line in sample.splitlines() if re.match(r"[A-Z]", line)]
-    headings = {re.sub(r"(:| of these ).*", "", line).strip() for line in shown}
-    assert headings >= {
-        "Answer (offline baseline models)",
-        "Score",
-        "What the run took",
-        "Files in",
-        "All tables",
-    }
+    for text in (sample, built.stdout):
+        assert re.match(r"(WINNER|TIED|TOO FEW) \(offline baseline models\): ", text)
+        assert "\nThe run took " in text
+    headings = set(re.findall(r"^([A-Z][a-z ]+):", sample, flags=re.MULTILINE))
+    assert headings >= {"Cost", "Next", "Score", "Report", "Files in", "All tables"}
     for heading in headings:
-        assert heading in built.stdout, heading
+        assert f"\n{heading}:" in built.stdout, heading
 
 
 def test_a_run_writes_its_page(built, project):
