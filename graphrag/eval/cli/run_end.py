@@ -356,7 +356,8 @@ class Supervisor:
                 kept = None if other is None else set_aside(output_dir, other)
                 if on_top:
                     write_whole(output_dir, {name: own / name for name in files})
-                    remove_others(output_dir, run_id)
+                if on_top and kept is not None:
+                    remove_others(output_dir, kept, files)
         except StoreError as error:
             again_by = eval_line_in(output_dir, "show", run_id)
             go_on = f"The run is kept; write them again with: {again_by}"

@@ -7,7 +7,8 @@ show the newest run of ``graphrag eval``; their metadata names it.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -15,8 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.run import CURVES_HEADING, render_curves
-from graphrag.eval.report.table import escape
+from graphrag.eval.report.run import render_curves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.figures import (
     evaluation_names,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from graphrag.query.usage import Usage
 
 CURVES_FILE = "budget_curves.md"
-_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE, CURVES_FILE)
+_NAMES = (CURVES_FILE, PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 _SUFFIXES = (".csv", ".parquet")
 
 
@@ -91,24 +91,17 @@ def read_shown_run(output_dir: Path) -> ShownRun | None:
 def set_aside(output_dir: Path, shown: ShownRun) -> Path:
     """Keep the files beside eval.db in a folder of their own, and return it.
 
-    Where that run has its own files already they are left as they are.
-
-    Raises
-    ------
-    StoreError
-        If they can't be copied.
+    Where that run has its own files already they are left as they are. StoreError if they can't be
+    copied.
     """
     folder = run_folder(output_dir, shown.run_id or f"saved-{shown.timestamp.replace(':', '')}")
     if (folder / SUMMARY_FILE).exists():
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, run_id in _evaluations_in(output_dir):
-            if run_id == shown.run_id:
-                shutil.copy2(path, folder / path.name)
-        for name in reversed(_NAMES):  # the summary last: it says that the rest is there
-            if (output_dir / name).exists():
-                shutil.copy2(output_dir / name, folder / name)
+        paths = [output_dir / name for name in _NAMES if (output_dir / name).exists()]
+        for path in (*_evaluations_in(output_dir, shown.run_id), *paths):
+            shutil.copy2(path, folder / path.name)  # the summary last: it says the rest is there
     except OSError as error:
         msg = (
             f"The earlier results in {output_dir} can't be kept in {folder} "
@@ -118,46 +111,27 @@ def set_aside(output_dir: Path, shown: ShownRun) -> Path:
     return folder
 
 
-def remove_others(output_dir: Path, run_id: str) -> None:
-    """Remove the files of other runs, which have their own folders, beside eval.db.
+def remove_others(output_dir: Path, kept: Path, new: Collection[str]) -> None:
+    """Remove what a run that is ``kept`` elsewhere has beside eval.db and the new one has not.
 
     Runs of other methods, or at no budgets, write files of other names, and theirs would seem to be
-    this run's.
-
-    Raises
-    ------
-    StoreError
-        If one can't be removed.
+    the new run's. StoreError if one can't be removed.
     """
     try:
-        for path, other in _evaluations_in(output_dir):
-            if other != run_id:
-                path.unlink()
-        curves = output_dir / CURVES_FILE
-        if curves.exists() and not _is_of(curves, run_id):
-            curves.unlink()
+        for path in (*kept.glob("evaluation*.json"), kept / CURVES_FILE):
+            if path.exists() and path.name not in new:
+                (output_dir / path.name).unlink(missing_ok=True)
     except OSError as error:
         msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
         raise StoreError(msg) from error
 
 
-def _is_of(curves: Path, run_id: str) -> bool:
-    try:
-        heading = curves.read_text(encoding="utf-8").partition("\n")[0]
-    except ValueError:  # a user's own: left alone
-        return True
-    return not heading.startswith(CURVES_HEADING) or heading.endswith(escape(run_id))
-
-
-def _evaluations_in(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the evaluation files in a folder with their run's id; no file of anybody else."""
+def _evaluations_in(folder: Path, run_id: str | None) -> Iterator[Path]:
+    """Yield the evaluation files of a run; no file of anybody else."""
     for path in sorted(folder.glob("evaluation*.json")):
-        try:
-            run_id: Any = json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"]
-        except (OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
-            continue
-        if isinstance(run_id, str):
-            yield path, run_id
+        with suppress(OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
+            if json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"] == run_id:
+                yield path
 
 
 def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Path:

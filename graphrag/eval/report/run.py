@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
 
-CURVES_HEADING = "### Scores against tokens: run "
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 
 
@@ -156,7 +155,7 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
     answer, table = answer_run(results), curves_table(curves)
     warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
     lines = [
-        f"{CURVES_HEADING}{escape(str(results.metadata.get('run_id', '')))}",
+        f"### Scores against tokens: run {escape(str(results.metadata.get('run_id', '')))}",
         "",
         *((escape(line.text) for line in list_lines(answer)) if answer is not None else ()),
         "",
