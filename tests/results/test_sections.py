@@ -88,9 +88,8 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
         "Where answers were lost: questions with evidence, by the first stage",
         "Success criteria",
         "1.000 met target 1.000 met target",
-        "combined score of evidence, judge and tokens",
     ):
-        assert text in shown.partition("All that follows: offline baseline models.")[2]
+        assert text in shown.partition("(offline baseline models): ")[2]
     report = json.loads((labelled.output / "retrieval_results.json").read_text("utf-8"))
     assert report["num_questions"] == len(ROWS)
     assert "all  tog" not in result.output  # of one index, that would be the same row again

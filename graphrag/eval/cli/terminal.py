@@ -14,7 +14,7 @@ from rich.segment import Segment
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
-from graphrag.eval.report.progress import beating
+from graphrag.eval.report.progress import Pulse
 from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.redaction import redact
 from graphrag.text.controls import ShownText, strip_controls
@@ -100,7 +100,7 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
         with notes.status(what) as status:
             yield status.update
     else:
-        with beating(notes, f"{what} ...", at_once) as pulse:
+        with Pulse(notes, f"{what} ...", at_once) as pulse:
             yield lambda text: pulse.update(f"{text} ...")
 
 

@@ -31,26 +31,13 @@ _MOST = 4  # methods that a sentence names
 class Answer:
     """What a run says that is to be done, the same on every surface, in plain words.
 
-    Attributes
-    ----------
-    chip : str
-        WINNER: a method is shown to be better than every other. TIED: one is taken for its price,
-        as it is shown to lose less than the margin to each other that is not worse. TOO FEW:
-        neither. Of two runs PASS, FAIL, TOO FEW or INCONCLUSIVE. "": there is nothing to choose.
-    headline : str
-        What to do.
-    score : str
-        Of how many questions it is right, and the others; what was asked and is missing.
-    lead, cost : str
-        How far it is ahead and what that holds for; what it costs. May be "".
-    next : str
-        The one thing to do next, or "".
-    command : str
-        The command that does it, or "".
-    how : tuple of str
-        How it was computed: for those who doubt.
-    label : str
-        What it must be labelled with, e.g. "offline baseline models", or "".
+    ``chip``: WINNER, a method is shown to be better than every other; TIED, one is taken for its
+    price, as it is shown to lose less than the margin to each that is not worse; TOO FEW, neither.
+    Of two runs PASS, FAIL, TOO FEW or, where more questions would not help, INCONCLUSIVE. "": there
+    is nothing to choose. ``headline``: what to do. ``score``: on how many questions it is right,
+    what was asked and is missing. ``lead``: how far it is ahead, and what that holds for. ``next``:
+    the one thing to do next, and its ``command``. ``how``: how it was computed, for who doubts.
+    ``label``: what it must be labelled with, e.g. "offline baseline models". Texts may be "".
     """
 
     chip: Chip
@@ -443,7 +430,18 @@ def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
         return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
     if curves.winner is None:
         return Answer("TOO FEW", f"Undecided between {join_names(ranked)}.", score, how=how)
-    return Answer("WINNER", f"Use {curves.winner}.", score, how=how)
+    leads: dict[str, tuple[float, float]] = {}  # the other -> limits of the lead, each alone
+    for each in curves.differences:
+        low, high = each.result.low, each.result.high
+        if each.figure != figure or curves.winner not in (each.a, each.b):
+            continue
+        if low is not None and high is not None:
+            is_first = each.a == curves.winner
+            leads[each.b if is_first else each.a] = (low, high) if is_first else (-high, -low)
+    nearest = min(leads, key=lambda other: leads[other][0], default="")
+    limits = _limits(*(100 * limit for limit in leads[nearest])) if nearest else ""
+    lead = f"Lead over {nearest}: {limits} points." if nearest else ""
+    return Answer("WINNER", f"Use {curves.winner}.", score, lead, how=how)
 
 
 def list_lines(answer: Answer) -> Iterator[Line]:

@@ -144,21 +144,10 @@ def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Pa
 def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "pd.DataFrame":
     """Return the rows of :meth:`EvaluationResults.to_pandas` with what is known beside them.
 
-    Parameters
-    ----------
-    results : EvaluationResults
-    retrieval : mapping
-        The content of retrieval_results.json of the same run.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Besides: ``run_id``; ``embedded_models``, the label of a run that asked offline baseline
-        models, else None; ``abstained``; ``failure_kind``; ``cost_usd``, ``embedding_tokens`` and
-        ``cached_prompt_tokens`` of the search, and of its verdicts ``judge_llm_calls``,
-        ``judge_prompt_tokens``, ``judge_output_tokens``, ``judge_cached_prompt_tokens`` and
-        ``judge_cost_usd``, missing where they were not counted or nothing was judged; and every
-        measure of the first trial by its name, which is missing where it was not measured.
+    ``retrieval``: the content of retrieval_results.json of the same run. Besides there are
+    ``run_id``, ``embedded_models`` (a label), ``abstained``, ``failure_kind``, tokens and dollars
+    of the search and, after ``judge_``, of its verdicts, missing where they were not counted; and
+    every measure of the first trial by its name, missing where it was not measured.
     """
     import pandas as pd
 

@@ -29,13 +29,7 @@ _Means: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
 
 
 def check_inspect_path(path: Path) -> None:
-    """Refuse a file of another form than JSON.
-
-    Raises
-    ------
-    UsageError
-        Naming what can be written.
-    """
+    """Refuse a file of another form than JSON; raises UsageError."""
     if path.suffix not in ("", _SUFFIX) and not path.is_dir():
         msg = f"--inspect {path}: name a folder, or a file that ends in {_SUFFIX}."
         raise UsageError(msg)
@@ -65,13 +59,8 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     failed search is the sample's error, and 0 where the means count it as 0. The results have each
     metric's mean by method, of the first trial, as the tables have it. A sum of usages has no
     figure where one of them is not known: it is left out, of a sample and of the whole log, and
-    the log's metadata counts the samples whose usage is not known.
-
-    Parameters
-    ----------
-    results : EvaluationResults
-    retrieval : mapping
-        The content of retrieval_results.json of the same run.
+    the log's metadata counts the samples whose usage is not known. ``retrieval``: the content of
+    retrieval_results.json of the same run.
     """
     metadata = results.metadata
     measured = {

@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -25,24 +23,21 @@ SAME_LINE_AFTER_S = 60.0
 
 
 class Pulse:
-    """The lines of a step in a pipe.
+    """What a step does, as lines in a pipe: now or once it lasts, and that it goes on."""
 
-    Parameters
-    ----------
-    write : callable
-        Prints a line.
-    text : str
-        What the step does.
-    clock : callable
-        Returns seconds that only grow.
-    """
+    def __init__(self, console: Console, text: str, at_once: bool = True) -> None:
+        self._console, self._text, self._shown = console, text, ""
+        self._begun_at = self._line_at = time.monotonic()
+        self._at_once, self._ended = at_once, threading.Event()
 
-    def __init__(
-        self, write: Callable[[str], object], text: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._write, self._clock, self._text = write, clock, text
-        self._shown = ""
-        self._begun_at = self._line_at = clock()
+    def __enter__(self) -> "Pulse":
+        if self._at_once:
+            self.say(self._text)
+        threading.Thread(target=self._beat, name="progress", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
 
     def say(self, text: str) -> None:
         """Print a line now, unless it was the last."""
@@ -54,37 +49,16 @@ class Pulse:
         """Take what is printed when it is time for a line."""
         self._text = text
 
-    def beat(self) -> None:
-        """Print a line if it is time for one."""
-        silent, text = self._clock() - self._line_at, self._text
-        if silent >= (LINE_AFTER_S if text != self._shown else SAME_LINE_AFTER_S):
-            took = f" ({self._clock() - self._begun_at:.0f} s)" if text == self._shown else ""
-            self._print(f"{text}{took}")
-            self._shown = text
+    def _beat(self) -> None:
+        while not self._ended.wait(1):
+            now, text = time.monotonic(), self._text
+            is_same = text == self._shown
+            if now - self._line_at >= (SAME_LINE_AFTER_S if is_same else LINE_AFTER_S):
+                self._print(text, f" ({now - self._begun_at:.0f} s)" if is_same else "")
 
-    def _print(self, line: str) -> None:
-        self._shown, self._line_at = line, self._clock()
-        self._write(line)
-
-
-@contextmanager
-def beating(console: Console, text: str, at_once: bool = True) -> Generator[Pulse]:
-    """Print what a step does, now or once it lasts, and that it goes on, until it ends."""
-    pulse = Pulse(lambda line: console.print(line, soft_wrap=True), text)
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(1):
-            pulse.beat()
-
-    if at_once:
-        pulse.say(text)
-    thread = threading.Thread(target=beat, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield pulse
-    finally:
-        ended.set()
+    def _print(self, line: str, took: str = "") -> None:
+        self._shown, self._line_at = line, time.monotonic()
+        self._console.print(f"{line}{took}", soft_wrap=True)
 
 
 class BarProgress:
@@ -120,14 +94,14 @@ class LineProgress:
     """Lines for a pipe or a log: at the start, every ten seconds, and at the end."""
 
     def __init__(self, console: Console) -> None:
-        self._beats: AbstractContextManager[Pulse] = beating(console, "Evaluating ...", False)
+        self._pulse = Pulse(console, "Evaluating ...", at_once=False)
 
     def __enter__(self) -> "LineProgress":
-        self._pulse = self._beats.__enter__()
+        self._pulse.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._beats.__exit__(None, None, None)
+    def __exit__(self, *_: object) -> None:
+        self._pulse.__exit__()
 
     def advance(self, tally: Tally, latest: QueryResult | None) -> None:
         """Print the first line and the last, and hand on what stands between."""

@@ -45,18 +45,10 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def render_markdown(
     comparison: "RunComparison", usages: "Mapping[str, Usage] | None" = None
 ) -> str:
-    """Return the comparison as Markdown: the answer, a table, what flipped, what it cost.
+    """Return the comparison as Markdown: the answer, a table, what flipped.
 
-    Parameters
-    ----------
-    comparison : RunComparison
-    usages : mapping, optional
-        Run id -> all that the run took; of a run that is not in it no cost is told.
-
-    Returns
-    -------
-    str
-        At most 60,000 bytes; where lines had to be left out their number is told.
+    ``usages``: run id -> all that the run took. At most 60,000 bytes; where lines had to be left
+    out their number is told.
     """
     rooms: dict[str, list[str]] = {}  # what was warned of, once for both runs
     for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):

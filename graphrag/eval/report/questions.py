@@ -25,18 +25,10 @@ _MOST_QUESTION = 60  # characters of one in a list
 
 @dataclass(frozen=True, slots=True)
 class ShownQuestion:
-    """One question and what the methods made of it.
+    """One question and what the methods made of it, by what each result is called.
 
-    Attributes
-    ----------
-    sample : Sample
-    results : sequence of (name, QueryResult)
-        What is to be shown, and what it is called.
-    measures : mapping
-        Name of a result -> measure -> value, as in retrieval_results.json; empty where nothing
-        was measured.
-    notes : mapping
-        Name of a result -> what it must be labelled with, where that is not the others' label.
+    ``measures``: name of a result -> measure -> value, as in retrieval_results.json. ``notes``:
+    name of a result -> what it must be labelled with, where that is not the others' label.
     """
 
     sample: Sample
@@ -50,14 +42,8 @@ def show_question(
 ) -> None:
     """Print a question: each method's answer, verdicts with reasons, evidence, cost and paths.
 
-    Parameters
-    ----------
-    console : Console
-    question : ShownQuestion
-    note : str
-        What the answers must be labelled with.
-    full : bool
-        Whether every pruned edge and the context that the model was shown are printed.
+    ``note``: what the answers must be labelled with. ``full``: with every pruned edge and the
+    context that the model was shown.
     """
     sample = question.sample
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
-    describe_areas,
-    describe_combined,
     describe_comparisons,
     describe_costs,
     describe_documents,
     describe_failures,
     describe_firsts,
     describe_grades,
+    describe_lost_areas,
     describe_oddities,
     describe_room,
     describe_uncorrected,
     label_results,
 )
 from graphrag.eval.report.run_tables import (
+    areas_table,
     criteria_table,
     curves_table,
     documents_table,
@@ -45,12 +45,7 @@ _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the ter
 def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[Part]:
     """Return the answer, the table of the methods, what the run took and what failed.
 
-    ``notes`` say what else failed.
-
-    Raises
-    ------
-    ValueError
-        If the results hold no analysis, see :class:`EvaluationResults`.
+    ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
     parts = _list_opening(results)
     spent = spent_table(results)
@@ -69,10 +64,7 @@ def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[
 def list_results(results: "EvaluationResults") -> list[Part]:
     """Return all of a run: by method, by document, comparisons, efficiency, failures.
 
-    Raises
-    ------
-    ValueError
-        If the results hold no analysis, see :class:`EvaluationResults`.
+    ValueError if the results hold no analysis.
     """
     analysis, answer = analysis_of(results), answer_run(results)
     parts = _list_opening(results, full=True)
@@ -111,7 +103,6 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     if loss is not None:
         yield loss
     yield from map(Line, describe_grades(figures))
-    yield from map(Line, describe_combined(figures))
     if criteria is not None:
         yield from criteria.split()
 
@@ -146,7 +137,8 @@ def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part
         parts.append(Line(f"All that follows: {label}.", "bold"))
     if results.curves is not None:
         parts.append(curves_table(results.curves))
-        parts += map(Line, describe_areas(results.curves, full))
+        parts += [areas_table(results.curves)] if full else []
+        parts += map(Line, describe_lost_areas(results.curves))
     return [*parts, score_table(results, analysis)]
 
 
@@ -163,6 +155,8 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
         "",
         table.note,
         "",
-        *(f"- {escape(line)}" for line in (*describe_areas(curves), *warnings)),
+        *markdown_table(areas_table(curves)),
+        "",
+        *(f"- {escape(line)}" for line in (*describe_lost_areas(curves), *warnings)),
     ]
     return "\n".join(lines) + "\n"

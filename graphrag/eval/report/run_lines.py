@@ -98,26 +98,6 @@ def describe_documents(analysis: "Analysis") -> list[str]:
     return lines
 
 
-def describe_areas(curves: "BudgetCurves", full: bool = True) -> list[str]:
-    """Return differences of areas and what they leave out; ``full``: on every figure."""
-    lines: list[str] = []
-    for each in curves.differences:
-        result, dropped = each.result, each.result.n_dropped_pairs
-        if not full and each.figure != curves.primary:
-            continue
-        verdict = "no difference is shown" if each.larger is None else f"{each.larger} has more"
-        p = f"{p_value(each.p_holm)}: {verdict}"
-        left = f" ({counted(dropped, 'question')} without both areas left out)"
-        lines.append(
-            f"{name_figure(each.figure)}, {each.a} - {each.b}: "
-            f"{points(result.difference, UNKNOWN)} "
-            f"({span(result.low, result.high, missing=UNKNOWN)}), "
-            f"{p if each.p_holm is not None else f'{p_value(result.p)} alone'}"
-            f"{left if dropped else ''}"
-        )
-    return [*lines, *describe_lost_areas(curves)]
-
-
 def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
     """Return how many questions no area counts, a line each method that lacks some."""
     lines: list[str] = []
@@ -161,17 +141,6 @@ def _grade(dimensions: "Mapping[str, Estimate]") -> str:
         return UNSCORED
     ends = (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
     return " to ".join(f"{plain(dimensions[name])} {name}" for name in dict.fromkeys(ends))
-
-
-def describe_combined(figures: "Figures") -> Iterator[str]:
-    """Yield each method's combined score of evidence, judge and tokens."""
-    for method, of in figures.measures.items():
-        means, scores = of.combined.score_of_means, of.combined.mean_of_scores
-        if means is not None and scores is not None:
-            yield (
-                f"{method}: combined score of evidence, judge and tokens {means:.4f} from "
-                f"the means, {scores:.4f} as the mean of the questions' own"
-            )
 
 
 def describe_firsts(results: "EvaluationResults") -> list[str]:

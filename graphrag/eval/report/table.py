@@ -55,18 +55,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under named columns.
+    """Rows of values under named columns, of which the first names the rows.
 
-    Attributes
-    ----------
-    title : str
-    columns : sequence of (str, Kind)
-        The first one names the rows.
-    rows : sequence of sequence of Value
-        A text stands as it is, None as "-", and a number or two limits as the column's kind has
-        them.
-    note : str
-        How it is to be read.
+    A text stands as it is, None as "-", a number or two limits as the column's kind has them.
+    ``note`` says how it is to be read.
     """
 
     title: str
