@@ -18,11 +18,11 @@ from .scorers.evaluable import EvaluableQueryResult as EvaluableQueryResult
 from .scorers.evaluable import EvaluableQueryResultBuilder as EvaluableQueryResultBuilder
 from .scorers.evaluable import EvaluableRelationship as EvaluableRelationship
 from .scorers.evaluable import ResultMetadata as ResultMetadata
+from .scorers.judge import COMPLETENESS_PROMPT as COMPLETENESS_PROMPT
+from .scorers.judge import CORRECTNESS_PROMPT as CORRECTNESS_PROMPT
+from .scorers.judge import FAITHFULNESS_PROMPT as FAITHFULNESS_PROMPT
+from .scorers.judge import RELEVANCE_PROMPT as RELEVANCE_PROMPT
 from .scorers.judge import LLMJudge as LLMJudge
-from .scorers.prompts import COMPLETENESS_PROMPT as COMPLETENESS_PROMPT
-from .scorers.prompts import CORRECTNESS_PROMPT as CORRECTNESS_PROMPT
-from .scorers.prompts import FAITHFULNESS_PROMPT as FAITHFULNESS_PROMPT
-from .scorers.prompts import RELEVANCE_PROMPT as RELEVANCE_PROMPT
 from .scorers.rubric import DimensionScore as DimensionScore
 from .scorers.rubric import LLMEvaluation as LLMEvaluation
 from .scorers.rubric import LLMEvaluationPrompt as LLMEvaluationPrompt

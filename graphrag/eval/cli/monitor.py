@@ -222,9 +222,7 @@ class _Watch:
             quiet=flags.quiet,
             round=planned,
         )
-        return explained(
-            lambda: evaluate(run, read_input(self._place, run)), flags.verbose
-        )
+        return explained(lambda: evaluate(run, read_input(self._place, run)), flags.verbose)
 
     def _watched(self) -> tuple[list[str], list[str]]:
         """Return the methods and metrics of a round; checks that the baseline holds some of them.

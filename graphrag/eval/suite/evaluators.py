@@ -19,7 +19,7 @@ from graphrag.eval.scorers.entities import (
     score_entities,
     score_relationships,
 )
-from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.eval.scorers.evidence import phrase_key
 from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
 from graphrag.eval.suite.evaluation import (

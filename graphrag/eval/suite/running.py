@@ -515,7 +515,7 @@ def _setup(
 def _describe_evaluator(unit: _Unit) -> dict[str, object]:
     suite = unit.suite
     found = describe_method(unit.evaluator)  # pyright: ignore[reportArgumentType]
-    own = not found["function"].startswith("graphrag.eval.suite.")
+    own = not str(found["function"]).startswith("graphrag.eval.suite.")
     return {
         "evaluator": suite.evaluator,
         "settings": suite.settings,
