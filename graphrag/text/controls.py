@@ -8,7 +8,7 @@ rest of a job.
 import os
 import re
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """C0 but newline and tab, DEL, C1, and what Unicode lists as Bidi_Control."""
@@ -85,5 +85,5 @@ class ShownStream:
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)

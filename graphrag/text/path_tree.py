@@ -15,9 +15,9 @@ _LABEL_CHARS = 60
 class ShownEdge:
     """One edge of a search: depth from 1, entities as it was walked, score in [0, 1].
 
-    ``forward`` says whether it was walked from its stored source to its target. ``rests_on`` are
-    the rows of the context that speak for it, as citations name them: its relationships, and the
-    text units that they were taken from. Empty for an edge that was pruned.
+    ``forward``: it was walked from its stored source to its target. ``rests_on``: the rows of the
+    context that speak for it, as citations name them: its relationships, and the text units that
+    they were taken from. Empty for an edge that was pruned.
     """
 
     depth: int
@@ -80,8 +80,8 @@ def path_tree(
     """Return the edges as a tree, each below the entity that it was walked from.
 
     An edge whose entity was not reached a step before begins a branch of its own. Of what was
-    pruned under one entity only the best are shown unless ``full``; how many more is said. So is
-    which of the cited rows an edge leads to, and which texts none does.
+    pruned under one entity only the best are shown unless ``full``, and how many more is said; so
+    is which of the cited rows an edge leads to, and which texts none does.
     """
     tree = Tree(Text(title), guide_style="dim")
     places: dict[tuple[int, str], Tree] = {}
@@ -124,8 +124,8 @@ def name_edges(
         if ends not in descriptions:
             return edge
         line = " ".join(descriptions[ends].split())
-        cut = line if len(line) <= _LABEL_CHARS else f"{line[: _LABEL_CHARS - 3]}..."
-        return replace(edge, relationship=cut)
+        short = line if len(line) <= _LABEL_CHARS else f"{line[: _LABEL_CHARS - 3]}..."
+        return replace(edge, relationship=short)
 
     return [named(edge) for edge in edges]
 

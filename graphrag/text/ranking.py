@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from threading import Lock
@@ -17,7 +17,7 @@ from graphrag.text.words import stem
 
 _BATCH = 256
 
-Item = TypeVar("Item", bound=Hashable)
+Item = TypeVar("Item", int, str)
 
 
 class WordIndex:
@@ -106,9 +106,7 @@ def fuse_scores(rankings: Iterable[Mapping[Item, float]]) -> list[Item]:
     first; of equal sums the smaller item comes first.
     """
     scored = [ranking for ranking in rankings if ranking]
-    items = sorted(
-        {item for ranking in scored for item in ranking}, key=lambda item: cast("Any", item)
-    )
+    items = sorted({item for ranking in scored for item in ranking})
     total = np.zeros(len(items))
     for ranking in scored:
         least = min(ranking.values())

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,9 @@ _PUNCTUATION = str.maketrans(dict.fromkeys("\u2026\u201c\u201d\u2018\u2019\u2013
 # Not a space to str.split, and no letter, so it is in no folded text.
 _RUN = "\x01"
 
-# pyarrow is not typed.
-_arrow: Any = pa
-_compute: Any = pc
+_Column: TypeAlias = Any
+"""A pyarrow.Array: pyarrow is not typed."""
+_arrow, _compute = cast("_Column", pa), cast("_Column", pc)
 
 _Split = TypeVar("_Split", str, list[str])
 
@@ -82,12 +82,12 @@ def _keys_of_any_script(texts: list[str]) -> list[str]:
     return cast("list[str]", joined.to_pylist())
 
 
-def _words(texts: Sequence[str]) -> Any:
+def _words(texts: Sequence[str]) -> _Column:
     folded = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
     return _substitute(_arrow.array(folded, type=_arrow.string()), _NOT_A_WORD, " ")
 
 
-def _substitute(texts: Any, pattern: str, put: str) -> Any:
+def _substitute(texts: _Column, pattern: str, put: str) -> _Column:
     return _compute.replace_substring_regex(texts, pattern=pattern, replacement=put)
 
 

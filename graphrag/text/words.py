@@ -5,7 +5,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import cast
 
 from graphrag.text.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
 
@@ -42,8 +42,7 @@ class _Stemmers(threading.local):
     def stem(self) -> Callable[[str], str]:
         import snowballstemmer  # loads the stemmers of all languages, which takes a moment
 
-        english: Any = snowballstemmer.stemmer("english")
-        return english.stemWord
+        return cast("Callable[[str], str]", snowballstemmer.stemmer("english").stemWord)
 
 
 _stemmers = _Stemmers()

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, model_validator
@@ -41,11 +41,11 @@ _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
 Share = Annotated[float, Field(ge=0, le=1)]
 _SHORT = {
     "dataset_path": ("dataset", "path"),
-    "index_roots": ("indexes", None),
+    "index_roots": ("indexes", ""),
     "output_dir": ("output", "dir"),
     "save_intermediate": ("output", "save_intermediate"),
 }
-"""Setting by its own name -> the section, and the key in it, that it stands for."""
+"""Setting by its own name -> the section, and the key in it if any, that it stands for."""
 
 
 class EvaluationConfig(FrozenSection):
@@ -117,10 +117,10 @@ class EvaluationConfig(FrozenSection):
             *,
             dataset_path: str | Path = ...,
             index_roots: Mapping[str, str | Path] = ...,
-            methods: Sequence[str | Mapping[str, Any]] = ...,
+            methods: Sequence[str | Mapping[str, object]] = ...,
             output_dir: str | Path = ...,
             save_intermediate: bool = ...,
-            **sections: Any,
+            **sections: object,
         ) -> None: ...
 
     @model_validator(mode="before")
@@ -285,36 +285,38 @@ def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
     """Return values with the settings of ``_SHORT`` where the file has them."""
     given = dict(values)
-    for name in [name for name in _SHORT if name in given]:
-        section, key = _SHORT[name]
+    for name, (section, key) in _SHORT.items():
+        if name not in given:
+            continue
         value: object = to_jsonable_python(given.pop(name), fallback=lambda other: other)
         whole = given.get(section)
         if isinstance(whole, BaseModel):
             whole = whole.model_dump(exclude_unset=True)
-        if key is not None and whole is not None and not isinstance(whole, Mapping):
+        if key and whole is not None and not isinstance(whole, Mapping):
             msg = f"{section} must hold keys and values, not {type(whole).__name__}"
             raise ValueError(msg)
         known = cast("Mapping[str, object]", whole or {})
-        if section in given if key is None else key in known:
+        if (key in known) if key else (section in given):
             msg = (
                 f"{name} and {section}{f'.{key}' if key else ''} are one setting; give one of them"
             )
             raise ValueError(msg)
-        given[section] = value if key is None else {**known, key: value}
+        given[section] = {**known, key: value} if key else value
     return given
 
 
-def _at_budgets(given: Mapping[str, Any]) -> dict[str, object]:
+def _at_budgets(given: Mapping[str, object]) -> dict[str, object]:
     """Return values with every search at every budget; what is no list of names stays as it is."""
     methods: object = given.get("methods", DEFAULT_METHODS)
     variants: object = given.get("variants") or {}
-    terms = without_own_budget(given.get("equal_terms"))
-    if not isinstance(methods, list | tuple) or not isinstance(variants, Mapping):
-        return {**given, "equal_terms": terms}
-    names, made = with_budgets(
-        cast("Sequence[object]", methods), cast("Mapping[str, Any]", variants), given["budgets"]
-    )
-    return {**given, "equal_terms": terms, "methods": names, "variants": made}
+    values = {**given, "equal_terms": without_own_budget(given.get("equal_terms"))}
+    if isinstance(methods, list | tuple) and isinstance(variants, Mapping):
+        values["methods"], values["variants"] = with_budgets(
+            cast("Sequence[object]", methods),
+            cast("Mapping[str, object]", variants),
+            cast("tuple[int, ...]", given["budgets"]),
+        )
+    return values
 
 
 def _name_of(entry: object) -> object:
@@ -331,7 +333,7 @@ def _name_of(entry: object) -> object:
 def parse_config(
     values: Mapping[str, object], source: str, own_methods: Sequence[str] = ()
 ) -> EvaluationConfig:
-    """Check values and make a configuration of them; raises ConfigError naming the key.
+    """Check values and make a configuration of them; a ConfigError names the key.
 
     ``own_methods`` are names of methods that a program handed to its runner.
     """

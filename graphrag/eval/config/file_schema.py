@@ -6,11 +6,11 @@ language server reads, and say what can be said of a file's form; the models che
 
 import inspect
 import re
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
@@ -18,16 +18,17 @@ from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
+Schema: TypeAlias = dict[str, Any]
 _ATTRIBUTE = re.compile(r"(\w+(?:, \w+)*) : ")
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> Schema:
     """Return a model's JSON schema, its fields described as in the docstrings, without titles."""
     schema = model.model_json_schema(schema_generator=_FileSchema)
     return {"$schema": DRAFT, **schema}
 
 
-def config_schema() -> dict[str, Any]:
+def config_schema() -> Schema:
     """Return the JSON schema of an eval_config.yaml, with all that the file may say shorter."""
     schema = schema_of(EvaluationConfig)
     fields = schema["properties"]
@@ -59,26 +60,26 @@ def config_schema() -> dict[str, Any]:
     return schema
 
 
-def _in_place_of(setting: str, field: Mapping[str, Any]) -> dict[str, Any]:
+def _in_place_of(setting: str, field: Schema) -> Schema:
     return {**field, "description": f"In place of {setting}."}
 
 
 class _FileSchema(GenerateJsonSchema):
     """Fields with the words of their model's docstring, and no titles, which repeat the names."""
 
-    def model_schema(self, schema: Any) -> dict[str, Any]:
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         found = super().model_schema(schema)
-        intro, fields = _read_docstring(cast("type[BaseModel]", schema["cls"]))
+        intro, fields = _read_docstring(schema["cls"])
         found["description"] = intro
         for name, field in found.get("properties", {}).items():
             if text := fields.get(name) or field.get("description"):
                 field["description"] = " ".join(text.split())
         return found
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
-    def tuple_schema(self, schema: Any) -> dict[str, Any]:
+    def tuple_schema(self, schema: core_schema.TupleSchema) -> Schema:
         found = super().tuple_schema(schema)
         if "prefixItems" in found:  # as the drafts before 2020 have it
             found["items"] = found.pop("prefixItems")

@@ -151,8 +151,8 @@ def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32
 
     ``pairs``: integers, shape (2, number of pairs), each in [0, n_nodes).
     """
-    sparse: Any = import_module("scipy.sparse")
     csgraph: Any = import_module("scipy.sparse.csgraph")
+    sparse = import_module("scipy.sparse")
     weights = np.ones(pairs.shape[1], dtype=np.int32)
     matrix = sparse.coo_array((weights, (pairs[0], pairs[1])), shape=(n_nodes, n_nodes))
     labels: NDArray[np.int32] = csgraph.connected_components(matrix.tocsr(), directed=False)[1]

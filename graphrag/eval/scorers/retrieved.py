@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphrag.query.index_tables import IndexTables
 
     _Frames = Mapping[str, list[pd.DataFrame]]
+    _Row = Mapping[str, Any]
 
 _IDS = ("human_readable_id", "id")
 _HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
@@ -118,7 +119,7 @@ def _read_walk(frames: "_Frames") -> Walk | None:
     """Return the walk of a search that reports one; None of any other."""
     titles: dict[str, int] = {}
 
-    def place(row: Mapping[str, Any], column: str) -> int:
+    def place(row: "_Row", column: str) -> int:
         return titles.setdefault(str(row[column]), len(titles))
 
     starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames, "starts")))
@@ -166,7 +167,7 @@ def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
             found[key].append(cast("pd.DataFrame", part))
 
 
-def _rows(frames: "_Frames", kind: str) -> Iterator[Mapping[str, Any]]:
+def _rows(frames: "_Frames", kind: str) -> "Iterator[_Row]":
     """Give what is read of the rows that were shown."""
     for frame in frames[kind]:
         if not len(frame):
@@ -174,7 +175,7 @@ def _rows(frames: "_Frames", kind: str) -> Iterator[Mapping[str, Any]]:
         # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
         places = {str(name): place for place, name in enumerate(frame.columns)}
         names = [*_FRAMES[kind], *(["in_context"] if "in_context" in places else [])]
-        columns: list[list[Any]] = [
+        columns: list[list[object]] = [
             cast("Any", frame.iloc[:, places[name]]).tolist() for name in names
         ]
         rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
