@@ -56,13 +56,9 @@ def combined(row: dict[str, Any]) -> float | None:
 
 
 def test_a_row_may_name_sources_and_no_answer():
-    (sample, other) = parse_samples(
-        [
-            {"question": "Who built the clock?", "expected_sources": ["clock.txt"]},
-            {"question": "Who broke it?", "answer": "", "expected_sources": ["clock.txt"]},
-        ],
-        only_key="clock",
-    )
+    row = {"question": "Who built the clock?", "expected_sources": ["clock.txt"]}
+    rows = [row, {**row, "question": "Who broke it?", "answer": ""}]
+    (sample, other) = parse_samples(rows, only_key="clock")
     assert (sample.ground_truth, sample.expected_sources) == ("", ("clock.txt",))
     assert other.ground_truth == ""
 
@@ -157,14 +153,8 @@ def check_evaluation(found: dict[str, Any], judged_by: str) -> None:
         assert row["combined_score"] == (
             None if combined(row) is None else pytest.approx(combined(row))
         )
-    for name, of in (
-        ("avg_hit_rate", "hit_rate"),
-        ("avg_mrr", "mrr"),
-        ("avg_judge_score", "judge_score"),
-        ("avg_combined_score", "combined_score"),
-        ("avg_num_tokens", "num_tokens"),
-    ):
-        assert summary[name] == pytest.approx(mean([row[of] for row in rows]))
+    for name in ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens"):
+        assert summary[f"avg_{name}"] == pytest.approx(mean([row[name] for row in rows]))
     scores = [row["combined_score"] for row in rows if row["combined_score"] is not None]
     assert summary["best_combined_score"] == max(scores)
     assert summary["total_tokens"] == sum(row["num_tokens"] for row in rows)
@@ -174,9 +164,13 @@ def check_evaluation(found: dict[str, Any], judged_by: str) -> None:
     assert [row["hit_rate"] for row in rows[4:]] == [None, None]
 
 
-def test_each_of_several_methods_has_a_file(labelled: Evaluation):
-    assert labelled.run("-q").exit_code == DONE
+def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled: Evaluation):
+    result = labelled.run("--full", COLUMNS="200")
+    assert result.exit_code == DONE, result.output
     detailed = labelled.read_results()["results"]
+    criteria = labelled.read_results("summary")["criteria"]
+    values = {(c["method"], c["metric"]): c["value"] for c in criteria}
+    assert len(values) == 8
     for method in ("tog", "basic"):
         found = read(labelled, f"evaluation_{method}.json")
         check_evaluation(found, "correctness")
@@ -184,6 +178,9 @@ def test_each_of_several_methods_has_a_file(labelled: Evaluation):
         assert found["metadata"]["judge_model"].startswith("offline/")
         scores = [entry["methods"][method]["scores"]["correctness"] for entry in detailed]
         assert [row["judge_score"] for row in found["results"]] == scores
+        for metric in ("hit_rate", "mrr", "judge_score", "combined_score"):
+            assert values[method, metric] == pytest.approx(found["summary"][f"avg_{metric}"])
+    assert re.search(r"hit_rate above 0\.8, target 0\.9\W+1\.000 met target", result.output)
     assert not (labelled.output / "evaluation.json").exists()
     kept = {path.name for path in labelled.newest_folder.glob("evaluation*.json")}
     assert kept == {"evaluation_tog.json", "evaluation_basic.json"}
@@ -283,18 +280,6 @@ def test_a_criterion_is_met_above_its_bounds(
 ):
     criterion = SuccessCriterion(metric="hit_rate", minimum=minimum, target=target)
     assert criterion.check(value) == result
-
-
-def test_every_method_is_held_to_the_criteria(labelled: Evaluation):
-    result = labelled.run("--full", COLUMNS="200")
-    assert result.exit_code == DONE, result.output
-    found = {(c["method"], c["metric"]): c for c in labelled.read_results("summary")["criteria"]}
-    assert len(found) == 8
-    for method in ("tog", "basic"):
-        averages = read(labelled, f"evaluation_{method}.json")["summary"]
-        for metric in ("hit_rate", "mrr", "judge_score", "combined_score"):
-            assert found[method, metric]["value"] == pytest.approx(averages[f"avg_{metric}"])
-    assert re.search(r"hit_rate above 0\.8, target 0\.9\W+1\.000 met target", result.output)
 
 
 def test_what_a_judge_says_can_be_a_criterion(labelled: Evaluation):

@@ -101,10 +101,9 @@ def test_f1_is_the_harmonic_mean(found, expected):
         assert scores.f1 == pytest.approx(mean)
 
 
-def test_relationships_match_with_and_without_direction():
-    found, expected = [("Ann", "Bo"), ("Cy", "Di")], [("bo", "ann"), ("cy", "di")]
-    assert score_relationships(found, expected).n_matched == 1
-    assert score_relationships(found, expected, directed=False).n_matched == 2
+def test_relationships_match_without_direction():
+    found, expected = [("Ann", "Bo"), ("Cy", "Di"), ("A", " ")], [("bo", "ann"), ("cy", "di")]
+    assert score_relationships(found, expected).n_matched == 2
 
 
 @given(st.sets(nodes, min_size=1), st.lists(st.tuples(nodes, nodes), max_size=12))

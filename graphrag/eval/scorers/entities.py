@@ -106,14 +106,11 @@ def score_entities(
 
 
 def score_relationships(
-    found: Iterable[Pair],
-    expected: Iterable[Pair],
-    rule: NameRule | None = None,
-    directed: bool = True,
+    found: Iterable[Pair], expected: Iterable[Pair], rule: NameRule | None = None
 ) -> MatchScores:
-    """Compare pairs (source, target); without direction (a, b) is (b, a)."""
+    """Compare pairs (source, target) without direction: (a, b) is (b, a)."""
     rule = rule or NameRule()
-    return _compare(_pair_keys(found, rule, directed), _pair_keys(expected, rule, directed))
+    return _compare(_pair_keys(found, rule), _pair_keys(expected, rule))
 
 
 def graph_connectivity(
@@ -163,9 +160,9 @@ def _fold_name(name: str) -> str:
     return _JOINERS.sub(" ", fold_text(name)).strip()
 
 
-def _pair_keys(pairs: Iterable[Pair], rule: NameRule, directed: bool) -> set[str]:
+def _pair_keys(pairs: Iterable[Pair], rule: NameRule) -> set[str]:
     named = ((rule.key(source), rule.key(target)) for source, target in pairs)
-    return {" -> ".join(p if directed else sorted(p)) for p in named if all(p)}
+    return {" -> ".join(sorted(pair)) for pair in named if all(pair)}
 
 
 def _compare(found: set[str], expected: set[str]) -> MatchScores:

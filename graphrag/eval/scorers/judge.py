@@ -34,28 +34,11 @@ class JudgeReply(ReasonedForm):
 
 
 class Judge(Protocol):
-    """Grades responses; :class:`LLMJudge` or any object with the same methods.
+    """Grades responses: :class:`LLMJudge` or any object with this method.
 
-    A metric of another name is asked of ``judge_<name>``, given the metric's fields in order.
+    Where it has ``judge_<name>`` for a metric that is asked by itself, that is asked, given the
+    metric's fields in order.
     """
-
-    async def judge_correctness(
-        self, question: str, ground_truth: str, predicted: str
-    ) -> JudgeResult:
-        """Grade whether ``predicted`` means the same as ``ground_truth``."""
-        ...
-
-    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
-        """Grade whether every claim of ``answer`` can be traced to ``context``."""
-        ...
-
-    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
-        """Grade whether ``context`` helps to answer ``question``."""
-        ...
-
-    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
-        """Grade whether every part of ``question`` is addressed."""
-        ...
 
     async def evaluate_all(
         self, question: str, ground_truth: str, predicted: str, context: str

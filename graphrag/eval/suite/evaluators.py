@@ -286,7 +286,7 @@ class EntityExtraction(StrictSection, BaseEvaluator):
             scores["entities"] = (self.entities, matched)
         if expected.relationships is not None:
             pairs = expected.relationships
-            matched = score_relationships(found.relationships, pairs, rule, directed=False)
+            matched = score_relationships(found.relationships, pairs, rule)
             scores["relationships"] = (self.relationships, matched)
         parts: dict[str, float] = {}
         details: dict[str, object] = {}
