@@ -146,28 +146,47 @@ def trace(sample, given, index):
     return trace_loss(sample, given, index, NOT_NEEDED.get(given.method, GRAPH_STAGES))
 
 
-def test_nothing_is_lost_on_the_way_of_a_right_answer(view):
-    record = trace(SAMPLE, answered(view), view)
-    assert record.stages == (True,) * 8
-    assert record.first_break is None
+SHOWN = {"retrieved": None, "context_text": f'1|"{QUOTE}"'}
+HIDDEN = {"retrieved": None, "context_text": "Port Merrow. Oswin Tarrant was there."}
+MARKED = "Oswin Tarrant was [...] from Port Merrow. [4]"
+YES, NO, UNKNOWN = True, False, None
 
 
 @pytest.mark.parametrize(
-    ("stage", "evidence", "changes"),
+    ("changes", "lost", "last_stages"),
     [
-        ("extracted", "keeps the", {}),
-        ("retrieved", QUOTE, {"retrieved": Retrieved("tog", ())}),
-        ("in_context", QUOTE, {"context_text": "nothing of it"}),
-        ("in_answer", QUOTE, {"response": "A baker.", "correctness": 0}),
-        ("judged_correct", QUOTE, {"correctness": 0}),
+        ({}, None, (YES, YES, YES, YES)),
+        ({"evidence": ("keeps the",)}, "extracted", (YES, YES, YES, YES)),
+        ({"evidence": (QUOTE, "keeps the")}, "extracted", (YES, YES, YES, YES)),  # every source
+        ({"evidence": ()}, None, (UNKNOWN,) * 4),
+        ({"expected_entities": ("oswin  tarrant",)}, None, (YES, YES, YES, YES)),
+        ({"expected_entities": ("Oswin Tarrant", "Nobody")}, "extracted", (YES, YES, YES, YES)),
+        ({"retrieved": Retrieved("tog", ())}, "retrieved", (NO, NO, YES, YES)),
+        ({"context_text": "nothing of it", "n_sources": 0}, "in_context", (YES, NO, YES, YES)),
+        ({"response": "A baker.", "correctness": 0}, "in_answer", (YES, YES, NO, NO)),
+        ({"correctness": 0}, "judged_correct", (YES, YES, YES, NO)),
+        # The verdict outranks the words, and words in the context count.
+        ({"response": "He built bridges.", **SHOWN}, None, (YES, YES, YES, YES)),
+        ({"response": "Bridges.", "correctness": None, **SHOWN}, "in_answer", (YES, YES, NO, None)),
+        ({"evidence": (MARKED,), **SHOWN}, None, (YES, YES, YES, YES)),
+        ({"evidence": (MARKED,), **HIDDEN}, "in_context", (None, NO, YES, YES)),
+        # An unknown list is not lost, but a context without the quote is.
+        ({"retrieved": None}, "in_context", (UNKNOWN, NO, YES, YES)),
+        ({"failed": True, "correctness": 0}, "retrieved", (NO, NO, NO, NO)),
     ],
 )
-def test_each_stage_can_be_the_first_to_break(view, stage, evidence, changes):
-    given = answered(view, **changes)
-    if stage == "in_context":
+def test_each_stage_can_be_the_first_to_break(view, changes, lost, last_stages):
+    of_sample = {k: v for k, v in changes.items() if k in ("evidence", "expected_entities")}
+    given = answered(
+        view, **{k: changes[k] for k in changes.keys() - of_sample.keys() - {"n_sources"}}
+    )
+    if "n_sources" in changes:
         given = replace(given, retrieved=replace(given.retrieved, n_sources=0))
-    record = trace(replace(SAMPLE, evidence=(evidence,)), given, view)
-    assert record.first_break == stage
+    record = trace(replace(SAMPLE, **of_sample), given, view)
+    assert record.first_break == lost
+    assert record.stages[4:] == last_stages
+    if lost is None and of_sample != {"evidence": ()}:
+        assert record.stages[:4] == (YES,) * 4
 
 
 def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tables):
@@ -185,18 +204,6 @@ def test_a_fact_without_a_relationship_is_not_connected(view, tables):
         record = trace(SAMPLE, answered(view, method=method), index)
         assert record.stage("connected") is False
         assert record.first_break == lost
-
-
-def test_expected_entities_are_looked_for_by_name(view):
-    known = replace(SAMPLE, id="s2", expected_entities=("oswin  tarrant",))
-    unknown = replace(SAMPLE, id="s3", expected_entities=("Oswin Tarrant", "Nobody"))
-    assert trace(known, answered(view), view).stage("extracted") is True
-    assert trace(unknown, answered(view), view).first_break == "extracted"
-
-
-def test_every_source_is_needed(view):
-    both = replace(SAMPLE, evidence=(QUOTE, "keeps the"))
-    assert trace(both, answered(view), view).first_break == "extracted"
 
 
 def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(view):
@@ -225,31 +232,6 @@ def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(view):
         ],
     )["summary"]["totals"]["tog"]
     assert (totals["with_unmatched_sources"], totals["without_matched_sources"]) == (2, 1)
-
-
-def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(view):
-    marked = replace(SAMPLE, id="s8", evidence=("Oswin Tarrant was [...] from Port Merrow. [4]",))
-    shown = answered(view, retrieved=None, context_text=f'1|"{QUOTE}"')
-    assert trace(marked, shown, view).stages[4:6] == (True, True)
-    hidden = replace(shown, context_text="Port Merrow. Oswin Tarrant was there.")
-    assert trace(marked, hidden, view).stages[4:6] == (None, False)
-
-
-def test_the_verdict_outranks_the_words_and_words_in_the_context_count(view):
-    shown = answered(
-        view, response="He built bridges.", retrieved=None, context_text=f'1|"{QUOTE}"'
-    )
-    record = trace(SAMPLE, shown, view)
-    assert record.stages[4:] == (True, True, True, True)
-    unjudged = trace(SAMPLE, replace(shown, correctness=None), view)
-    assert unjudged.stages[4:] == (True, True, False, None)
-
-
-def test_an_unknown_list_is_not_lost_but_a_context_without_the_quote_is(view):
-    unknown = answered(view, retrieved=None)
-    assert trace(SAMPLE, unknown, view).stages[4:6] == (None, False)
-    failed = answered(view, failed=True, correctness=0)
-    assert trace(SAMPLE, failed, view).stages[4:] == (False,) * 4
 
 
 def test_a_question_without_evidence_is_not_traced(view):
