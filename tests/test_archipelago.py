@@ -45,10 +45,8 @@ def holding(articles):
     return lambda text: {name for name in held if held[name] >= set(terms(text))}
 
 
-def test_articles_are_short_and_begin_with_their_titles(articles):
-    assert len(articles) == 150
-    titles = {article.split("\n\n")[0] for article in articles.values()}
-    assert len(titles) == 150
+def test_articles_are_short_and_begin_with_their_titles(articles, titles):
+    assert len(articles) == len({*titles.values()}) == 150
     for name, article in articles.items():
         title, text = article.split("\n\n")
         assert title.lower().replace("'", "").replace(" ", "-") == name.removesuffix(".txt")
@@ -59,12 +57,12 @@ def test_articles_are_short_and_begin_with_their_titles(articles):
 def test_counts_and_ids(rows):
     assert Counter(row["tags"][0] for row in rows) == KINDS
     assert len({row["id"] for row in rows}) == len(rows) == 100
-
-
-def test_no_two_questions_are_nearly_the_same(rows):
     asked = [(row["id"], set(terms(row["question"]))) for row in rows]
     for (one, first), (other, second) in combinations(asked, 2):
         assert len(first & second) / len(first | second) < 0.7, (one, other)
+    for row in rows:
+        assert row.get("answerable", True) is (row["tags"][0] != "unanswerable")
+        assert ("evidence" in row) is row.get("answerable", True)
 
 
 def test_every_quote_stands_in_one_article_and_that_is_named(rows, articles):
@@ -107,12 +105,7 @@ def test_no_article_joins_what_a_bridge_question_asks_with_its_answer(rows, titl
         assert not holding(f"{subject} {row['answer']}"), row["id"]
 
 
-def test_what_is_not_answerable_has_no_evidence(rows):
-    for row in rows:
-        assert row.get("answerable", True) is (row["tags"][0] != "unanswerable")
-        assert ("evidence" in row) is row.get("answerable", True)
-
-
+@pytest.mark.slow
 def test_the_command_of_the_readme_runs(folder, rows, tmp_path):
     """On the articles of three questions, as an index of all of them takes half a minute."""
     asked = by_kind(rows, "bridge")[:2] + by_kind(rows, "unanswerable")[:1]

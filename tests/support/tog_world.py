@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,32 +79,23 @@ _TEXTS = {
 }
 
 
+def _table(rows: Sequence[tuple[object, ...]], columns: str, name: str, first: int) -> Any:
+    table: Any = pd.DataFrame(rows, columns=columns.split())
+    table["text_unit_ids"] = table["text_unit_ids"].str.split()
+    table.insert(0, "human_readable_id", range(first, first + len(rows)))
+    table.insert(0, "id", [f"{name}-{i}" for i in range(len(rows))])
+    return table
+
+
 def entities() -> Any:
     """The entities table."""
-    return pd.DataFrame(
-        {
-            "id": [f"entity-{i}" for i in range(len(_ENTITIES))],
-            "human_readable_id": range(100, 100 + len(_ENTITIES)),
-            "title": [title for title, _, _ in _ENTITIES],
-            "description": [description for _, description, _ in _ENTITIES],
-            "text_unit_ids": [units.split() for _, _, units in _ENTITIES],
-        }
-    )
+    return _table(_ENTITIES, "title description text_unit_ids", "entity", 100)
 
 
 def relationships() -> Any:
     """The relationships table: parallel ones, a self-loop and two with a missing end too."""
-    return pd.DataFrame(
-        {
-            "id": [f"relationship-{i}" for i in range(len(_RELATIONSHIPS))],
-            "human_readable_id": range(500, 500 + len(_RELATIONSHIPS)),
-            "source": [row[0] for row in _RELATIONSHIPS],
-            "target": [row[1] for row in _RELATIONSHIPS],
-            "description": [row[2] for row in _RELATIONSHIPS],
-            "weight": [row[3] for row in _RELATIONSHIPS],
-            "text_unit_ids": [row[4].split() for row in _RELATIONSHIPS],
-        }
-    )
+    columns = "source target description weight text_unit_ids"
+    return _table(_RELATIONSHIPS, columns, "relationship", 500)
 
 
 def text_units() -> pd.DataFrame:
@@ -123,16 +114,10 @@ def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     names = ["HUB", *(f"SPOKE {i}" for i in range(n_spokes))]
     told = [f"The hub turns number {i}. " + "Nothing else is known. " * 20 for i in range(n_spokes)]
     told[7] = "The hub hides the zircon treasure here"
+    weights = [0.5 if i == 7 else 10.0 + i % 5 for i in range(n_spokes)]
+    joins = {"source": "HUB", "target": names[1:], "description": told, "weight": weights}
     people = pd.DataFrame({"id": names, "title": names, "description": names})
-    joins = pd.DataFrame(
-        {
-            "source": "HUB",
-            "target": names[1:],
-            "description": told,
-            "weight": [0.5 if i == 7 else 10.0 + i % 5 for i in range(n_spokes)],
-        }
-    )
-    return people, joins
+    return people, pd.DataFrame(joins)
 
 
 def count(kind: Any, prompt_tokens: int, output_tokens: int) -> None:
@@ -182,14 +167,8 @@ def ids_in(context: str, name: str) -> list[int]:
 class ScriptedModel:
     """Scores edges and answers by two functions; ``raw`` replies are given out before.
 
-    Parameters
-    ----------
-    score : callable
-        Edge as shown to the model -> score, None to leave it out of the reply.
-    answer : callable
-        System message -> the fields of a ReasonedAnswer.
-    raw : list of str
-        Texts to reply with first, whatever was asked.
+    ``score`` takes an edge as shown to the model and returns None to leave it out of the reply,
+    ``answer`` the system message, and returns the fields of a ReasonedAnswer.
     """
 
     tokenizer = TOKENIZER
