@@ -62,12 +62,11 @@ def answer_extraction(request: Request) -> str | None:
     None where the request asks for no graph.
     """
     prompt, user = request.user, request.user.strip()
-    first = request.first_user
-    if "-Real Data-" not in first or _REAL_DATA.search(first) is None:
+    if _REAL_DATA.search(request.first_user) is None:
         return None
     if user.startswith("MANY entities"):
         return _COMPLETE
-    if "Y or N" in user and user != first.strip():
+    if "Y or N" in user and user != request.first_user.strip():
         return "N"
     headings = list(_REAL_DATA.finditer(prompt))
     if not headings:

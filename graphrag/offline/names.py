@@ -133,13 +133,11 @@ def _runs(words: Sequence[Word]) -> list[Mention]:
     mentions: list[Mention] = []
     at = 0
     while at < len(words):
-        if not words[at].capital:
-            at += 1
-            continue
-        stop = _run_end(words, at)
-        mention = _trim(words, at, stop)
-        if mention is not None:
-            mentions.append(mention)
+        stop = at + 1
+        if words[at].capital:
+            stop = _run_end(words, at)
+            mention = _trim(words, at, stop)
+            mentions += [mention] if mention else []
         at = stop
     return mentions
 

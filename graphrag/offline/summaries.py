@@ -88,10 +88,8 @@ def answer_community_report(request: Request) -> dict[str, object]:
 
 
 def _summary(names: Sequence[str], n_edges: int, texts: Sequence[str]) -> str:
-    head = ""
-    if names:
-        listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-        head = f"The community links {listed} through {n_edges} relationships. "
+    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    head = f"The community links {listed} through {n_edges} relationships. " if names else ""
     return head + _join_distinct(texts)
 
 

@@ -27,7 +27,6 @@ from support.tog_world import (
 )
 
 from graphrag.query.structured_search.tog_search import GraphStore, walk
-from graphrag.query.structured_search.tog_search import search as tog
 from graphrag.query.structured_search.tog_search.walk import (
     Candidate,
     Exploration,
@@ -274,7 +273,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
     joins = pd.DataFrame(ends, columns=["source", "target"]).assign(description="leads")
     model = ScriptedModel(score=score, answer=lacking)
     unimproved = walk.is_unimproved
-    monkeypatch.setattr(tog, "is_unimproved", partial(unimproved, max_paths=most))
+    monkeypatch.setattr(walk, "is_unimproved", partial(unimproved, max_paths=most))
     people = pd.DataFrame({"id": names, "title": names})
     search = tog_search(model, GraphStore.from_tables(people, joins, text_units()), **WALKED)
     found: Any = await search.search("Where does the TOWN lead?")

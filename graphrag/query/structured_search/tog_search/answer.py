@@ -258,14 +258,8 @@ class Reasoner:
         """Ask once; once more if the reply can't be read or cites nothing of the context.
 
         The response cites at least one id of the context, or says plainly that the answer was
-        not found; `live` shows the answer while it arrives.
-
-        Raises
-        ------
-        ToGSearchError
-            If two replies in a row can't be read.
-        CutOffReplyError
-            If a reply was cut off; asked again it would be cut off again.
+        not found; `live` shows the answer while it arrives. Raises ToGSearchError if two replies in
+        a row can't be read, CutOffReplyError if one was cut off: it would be again.
         """
         reply: ReasonedAnswer | None = None
         problem = unreadable = ""

@@ -133,14 +133,8 @@ async def ask(
     """Ask once for a structured reply of bounded length, at temperature 0.
 
     A ``temperature`` in the model's ``call_args`` goes before. ``on_partial`` is shown all that
-    was received so far, while it arrives.
-
-    Raises
-    ------
-    UnreadableReplyError
-        If the reply is not JSON of that form. Whatever else the model raises passes through.
-    CutOffReplyError
-        If it is not because it was cut off.
+    was received so far, while it arrives. Raises UnreadableReplyError if the reply is not JSON of
+    that form, CutOffReplyError if it is not because it was cut off.
     """
     config = getattr(model, "config", None)
     bound = bound_in_force(config, bound)
@@ -190,10 +184,7 @@ class ShownEdge:
 def read_prompt(path: str | None, setting: str, built_in: str, fields: Sequence[str] = ()) -> str:
     """Read the prompt file of a setting; None for the built-in prompt.
 
-    Raises
-    ------
-    ToGSearchError
-        If the file can't be read, is empty, or lacks a {field}.
+    Raises ToGSearchError if the file can't be read, is empty, or lacks a {field}.
     """
     if not path:
         return built_in

@@ -37,11 +37,7 @@ def find_ends(
 
     At most ``width`` of them, but two even at width 1. When fewer than two are named, those that
     hold most of the question's mass (``reached``: node -> mass) complete the pair.
-
-    Raises
-    ------
-    ToGSearchError
-        If the pair can't be completed.
+    Raises ToGSearchError if the pair can't be completed.
     """
     most = max(_MIN_ENDS, config.width)
     named = store.nodes_named_in(question)
@@ -129,8 +125,6 @@ def connect(store: GraphStore, source: int, target: int, config: ToGSearchConfig
     ``max_relations_per_entity`` heaviest relationships count, of a level the ``width`` times as
     many cheapest entities are passed: the work does not grow with the graph or with its hubs.
 
-    Notes
-    -----
     Damping hubs by degree follows Adamic and Adar (Social Networks 25, 2003) and the connection
     subgraphs of Faloutsos, McCurley and Tomkins (KDD 2004); this cost is this project's own.
     """

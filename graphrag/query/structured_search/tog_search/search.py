@@ -9,7 +9,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -17,6 +17,7 @@ import pandas as pd
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
 from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.structured_search.tog_search import asking, spreading, walk
 from graphrag.query.structured_search.tog_search.answer import (
     NOT_FOUND,
     Context,
@@ -26,39 +27,8 @@ from graphrag.query.structured_search.tog_search.answer import (
     Verdict,
     context_frames,
 )
-from graphrag.query.structured_search.tog_search.asking import (
-    EDGE_SCORING_PROMPT,
-    REASONING_FIELDS,
-    REASONING_PROMPT,
-    CompletionModel,
-    ToGSearchError,
-    fill,
-    read_prompt,
-)
 from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
-from graphrag.query.structured_search.tog_search.spreading import (
-    N_SEEDS,
-    Passages,
-    Seeds,
-    find_seeds,
-    join_paths,
-    spread,
-)
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
-from graphrag.query.structured_search.tog_search.walk import (
-    Candidate,
-    Exploration,
-    Path,
-    Pruner,
-    Round,
-    Scores,
-    find_starts,
-    is_unimproved,
-    keep_best,
-    list_candidates,
-    score_by_reach,
-    select_evidence,
-)
 from graphrag.query.usage import (
     CallLog,
     OutputBound,
@@ -84,7 +54,7 @@ class _Outcome:
 
     verdict: Verdict
     context: Context
-    walked: Exploration
+    walked: walk.Exploration
 
 
 class GraphSearch(ABC):
@@ -104,7 +74,7 @@ class GraphSearch(ABC):
     def __init__(
         self,
         *,
-        model: CompletionModel,
+        model: asking.CompletionModel,
         graph: GraphStore,
         text_units: pd.DataFrame | TextUnits,
         config: PPRSearchConfig | None = None,
@@ -119,11 +89,11 @@ class GraphSearch(ABC):
         self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
         self._reasoner = Reasoner(
             model,
-            read_prompt(
+            asking.read_prompt(
                 config.reasoning_prompt,
                 f"{self.section}.reasoning_prompt",
-                REASONING_PROMPT,
-                REASONING_FIELDS,
+                asking.REASONING_PROMPT,
+                asking.REASONING_FIELDS,
             ),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
@@ -132,8 +102,8 @@ class GraphSearch(ABC):
 
     @abstractmethod
     async def _score(
-        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
-    ) -> Scores:
+        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
+    ) -> walk.Scores:
         """Score the edges ahead; ``masses`` are those of the question at nodes."""
 
     async def search(self, query: str, **_: object) -> GraphSearchResult:
@@ -143,9 +113,8 @@ class GraphSearch(ABC):
     async def stream_search(self, query: str, **_: object) -> AsyncGenerator[str]:
         """Answer a question piece by piece, as the answer is written; raises as :meth:`run`.
 
-        The pieces joined are the response, its citations last. Only if an answer that was
-        already shown turns out to cite nothing retrieved, a note that withdraws it and the
-        text that takes its place follow.
+        The pieces joined are the response, its citations last; if an answer that was already shown
+        turns out to cite nothing retrieved, it is withdrawn, and what takes its place follows.
         """
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(query, pieces.put_nowait))
@@ -183,26 +152,21 @@ class GraphSearch(ABC):
             models themselves pass through as they are.
         """
         scope = current_scope()
-        if scope is not None:
-            return await self._run(query, on_text, scope)
-        with measure_calls() as own:
-            return await self._run(query, on_text, own)
+        with measure_calls() if scope is None else nullcontext(scope) as log:
+            return await self._run(query, LiveText(on_text) if on_text else None, log)
 
-    async def _run(
-        self, query: str, on_text: Callable[[str], None] | None, scope: CallLog
-    ) -> GraphSearchResult:
+    async def _run(self, query: str, live: LiveText | None, scope: CallLog) -> GraphSearchResult:
         began = time.perf_counter()
         n_before = len(scope.attempts)
         if not query.strip():
             msg = "The question is empty."
-            raise ToGSearchError(msg)
+            raise asking.ToGSearchError(msg)
         if self.graph.n_entities == 0:
             msg = "The index has no entities, so there is no graph to search; build it again."
-            raise ToGSearchError(msg)
-        live = LiveText(on_text) if on_text else None
+            raise asking.ToGSearchError(msg)
         await load_bm25()
-        scored = await asyncio.to_thread(self._text_units.score_by_words, query, N_SEEDS)
-        outcome = await self._find(query, find_seeds(query, scored, self.graph), live)
+        scored = await asyncio.to_thread(self._text_units.score_by_words, query, spreading.N_SEEDS)
+        outcome = await self._find(query, spreading.find_seeds(query, scored, self.graph), live)
         if live:
             live.finish(outcome.verdict.response)
         usage = summarize_attempts(scope.attempts[n_before:])
@@ -220,27 +184,29 @@ class GraphSearch(ABC):
             abstained=outcome.verdict.abstained,
         )
 
-    async def _spread(self, seeds: Seeds, paths: Sequence[Path] = ()) -> Passages:
+    async def _spread(
+        self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()
+    ) -> spreading.Passages:
         """Return how much mass of a question, and of paths, reaches each text unit and entity."""
-        seeds = join_paths(seeds, paths, self.graph)
-        return await asyncio.to_thread(spread, seeds, self.graph, self._cap)
+        seeds = spreading.join_paths(seeds, paths, self.graph)
+        return await asyncio.to_thread(spreading.spread, seeds, self.graph, self._cap)
 
-    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Outcome:
         """Walk to the end, then check and answer in one call."""
         reached = await self._spread(seeds)
-        walked = find_starts(question, reached.entities, self.graph, self._width)
+        walked = walk.find_starts(question, reached.entities, self.graph, self._width)
         if not walked.starts and not reached.units:
             return _without_asking(walked)
         for _ in range(self._depth):
-            candidates = list_candidates(walked, self.graph, question, self._cap)
+            candidates = walk.list_candidates(walked, self.graph, question, self._cap)
             if not candidates:
                 break
             scores = await self._score(question, candidates, reached.entities)
             before = walked
-            walked = keep_best(walked, candidates, scores, self.graph, self._width)
-            if not self.texts_first and is_unimproved(before, walked):
+            walked = walk.keep_best(walked, candidates, scores, self.graph, self._width)
+            if not self.texts_first and walk.is_unimproved(before, walked):
                 break
-        paths = select_evidence(walked)
+        paths = walk.select_evidence(walked)
         if not self.texts_first:
             reached = await self._spread(seeds, paths)
         return await self._conclude(question, walked, paths, reached, live)
@@ -248,9 +214,9 @@ class GraphSearch(ABC):
     async def _conclude(
         self,
         question: str,
-        walked: Exploration,
-        paths: Sequence[Path],
-        reached: Passages,
+        walked: walk.Exploration,
+        paths: Sequence[walk.Path],
+        reached: spreading.Passages,
         live: LiveText | None,
     ) -> _Outcome:
         """Answer from paths, and from the texts that most mass reached; note what they lacked."""
@@ -262,7 +228,7 @@ class GraphSearch(ABC):
         return _Outcome(verdict, context, replace(walked, rounds=rounds))
 
 
-def _without_asking(walked: Exploration, more: str = "") -> _Outcome:
+def _without_asking(walked: walk.Exploration, more: str = "") -> _Outcome:
     """Return what is said where the index holds nothing of a question, or no path."""
     verdict = Verdict(f"{NOT_FOUND} {more}".strip(), abstained=True, note="")
     return _Outcome(verdict, Context(), walked)
@@ -280,7 +246,7 @@ class ToGSearch(GraphSearch):
     def __init__(
         self,
         *,
-        model: CompletionModel,
+        model: asking.CompletionModel,
         graph: GraphStore,
         text_units: pd.DataFrame | TextUnits,
         config: ToGSearchConfig | None = None,
@@ -295,31 +261,31 @@ class ToGSearch(GraphSearch):
             response_type=response_type,
         )
         self._config, self._width, self._depth = config, config.width, config.depth
-        prompt = read_prompt(
-            config.scoring_prompt, "tog_search.scoring_prompt", EDGE_SCORING_PROMPT
+        prompt = asking.read_prompt(
+            config.scoring_prompt, "tog_search.scoring_prompt", asking.EDGE_SCORING_PROMPT
         )
-        self._pruner = Pruner(
+        self._pruner = walk.Pruner(
             store=graph,
             model=model,
-            prompt=fill(prompt, {"most": str(2 * config.width)}),
+            prompt=asking.fill(prompt, {"most": str(2 * config.width)}),
             max_scored=config.max_scored_edges,
             max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
         )
 
     async def _score(
-        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
-    ) -> Scores:
+        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
+    ) -> walk.Scores:
         return await self._pruner.score(question, candidates, masses)
 
-    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Outcome:
         if self._config.mode == "explore":
             return await super()._find(question, seeds, live)
         reached = await self._spread(seeds)
         # Join the question's entities, and answer from the paths; without a path, ask nobody.
         ends, note = find_ends(question, self.graph, reached.entities, self._config)
         paths, rounds, unconnected = join_ends(ends, self.graph, self._config)
-        start = Round(0, "start", 0, len(ends), note)
-        walked = Exploration(ends, rounds=(start, *rounds))
+        start = walk.Round(0, "start", 0, len(ends), note)
+        walked = walk.Exploration(ends, rounds=(start, *rounds))
         if not paths:
             return _without_asking(walked, unconnected)
         outcome = await self._conclude(question, walked, paths, reached, live)
@@ -338,6 +304,6 @@ class PPRSearch(GraphSearch):
     texts_first = True
 
     async def _score(
-        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
-    ) -> Scores:
-        return await score_by_reach(question, candidates, masses, self.graph)
+        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
+    ) -> walk.Scores:
+        return await walk.score_by_reach(question, candidates, masses, self.graph)

@@ -264,8 +264,7 @@ class TextUnits:
             if self._ranked is None:
                 column = self._rows.column
                 keys = list(zip(column("human_readable_id"), column("id"), strict=True))
-                precedence = np.empty(len(keys), dtype=np.int64)
-                precedence[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+                precedence = np.argsort(sorted(range(len(keys)), key=keys.__getitem__))
                 self._ranked = self._words.of(column("text")), precedence
         return self._ranked
 
@@ -310,17 +309,16 @@ def open_graph(files: TableFiles) -> OpenedGraph:
             shutil.rmtree(place, ignore_errors=True)
     draft = home / f"{_BUILDING}{uuid.uuid4().hex}"
     try:
-        home.mkdir(exist_ok=True)
-        draft.mkdir()
-    except OSError as error:
-        return _build_anew(files, error)
-    try:
+        draft.mkdir(parents=True)
         _write_graph(draft, files)
         with suppress(OSError):  # another process was faster
             draft.rename(place)
         return _map_graph(place)
     except (OSError, DamagedGraphError) as error:
-        return _build_anew(files, error)
+        _log.warning(
+            "The graph can't be kept beside the index, so every start builds it anew: %s", error
+        )
+        return build_in_memory(*(getattr(files, field.name) for field in fields(files)))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         _remove_outdated(home, place)
@@ -340,13 +338,6 @@ def build_in_memory(
     )
     tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
     return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
-
-
-def _build_anew(files: TableFiles, cause: Exception) -> OpenedGraph:
-    _log.warning(
-        "The graph can't be kept beside the index, so every start builds it anew: %s", cause
-    )
-    return build_in_memory(files.entities, files.relationships, files.text_units, files.documents)
 
 
 def fingerprint_files(files: TableFiles) -> str:

@@ -148,26 +148,13 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How far a search has walked.
+    """How far a search has walked; paths are best first.
 
-    Attributes
-    ----------
-    starts : tuple of int
-        Nodes that the walk started from.
-    beam : tuple of Path
-        The paths walked on from: at most ``width``, no two with the same end.
-    strong : tuple of Path
-        Every path that has been in a beam, or scored as well but ended where the walk had
-        been before (it joins two known entities); best first.
-    weaker : tuple of Path
-        The other paths retained as evidence, best first.
-    expanded : frozenset of int
-        Nodes whose edges have been looked at.
-    judged : frozenset of int
-        Relationship rows that were scored; each is scored once a search.
-    rounds : tuple of Round
-    scored : tuple of ScoredEdge
-        In the order of the candidates.
+    ``beam`` has the paths walked on from: at most ``width``, no two with the same end. ``strong``
+    are those that have been in a beam, or scored as well but ended where the walk had been before
+    (so they join two known entities), ``weaker`` the others retained as evidence. ``expanded`` are
+    the nodes whose edges have been looked at, ``judged`` the relationship rows that were scored,
+    each once a search; ``scored`` are all edges in the order of the candidates.
     """
 
     starts: tuple[int, ...]
@@ -370,15 +357,11 @@ async def score_by_words(
 
 
 async def score_by_reach(
-    question: str,
-    candidates: Sequence[Candidate],
-    reached: Mapping[int, float],
-    store: GraphStore,
+    question: str, candidates: Sequence[Candidate], reached: Mapping[int, float], store: GraphStore
 ) -> Scores:
-    """Score edges by the mean of their words' score and their neighbours' mass.
+    """Score edges by the mean of their words' score and their neighbours' share of the most mass.
 
-    ``reached`` says of a node which mass it has, which counts relative to the neighbour that has
-    most.
+    ``reached`` has the mass of each node.
     """
     mass = _shares_of_most([reached.get(candidate.edge.target, 0.0) for candidate in candidates])
     words = (await score_by_words(question, candidates, store)).values
@@ -396,10 +379,7 @@ def _shares_of_most(values: Sequence[float]) -> list[float]:
 
 
 def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int]) -> ShownEdge:
-    """Return an edge as it is shown, its texts cut to so many characters.
-
-    `chars` are those of the relationship, and of what is said about the neighbour.
-    """
+    """Return an edge as it is shown, its texts (relationship, neighbour) cut to `chars`."""
     edge = candidate.edge
     rows = [store.relationship_row(link.relationship) for link in edge.links]
     first = rows[0]
@@ -436,13 +416,11 @@ class Pruner:
     async def score(
         self, question: str, candidates: Sequence[Candidate], reached: Mapping[int, float]
     ) -> Scores:
-        """Score candidates in [0, 1]: what the model says of the most promising.
+        """Score candidates in [0, 1]: what the model says of the best by :func:`score_by_reach`.
 
-        These are the ``max_scored`` best by :func:`score_by_reach`. An edge that the model leaves
-        out, or was not shown, scores 0. A reply that was cut off, or stays unreadable after one
-        repair, makes the whole depth fall back to words, as scores from two scales can't be
-        compared; the note says so. Whatever the model raises when it can't be reached passes
-        through.
+        An edge that the model leaves out, or was not shown, scores 0. A reply that was cut off, or
+        stays unreadable after one repair, makes the whole depth fall back to words, as scores from
+        two scales can't be compared. What the model raises when it can't be reached passes through.
         """
         promise = (await score_by_reach(question, candidates, reached, self.store)).values
         order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
