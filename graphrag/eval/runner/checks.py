@@ -7,7 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -400,7 +400,7 @@ def _room(
     if budget is None:
         return -1, ""
     method = methods.search_method(name)
-    section: Any = methods.header(name, header).section(method)
+    section = methods.header(name, header).section(method)
     if method == "local":
         tokens = int(budget * section.text_unit_prop)
         return tokens, f"{tokens:,} of its {budget:,} tokens for text"

@@ -36,12 +36,9 @@ class _Quoted:
         return self.n_items - len(self.lacking)
 
     @property
-    def is_telling(self) -> bool:
-        return self.n_items >= _FEWEST_QUOTES
-
-    @property
-    def share(self) -> float:
-        return self.n_held / self.n_items
+    def share(self) -> float | None:
+        """Of what is held; None of too few to tell."""
+        return self.n_held / self.n_items if self.n_items >= _FEWEST_QUOTES else None
 
 
 async def list_data_warnings(
@@ -61,16 +58,16 @@ async def list_data_warnings(
     asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
     quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
     warnings = _describe_lacking([found for found in quoted.values() if found is not None])
-    open_keys = [key for key in headers if (found := quoted[key]) is None or not found.is_telling]
     for key, found in quoted.items():
-        if found is not None and found.is_telling and found.share < _HALF:
-            said = await _quoted_elsewhere(key, found, asked[key], headers)
-            if said is None:
-                open_keys.append(key)
-            else:
-                warnings.append(said)
-    missing = [await _names_missing(key, asked[key], headers[key]) for key in open_keys]
-    return warnings + [line for line in missing if line is not None]
+        share = None if found is None else found.share
+        if share is not None and share >= _HALF:
+            continue
+        line = None
+        if found is not None and share is not None:
+            line = await _quoted_elsewhere(key, found, asked[key], headers)
+        line = line or await _names_missing(key, asked[key], headers[key])
+        warnings += [] if line is None else [line]
+    return warnings
 
 
 async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted | None:
@@ -124,7 +121,7 @@ async def _quoted_elsewhere(
 ) -> str | None:
     for other, header in headers.items():
         found = await _look_up(samples, header) if other != key else None
-        if found is not None and found.share >= _HALF:
+        if found is not None and (found.share or 0) >= _HALF:
             return (
                 f"{key}: of the quotes in its questions {own.n_held} of {own.n_items} stand in its "
                 f"own text, and {found.n_held} of {found.n_items} in that of {other}; are the "
