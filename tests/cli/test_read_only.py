@@ -82,6 +82,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow  # many processes
 def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Path):
     folder = read_only.folder
     with open_store(folder / "eval.db") as store:

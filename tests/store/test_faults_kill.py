@@ -33,6 +33,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object],
     return run.kept(), asked.count(), max(numbers)
 
 
+@pytest.mark.slow  # a process for every write
 def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
     tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
@@ -59,6 +60,7 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
             assert max(again.values(), default=0) <= 1
 
 
+@pytest.mark.slow  # a process for every commit
 def test_interrupted_at_every_commit_a_run_keeps_everything_once(
     tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
