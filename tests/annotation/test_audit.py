@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -41,7 +40,7 @@ def random_ends(n: int, seed: int = 0) -> dict[str, tuple[int, int]]:
     return {f"q{i}": (int(chance.random() < 0.7), int(chance.random() < 0.5)) for i in range(n)}
 
 
-def export(run: Any, metric: str = "correctness", **options: Any) -> list[AuditItem]:
+def export(run, metric: str = "correctness", **options: object) -> list[AuditItem]:
     assert code_of(draw_labels, run.place, "latest", metric, **options) == DONE
     return read_sheet(run.folder / f"audit_{metric}.csv")
 
@@ -56,12 +55,12 @@ def labelled(items: list[AuditItem], truth: Mapping[tuple[str, str], int]) -> li
     return [replace(item, label=truth[name_of(item)]) for item in items]
 
 
-def analysed(run: Any, items: list[AuditItem]) -> Audit:
+def analysed(run, items: list[AuditItem]) -> Audit:
     with EvaluationStore(run.folder / "eval.db") as store:
         return analyse_audit(read_audited_run(store, run.run_id, items[0].metric), items)
 
 
-def imported(run: Any, items: list[AuditItem], name: str = "filled.csv") -> int:
+def imported(run, items: list[AuditItem], name: str = "filled.csv") -> int:
     path = run.folder / name
     path.unlink(missing_ok=True)
     write_sheet(path, items)
@@ -77,7 +76,7 @@ def test_every_stratum_is_drawn_about_as_often_as_it_occurs(make_run):
     assert sum(map(len, drawn.values())) == 80
     assert len(items) == 160
     ends = random_ends(200)
-    strata: dict[Any, int] = {}
+    strata: dict[object, int] = {}
     for number, verdicts in enumerate(ends.values()):
         strata[number % 2, verdicts] = strata.get((number % 2, verdicts), 0) + 1
     shares = sorted(80 * size / 200 for size in strata.values())
@@ -185,9 +184,11 @@ def test_the_sheet_keeps_every_text_and_holds_no_formula(
     assert (read_sheet(path), csv.field_size_limit()) == ([long], before)
 
 
-def rewritten(path: Path, change: Callable[[list[dict[str, Any]]], Any], **form: Any) -> Path:
+def rewritten(
+    path: Path, change: Callable[[list[dict[str, object]]], object], **form: object
+) -> Path:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+        rows: list[dict[str, object]] = list(csv.DictReader(file))
     change(rows)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), **form)
@@ -200,7 +201,7 @@ def test_a_sheet_that_a_spreadsheet_saved_again_is_read(make_run):
     run = make_run(random_ends(5))
     items = export(run)
 
-    def fill(rows: list[dict[str, Any]]) -> None:
+    def fill(rows: list[dict[str, object]]) -> None:
         for row in rows:
             row |= {"label": " 1 ", "notes": "mine"}
 
@@ -258,7 +259,7 @@ def test_verdicts_that_changed_since_the_export_are_refused(make_run, capsys):
     assert "have changed since the export; export the audit again" in capsys.readouterr().err
 
 
-def judged_wrong(ends: Mapping[str, Any], seed: int, share: float = 0.2) -> dict[Any, int]:
+def judged_wrong(ends: Mapping[str, object], seed: int, share: float = 0.2) -> dict[object, int]:
     """Return what a person would say, where the judge is wrong only when it says 1."""
     chance = random.Random(seed)
     return {
@@ -269,7 +270,7 @@ def judged_wrong(ends: Mapping[str, Any], seed: int, share: float = 0.2) -> dict
 
 
 def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
-    ends: dict[str, Any] = {**random_ends(90), "down": ("search", 1), "lost": (1, "judge")}
+    ends: dict[str, object] = {**random_ends(90), "down": ("search", 1), "lost": (1, "judge")}
     run = make_run(ends, model="offline/rules")
     truth = judged_wrong(ends, seed=5)
     assert imported(run, labelled(export(run, questions=92), truth)) == DONE
@@ -329,7 +330,7 @@ def test_corrected_figures_are_right_on_average_and_their_limits_cover(make_run)
 
 
 def test_an_import_keeps_what_corrects_the_comparisons_of_the_run(make_run, capsys):
-    ends: dict[str, Any] = {**random_ends(150), "down": ("search", 1), "lost": (1, "judge")}
+    ends: dict[str, object] = {**random_ends(150), "down": ("search", 1), "lost": (1, "judge")}
     run = make_run(ends)
     assert imported(run, labelled(export(run, questions=80), judged_wrong(ends, seed=5))) == DONE
     own = run.folder / "runs" / run.run_id / "audit_correctness.json"
@@ -355,7 +356,7 @@ def test_an_import_keeps_what_corrects_the_comparisons_of_the_run(make_run, caps
 
 
 def test_a_rare_stratum_counts_for_no_more_than_it_is(make_run):
-    ends: dict[str, Any] = {f"q{i}": (1, 1) for i in range(198)}
+    ends: dict[str, object] = {f"q{i}": (1, 1) for i in range(198)}
     ends |= {"q198": (0, 0), "q199": (0, 0)}  # one in each film, both drawn and both judged wrong
     run = make_run(ends)
     audit = analysed(run, [replace(i, label=1) for i in export(run, questions=62)])
@@ -395,7 +396,7 @@ def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run,
 
 
 def test_failed_searches_do_not_help_to_reach_60_labels(make_run):
-    ends: dict[str, Any] = {f"q{i}": (int(i % 3 > 0), 1) for i in range(50)}
+    ends: dict[str, object] = {f"q{i}": (int(i % 3 > 0), 1) for i in range(50)}
     ends |= {f"q{i}": ("search", "search") for i in range(50, 80)}
     run = make_run(ends)
     audit = analysed(run, [replace(i, label=1) for i in export(run)])

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -67,7 +66,7 @@ def items_of(*texts: str, metric: str = "correctness") -> list[AuditItem]:
 
 
 def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(
-    make_run: Any, page: Page, tmp_path: Path
+    make_run, page: Page, tmp_path: Path
 ):
     ends = {f"q{i}": (int(i % 3 > 0), int(i % 4 > 0)) for i in range(70)}
     run = make_run(ends)

@@ -170,14 +170,13 @@ def test_every_rating_is_in_an_answer_or_listed_with_the_reason():
         Rating("q2", "basic", 1, place=6),
         Rating("q2", "tog", 1, place=7),
     ]
-    joined = join_ratings(ratings, rows)
-    assert joined.answers == (
+    answers, unjoined = join_ratings(ratings, rows)
+    assert answers == (
         RatedAnswer("q1", "film", "tog", (5, 2), ("good",), 1),
         RatedAnswer("q2", "film", "tog", (1,), (), None),
     )
-    assert joined.answers[0].rating == 3.5
-    assert joined.n_answers == {"tog": 2, "basic": 1}
-    assert [(each.rating.place, each.reason) for each in joined.unjoined] == [
+    assert answers[0].rating == 3.5
+    assert [(each.rating.place, each.reason) for each in unjoined] == [
         (4, "the run has no question 'q9'"),
         (5, "the run has no method 'drift'"),
         (6, "the run has no answer of basic to 'q2'"),
@@ -203,11 +202,10 @@ ROWS = [
 @given(RATINGS.flatmap(lambda given: st.tuples(st.just(given), st.permutations(given))))
 def test_no_rating_is_lost_and_the_order_does_not_matter(orders):
     ratings, other_order = orders
-    joined = join_ratings(ratings, ROWS)
-    report = report_ratings(joined, "run")
+    report = report_ratings(ratings, ROWS, "run")
     n_joined = sum(found.n_ratings for found in report.satisfaction.values())
     assert n_joined + len(report.unjoined) == len(ratings)
-    mixed = report_ratings(join_ratings(other_order, ROWS), "run")
+    mixed = report_ratings(other_order, ROWS, "run")
     for method, found in report.satisfaction.items():
         assert found.distribution == mixed.satisfaction[method].distribution
         assert found.mean.mean == pytest.approx(mixed.satisfaction[method].mean.mean)
@@ -227,7 +225,7 @@ def test_satisfaction_is_what_scipy_and_statsmodels_say():
     rows = [row(f"q{n}", "tog") for n in range(10)]
     given_ratings = [Rating(f"q{n}", "tog", r) for n, r in enumerate(ratings)]
     given_ratings.append(Rating("q3", "tog", 5))  # q3: (2 + 5) / 2
-    report = report_ratings(join_ratings(given_ratings, rows), "run")
+    report = report_ratings(given_ratings, rows, "run")
     found = report.satisfaction["tog"]
     items = np.array([5, 4, 4, 3.5, 1, 3, 5, 4])
     assert (found.n_answers, found.n_rated, found.n_ratings) == (10, 8, 9)
@@ -328,7 +326,7 @@ def test_methods_are_compared_on_the_questions_rated_for_both():
     ratings = [Rating(f"q{n}", "tog", r) for n, r in enumerate(tog)]
     ratings += [Rating(f"q{n}", "basic", r) for n, r in enumerate(basic)]
     ratings.append(Rating("q5", "tog", 1))
-    (found,) = report_ratings(join_ratings(ratings, rows), "run").differences
+    (found,) = report_ratings(ratings, rows, "run").differences
     assert (found.a, found.b) == ("tog", "basic")
     assert (found.result.n_pairs, found.result.n_dropped_pairs) == (5, 1)
     assert found.result.difference == pytest.approx(np.mean(np.subtract(tog, basic)))
@@ -389,7 +387,7 @@ def test_ratings_of_another_run_stop_the_command_and_write_nothing(place, tmp_pa
 
 def test_a_long_list_of_what_did_not_join_is_cut_on_the_terminal():
     ratings = [Rating(f"x{n}", "tog", 3, place=n + 2) for n in range(13)]
-    report = report_ratings(join_ratings(ratings, ROWS), "run")
+    report = report_ratings(ratings, ROWS, "run")
     console = Console(record=True, width=120, file=None, quiet=False)
     with console.capture() as captured:
         show(console, list_ratings(report))

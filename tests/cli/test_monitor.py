@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -36,7 +35,7 @@ class Hook:
 
     url: str = ""
     status: int = 204
-    told: list[Any] = field(default_factory=list[Any])
+    told: list[object] = field(default_factory=list[object])
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def hook() -> Iterator[Hook]:
             self.send_response(made.status)
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -77,7 +76,7 @@ def watch(evaluation: Evaluation, *flags: str) -> Result:
     return evaluation.run("monitor", "--baseline-runs", "1", *flags)
 
 
-def notes(evaluation: Evaluation) -> list[dict[str, Any]]:
+def notes(evaluation: Evaluation) -> list[dict[str, object]]:
     """Return what the rounds say of themselves, the oldest first."""
     with EvaluationStore(evaluation.store_path) as store:
         marked = [run.details.watch for run in reversed(store.runs()) if run.details]
@@ -266,7 +265,7 @@ def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: 
 
 
 def test_verdicts_that_fail_decide_nothing(pinned: Evaluation, server: LocalServer):
-    def reply(request: Any) -> str:
+    def reply(request) -> str:
         text = str(request["messages"])
         return "no verdict" if "ground_truth" in text else "Idris [Data: Sources (0)]."
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
@@ -58,7 +57,9 @@ NAMES = re.findall(
 ENTITIES, RELEVANCE, COMPLETENESS, CONNECTIVITY, TIME, SATISFACTION = EvaluationMetric
 
 
-def case(case_id: str = "c1", given: dict[str, Any] | None = None, **expected: Any) -> TestCase:
+def case(
+    case_id: str = "c1", given: dict[str, object] | None = None, **expected: object
+) -> TestCase:
     return TestCase(case_id, "a name", "a description", given or {}, expected)
 
 
@@ -66,7 +67,7 @@ def answering(answer: str) -> MagicMock:
     return MagicMock(process_query=AsyncMock(return_value={"answer": answer}))
 
 
-def graph(entities: list[str], relationships: list[Any]) -> dict[str, Any]:
+def graph(entities: list[str], relationships: list[object]) -> dict[str, object]:
     return {"graph": {"entities": entities, "relationships": relationships}}
 
 
@@ -75,10 +76,10 @@ class Own(BaseEvaluator):
 
     def __init__(self, score: float, max_score: float = 1.0) -> None:
         self.scores = (score, max_score)
-        self.seen: dict[str, Mapping[str, Any]] = {}
+        self.seen: dict[str, Mapping[str, object]] = {}
 
     async def evaluate(
-        self, test_case: TestCase, system_output: Mapping[str, Any]
+        self, test_case: TestCase, system_output: Mapping[str, object]
     ) -> EvaluationResult:
         self.seen[test_case.id] = system_output
         if test_case.id == "odd":
@@ -129,7 +130,9 @@ ANSWER = "Babbage designed the engine. Nobody funded it."
 ANSWERED = {"query_result": {"answer": ANSWER}}
 KEYWORDS = ["Babbage", "engine", "fun"]  # no part of a word
 ASPECTS = ["who designed it", "the cost of the metal parts", "public funding"]
-SCORED: list[tuple[type[BaseEvaluator], dict[str, Any], dict[str, Any], float, dict[str, Any]]] = [
+SCORED: list[
+    tuple[type[BaseEvaluator], dict[str, object], dict[str, object], float, dict[str, object]]
+] = [
     (
         EntityExtractionEvaluator,
         {"entities": NAMED},
@@ -203,10 +206,10 @@ SCORED: list[tuple[type[BaseEvaluator], dict[str, Any], dict[str, Any], float, d
 @pytest.mark.parametrize(("evaluator", "expected", "output", "score", "details"), SCORED)
 async def test_each_metric_has_its_formula_and_its_details(
     evaluator: type[BaseEvaluator],
-    expected: dict[str, Any],
-    output: dict[str, Any],
+    expected: dict[str, object],
+    output: dict[str, object],
     score: float,
-    details: dict[str, Any],
+    details: dict[str, object],
 ):
     found = await evaluator().evaluate(case(**expected), output)
     assert EvaluationFramework().evaluators[found.metric].__class__ is evaluator
@@ -243,7 +246,7 @@ async def test_what_is_undefined_has_its_score():
     ],
 )
 async def test_what_cannot_be_scored_is_no_score(
-    evaluator: type[BaseEvaluator], output: dict[str, Any], problem: str
+    evaluator: type[BaseEvaluator], output: dict[str, object], problem: str
 ):
     with pytest.raises(ValueError, match=problem):
         await evaluator().evaluate(case(entities=["A b"], keywords=["x"]), output)
@@ -492,7 +495,7 @@ async def test_the_example_cases_run():
 
 DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
 PASSAGE = "Idris Vane is married to Clara Reed."
-TEXT_CASE: dict[str, Any] = {
+TEXT_CASE: dict[str, object] = {
     "id": "t1",
     "name": "The couple",
     "description": "Two names",
@@ -500,7 +503,7 @@ TEXT_CASE: dict[str, Any] = {
     "expected_output": {"entities": ["Idris Vane", "Clara Reed"], "max_processing_time": 60},
     "metadata": {"source": "clock"},
 }
-QUERY_CASE: dict[str, Any] = {
+QUERY_CASE: dict[str, object] = {
     "id": "q1",
     "name": "The builder",
     "description": "",
@@ -520,7 +523,7 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
     return made
 
 
-def add_file(evaluation: Evaluation, name: str, values: Any) -> Path:
+def add_file(evaluation: Evaluation, name: str, values) -> Path:
     path = evaluation.root / "eval" / "suites" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     dump = json.dumps if path.suffix == ".json" else yaml.safe_dump
@@ -528,7 +531,7 @@ def add_file(evaluation: Evaluation, name: str, values: Any) -> Path:
     return path
 
 
-def results_of(evaluation: Evaluation) -> dict[str, Any]:
+def results_of(evaluation: Evaluation) -> dict[str, object]:
     path = evaluation.output / "suite_results.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -751,7 +754,7 @@ def test_the_report_is_written_to_the_file_that_is_named(evaluation: Evaluation)
     assert [each["test_suite"] for each in reports["suites"]] == ["style", "texts"]
 
 
-def add_evaluation_file(evaluation: Evaluation, **changes: Any) -> Path:
+def add_evaluation_file(evaluation: Evaluation, **changes: object) -> Path:
     folder = evaluation.root / "test_cases"
     folder.mkdir(exist_ok=True)
     (folder / "entity_extraction.json").write_text(json.dumps([TEXT_CASE]), encoding="utf-8")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,11 +23,11 @@ from graphrag.eval import (
 
 TEXT = "Marta Quill keeps the lighthouse. Jonas Feld made its lens. Rufus Doyle sails the ferry."
 HALF = len(TEXT) // 2
-CHUNKS: list[dict[str, Any]] = [
+CHUNKS: list[dict[str, object]] = [
     {"id": "c1", "text": TEXT[: HALF + 10], "heading": "Isle"},
     {"id": "c2", "text": TEXT[HALF - 10 :], "metadata": {"keywords": ["ferry"]}},
 ]
-ENTITIES: list[dict[str, Any]] = [
+ENTITIES: list[dict[str, object]] = [
     {
         "id": "e1",
         "name": "MARTA QUILL",
@@ -39,7 +38,7 @@ ENTITIES: list[dict[str, Any]] = [
     {"id": "e2", "name": "JONAS FELD", "entity_type": "person", "confidence": 0.7, "mentions": []},
 ]
 ENTITIES[1]["mentions"] = ["c1", "c2"]
-EDGES: list[dict[str, Any]] = [
+EDGES: list[dict[str, object]] = [
     {"source": "e1", "target": "JONAS FELD", "relation_type": "knows", "confidence": 0.8}
 ]
 
@@ -49,9 +48,7 @@ def index(built_project: Path, tmp_path: Path) -> DamagedIndex:
     return copy_index(built_project, tmp_path / "damaged")
 
 
-def four(
-    chunks: Any = CHUNKS, entities: Any = ENTITIES, edges: Any = EDGES
-) -> list[PhaseValidation]:
+def four(chunks: object = CHUNKS, entities=ENTITIES, edges=EDGES) -> list[PhaseValidation]:
     return [
         DocumentProcessingValidator.validate(TEXT, chunks),
         EntityExtractionValidator.validate(chunks, entities),
@@ -64,7 +61,7 @@ def status(phase: PhaseValidation) -> dict[str, str]:
     return {check.name: check.status for check in phase.checks}
 
 
-def changed(rows: list[dict[str, Any]], **values: Any) -> list[dict[str, Any]]:
+def changed(rows: list[dict[str, object]], **values: object) -> list[dict[str, object]]:
     return [{**rows[0], **values}, *rows[1:]]
 
 
@@ -162,7 +159,7 @@ def test_objects_are_read_as_mappings_are() -> None:
     class Chunk:
         id: int
         content: str
-        metadata: Any
+        metadata: object
 
     chunks = [Chunk(1, TEXT, SimpleNamespace(heading="Isle"))]
     phase = DocumentProcessingValidator.validate(SimpleNamespace(id=7, text=TEXT), chunks)
@@ -178,11 +175,11 @@ def test_objects_are_read_as_mappings_are() -> None:
 Damage = Callable[[], PhaseValidation]
 
 
-def entities_with(**values: Any) -> PhaseValidation:
+def entities_with(**values: object) -> PhaseValidation:
     return EntityExtractionValidator.validate(CHUNKS, changed(ENTITIES, **values))
 
 
-def edges_with(**values: Any) -> PhaseValidation:
+def edges_with(**values: object) -> PhaseValidation:
     return RelationshipExtractionValidator.validate(ENTITIES, changed(EDGES, **values))
 
 
@@ -338,7 +335,7 @@ def test_what_is_undefined_does_not_apply() -> None:
 
 
 @pytest.mark.parametrize("count", [math.nan, 1.5, None, "1"])
-def test_what_is_no_count_is_refused(count: Any) -> None:
+def test_what_is_no_count_is_refused(count) -> None:
     with pytest.raises(ValueError, match="entities"):
         GraphConstructionValidator.validate(1, 1, count, 1)
 
@@ -406,7 +403,7 @@ def test_an_empty_column_of_types_fails(index: DamagedIndex, table: str, empty: 
 @pytest.mark.parametrize("column", ["heading", "keywords", "summary", "metadata"])
 @pytest.mark.parametrize("empty", ["", None, "{}", []])
 def test_text_units_without_what_their_columns_promise_are_warned_of(
-    index: DamagedIndex, column: str, empty: Any
+    index: DamagedIndex, column: str, empty
 ) -> None:
     n_units = len(index.read("text_units"))
     index.change("text_units", lambda frame: frame.assign(**{column: [empty] * n_units}))

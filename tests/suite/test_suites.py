@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -35,7 +34,7 @@ from graphrag.query.usage import Usage
 
 DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
 PASSAGE = "Idris Vane is married to Clara Reed."
-EXTRACTION: dict[str, Any] = {
+EXTRACTION: dict[str, object] = {
     "name": "names",
     "evaluator": "entity_extraction",
     "cases": [
@@ -54,7 +53,7 @@ EXTRACTION: dict[str, Any] = {
         },
     ],
 }
-QUESTIONS: dict[str, Any] = {
+QUESTIONS: dict[str, object] = {
     "name": "questions",
     "evaluator": "query_response",
     "methods": ["tog", "basic"],
@@ -124,7 +123,7 @@ def config_of(evaluation: Evaluation) -> EvaluationConfig:
     return EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
 
 
-def add_suite(evaluation: Evaluation, values: dict[str, Any]) -> Path:
+def add_suite(evaluation: Evaluation, values: dict[str, object]) -> Path:
     folder = evaluation.root / "eval" / "suites"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{values['name']}.yaml"
@@ -132,11 +131,11 @@ def add_suite(evaluation: Evaluation, values: dict[str, Any]) -> Path:
     return path
 
 
-def run(evaluation: Evaluation, target: str, **options: Any) -> int:
+def run(evaluation: Evaluation, target: str, **options: object) -> int:
     return code_of(suite, Place(evaluation.root), SuiteFlags(**options), target)
 
 
-def results_of(evaluation: Evaluation) -> dict[str, Any]:
+def results_of(evaluation: Evaluation) -> dict[str, object]:
     path = evaluation.output / "suite_results.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -148,7 +147,7 @@ def own_module(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def with_case(**changes: Any) -> dict[str, Any]:
+def with_case(**changes: object) -> dict[str, object]:
     return {"name": "one", "evaluator": "entity_extraction", "cases": [changes]}
 
 
@@ -165,7 +164,7 @@ def with_case(**changes: Any) -> dict[str, Any]:
         ({"thresholds": {"pass": 0.9}}, "unknown key 'pass'; did you mean 'passing'?"),
     ],
 )
-def test_a_malformed_suite_names_the_case_and_the_key(changes: Any, sentence: str):
+def test_a_malformed_suite_names_the_case_and_the_key(changes, sentence: str):
     values = {"name": "one", "evaluator": "e", "cases": [{"id": "a"}], **changes}
     with pytest.raises(ConfigError, match=f"^one.yaml: .*{re.escape(sentence)}"):
         parse_suite(values, "one.yaml")
@@ -213,7 +212,7 @@ def test_suites_are_found_by_file_name_and_all(evaluation: Evaluation):
         find_suite_files("question", evaluation.root)
 
 
-CANNOT_RUN: list[tuple[dict[str, Any], str]] = [
+CANNOT_RUN: list[tuple[dict[str, object], str]] = [
     ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
     ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
     ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),

@@ -1,7 +1,6 @@
 """Every kind of fault, seeded into a copy of a built index, is found by its own check."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -84,7 +83,7 @@ def lengthen(index: DamagedIndex) -> str:
     return index.set_cell("documents", 0, "text", text + APPENDIX)
 
 
-def add_unit(index: DamagedIndex, **values: Any) -> str:
+def add_unit(index: DamagedIndex, **values: object) -> str:
     index.add_row("text_units", id="added", **values)
     return "added"
 
@@ -109,14 +108,17 @@ def add_units(index: DamagedIndex, count: int) -> None:
     )
 
 
-Damage = Callable[[DamagedIndex], Any]
+Damage = Callable[[DamagedIndex], object]
+
+
+def cell(table: str, row: int, column: str, value: object) -> Damage:
+    return lambda index: index.set_cell(table, row, column, value)
+
+
 FAULTS: dict[str, tuple[Damage, set[str]]] = {
-    "empty document": (
-        lambda index: index.set_cell("documents", 0, "text", " \n"),
-        {"document_not_empty"},
-    ),
+    "empty document": (cell("documents", 0, "text", " \n"), {"document_not_empty"}),
     "chunk that was never created": (
-        lambda index: index.set_cell("documents", 0, "text_unit_ids", ["nowhere"]),
+        cell("documents", 0, "text_unit_ids", ["nowhere"]),
         {"chunks_created"},
     ),
     "document without chunks": (
@@ -128,10 +130,7 @@ FAULTS: dict[str, tuple[Damage, set[str]]] = {
         {"chunks_created", "entity_mentions_valid"},
     ),
     "lost chunk": (lose_a_unit, {"content_coverage"}),
-    "text that no chunk holds": (
-        lengthen,
-        {"content_coverage"},
-    ),
+    "text that no chunk holds": (lengthen, {"content_coverage"}),
     "empty chunk": (lambda index: add_unit(index, text=""), {"no_empty_chunks"}),
     "chunk of nothing known": (
         lambda index: add_unit(index, document_id=None, n_tokens=0, entity_ids=[]),
@@ -139,36 +138,20 @@ FAULTS: dict[str, tuple[Damage, set[str]]] = {
     ),
     "no entities": (
         lambda index: keep_rows(index, "entities", 0),
-        {
-            "entities_extracted",
-            "relationship_entities_exist",
-            "graph_not_empty",
-        },
+        {"entities_extracted", "relationship_entities_exist", "graph_not_empty"},
     ),
-    "confidence of 1.7": (
-        lambda index: index.set_cell("entities", 1, "confidence", 1.7),
-        {"confidence_scores_valid"},
-    ),
+    "confidence of 1.7": (cell("entities", 1, "confidence", 1.7), {"confidence_scores_valid"}),
     "confidence below 0": (
-        lambda index: index.set_cell("relationships", 2, "confidence", -0.1),
+        cell("relationships", 2, "confidence", -0.1),
         {"relationship_confidence_valid"},
     ),
-    "confidence in words": (
-        lambda index: index.set_cell("entities", 0, "confidence", "high"),
-        {"confidence_scores_valid"},
-    ),
-    "entity without type": (
-        lambda index: index.set_cell("entities", 1, "type", " "),
-        {"entity_types_populated"},
-    ),
-    "entity with no type at all": (
-        lambda index: index.set_cell("entities", 1, "type", None),
-        {"entity_types_populated"},
-    ),
+    "confidence in words": (cell("entities", 0, "confidence", "high"), {"confidence_scores_valid"}),
+    "entity without type": (cell("entities", 1, "type", " "), {"entity_types_populated"}),
+    "entity with no type at all": (cell("entities", 1, "type", None), {"entity_types_populated"}),
     "blank name": (lambda index: add_entity(index, "  "), {"entity_names_valid"}),
     "name of dashes": (lambda index: add_entity(index, '"--"'), {"entity_names_valid"}),
     "orphaned mention": (
-        lambda index: index.set_cell("entities", 2, "text_unit_ids", ["nowhere"]),
+        cell("entities", 2, "text_unit_ids", ["nowhere"]),
         {"entity_mentions_valid"},
     ),
     "no relationships": (
@@ -176,17 +159,14 @@ FAULTS: dict[str, tuple[Damage, set[str]]] = {
         {"relationships_extracted", "graph_not_empty", "graph_connectivity"},
     ),
     "relationship without description": (
-        lambda index: index.set_cell("relationships", 0, "description", ""),
+        cell("relationships", 0, "description", ""),
         {"relationship_types_populated"},
     ),
     "unknown source": (
-        lambda index: index.set_cell("relationships", 0, "source", "NOBODY"),
+        cell("relationships", 0, "source", "NOBODY"),
         {"relationship_entities_exist"},
     ),
-    "unknown target": (
-        lambda index: index.set_cell("relationships", 3, "target", None),
-        {"relationship_entities_exist"},
-    ),
+    "unknown target": (cell("relationships", 3, "target", None), {"relationship_entities_exist"}),
     "isolated entities": (
         lambda index: keep_rows(index, "relationships", 1),
         {"graph_connectivity"},
@@ -245,20 +225,17 @@ WARNINGS: dict[str, tuple[Damage, set[str]]] = {
         lambda index: index.change("relationships", lambda frame: frame.assign(confidence=0.4)),
         {"Low confidence"},
     ),
-    "orphaned mention": (
-        lambda index: index.set_cell("entities", 2, "text_unit_ids", ["nowhere"]),
-        {"Orphaned mentions"},
-    ),
+    "orphaned mention": (cell("entities", 2, "text_unit_ids", ["nowhere"]), {"Orphaned mentions"}),
     "relationship found nowhere": (
-        lambda index: index.set_cell("relationships", 2, "text_unit_ids", ["nowhere"]),
+        cell("relationships", 2, "text_unit_ids", ["nowhere"]),
         {"Orphaned mentions"},
     ),
     "entity mentioned nowhere": (
-        lambda index: index.set_cell("entities", 2, "text_unit_ids", []),
+        cell("entities", 2, "text_unit_ids", []),
         {"Unmentioned entities"},
     ),
     "orphaned relationship": (
-        lambda index: index.set_cell("relationships", 0, "source", "NOBODY"),
+        cell("relationships", 0, "source", "NOBODY"),
         {"Orphaned relationships"},
     ),
     "high density": (repeat_relationships, {"High density"}),

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +17,7 @@ from graphrag.eval.validation.report import PipelineValidationReport
 TABLES = ("documents", "text_units", "entities", "relationships", "community_reports")
 
 
-def outcome(report: PipelineValidationReport) -> dict[str, Any]:
+def outcome(report: PipelineValidationReport) -> dict[str, object]:
     """Return everything but the root."""
     return {**report.to_dict(), "root": ""}
 
@@ -62,7 +61,7 @@ def test_tables_of_graphrag_2_give_the_same_report(index: DamagedIndex) -> None:
 class StorageElsewhere(FileStorage):
     """Stands for a storage whose files only its own methods can reach."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: object) -> None:
         super().__init__(base_dir=kwargs["elsewhere"])
 
 
@@ -171,7 +170,7 @@ def cut_inside(index: DamagedIndex) -> None:
     ],
 )
 def test_what_can_not_be_read_is_named(
-    index: DamagedIndex, damage: Callable[[DamagedIndex], Any], message: str
+    index: DamagedIndex, damage: Callable[[DamagedIndex], object], message: str
 ) -> None:
     damage(index)
     with pytest.raises(IndexUnavailableError, match=message):

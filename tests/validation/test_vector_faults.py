@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Callable
-from typing import Any
 
 import lancedb
 import pyarrow as pa
@@ -12,7 +11,7 @@ from support.damaged_index import DamagedIndex
 
 from graphrag.eval.validation.report import Thresholds
 
-Damage = Callable[[DamagedIndex], Any]
+Damage = Callable[[DamagedIndex], object]
 
 
 def drop_table(index: DamagedIndex, name: str) -> None:
@@ -21,7 +20,7 @@ def drop_table(index: DamagedIndex, name: str) -> None:
 
 def rewrite_vectors(index: DamagedIndex, length: int) -> None:
     store = lancedb.connect(index.output / "lancedb")
-    stored: Any = store.open_table("text_unit_text").to_arrow()
+    stored = store.open_table("text_unit_text").to_arrow()
     short = [vector[:length] for vector in stored.column("vector").to_pylist()]
     array = pa.array(short, pa.list_(pa.float32(), length))
     rows = pa.table({"id": stored.column("id"), "vector": array})

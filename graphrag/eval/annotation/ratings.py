@@ -4,7 +4,7 @@ import csv
 import json
 import warnings
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from io import StringIO
@@ -12,7 +12,7 @@ from itertools import combinations
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, cast
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -98,24 +98,11 @@ class RatedAnswer:
         return fmean(self.ratings)
 
 
-@dataclass(frozen=True, slots=True)
-class UnjoinedRating:
+class UnjoinedRating(NamedTuple):
     """A rating of something that the run does not have, and why."""
 
     rating: Rating
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedRatings:
-    """Ratings beside the answers of a run; every rating is in an answer or unjoined.
-
-    ``n_answers`` holds every method of the run -> its answers, rated or not.
-    """
-
-    answers: tuple[RatedAnswer, ...]
-    unjoined: tuple[UnjoinedRating, ...]
-    n_answers: Mapping[str, int]
 
 
 def read_ratings(path: Path | str) -> list[Rating]:
@@ -159,7 +146,9 @@ def read_ratings(path: Path | str) -> list[Rating]:
     return ratings
 
 
-def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRatings:
+def join_ratings(
+    ratings: Iterable[Rating], rows: Sequence[Row]
+) -> tuple[tuple[RatedAnswer, ...], tuple[UnjoinedRating, ...]]:
     """Put ratings beside the answers of a run; what it does not have is listed with the reason.
 
     UsageError if two documents of the run number their questions alike: a rating names no document.
@@ -168,29 +157,33 @@ def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRating
     if len(by_answer) < len(rows):
         msg = "A rated run needs question ids that differ, also between its documents."
         raise UsageError(msg)
-    questions = {row.question_id for row in rows}
-    n_answers = Counter(method for _, method in by_answer)
-    given: dict[tuple[str, str], list[Rating]] = {}
+    questions, methods = ({key[side] for key in by_answer} for side in (0, 1))
+    of_answer: dict[tuple[str, str], list[Rating]] = {}
     unjoined: list[UnjoinedRating] = []
     for rating in ratings:
         answer = (rating.question_id, rating.method)
         if answer in by_answer:
-            given.setdefault(answer, []).append(rating)
-        else:
-            unjoined.append(UnjoinedRating(rating, _explain(rating, questions, n_answers)))
+            of_answer.setdefault(answer, []).append(rating)
+            continue
+        reason = f"the run has no answer of {rating.method} to {rating.question_id!r}"
+        if rating.question_id not in questions:
+            reason = f"the run has no question {rating.question_id!r}"
+        elif rating.method not in methods:
+            reason = f"the run has no method {rating.method!r}"
+        unjoined.append(UnjoinedRating(rating, reason))
     answers = tuple(
         RatedAnswer(
             question_id=row.question_id,
             document=row.document,
             method=row.method,
-            ratings=tuple(rating.rating for rating in given[answer]),
-            comments=tuple(rating.comment for rating in given[answer] if rating.comment),
+            ratings=tuple(rating.rating for rating in of_answer[answer]),
+            comments=tuple(rating.comment for rating in of_answer[answer] if rating.comment),
             correctness=row.scores.get("correctness"),
         )
         for answer, row in by_answer.items()
-        if answer in given
+        if answer in of_answer
     )
-    return JoinedRatings(answers, tuple(unjoined), dict(n_answers))
+    return answers, tuple(unjoined)
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
@@ -251,14 +244,6 @@ def _parse(row: object, place: int, file: Path) -> Rating:
         raise UsageError(f"{where}: {problem}") from error
 
 
-def _explain(rating: Rating, questions: Container[str], methods: Container[str]) -> str:
-    if rating.question_id not in questions:
-        return f"the run has no question {rating.question_id!r}"
-    if rating.method not in methods:
-        return f"the run has no method {rating.method!r}"
-    return f"the run has no answer of {rating.method} to {rating.question_id!r}"
-
-
 @dataclass(frozen=True, slots=True)
 class Satisfaction:
     """What users say of one method's answers.
@@ -298,8 +283,7 @@ class RatingAgreement:
     spearman: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class RatingDifference:
+class RatingDifference(NamedTuple):
     """Rating of ``a`` minus rating of ``b``, over the questions rated for both; exploratory."""
 
     a: str
@@ -348,28 +332,30 @@ class RatingsReport:
 
 
 def report_ratings(
-    joined: JoinedRatings, run: str, embedded_models: str | None = None
+    ratings: Iterable[Rating], rows: Sequence[Row], run: str, embedded_models: str | None = None
 ) -> RatingsReport:
-    """Compute what ratings say of each method of a run, and how far the judge agrees."""
-    by_method = {
-        method: [answer for answer in joined.answers if answer.method == method]
-        for method in joined.n_answers
-    }
-    rated = [method for method, answers in by_method.items() if answers]
+    """Compute what ratings say of each method of a run, and how far the judge agrees.
+
+    UsageError as of :func:`join_ratings`.
+    """
+    answers, unjoined = join_ratings(ratings, rows)
+    n_answers = Counter(row.method for row in rows)
+    by_method = {name: [each for each in answers if each.method == name] for name in n_answers}
+    rated = [method for method, of_method in by_method.items() if of_method]
     return RatingsReport(
         run=run,
         satisfaction={
-            method: summarize_satisfaction(answers, joined.n_answers[method])
-            for method, answers in by_method.items()
+            method: summarize_satisfaction(of_method, n_answers[method])
+            for method, of_method in by_method.items()
         },
-        agreement={method: judge_beside_users(answers) for method, answers in by_method.items()},
-        overall=judge_beside_users(joined.answers),
+        agreement={method: judge_beside_users(each) for method, each in by_method.items()},
+        overall=judge_beside_users(answers),
         differences=tuple(
             RatingDifference(a, b, _difference(by_method[a], by_method[b]))
             for a, b in combinations(rated, 2)
         ),
-        answers=joined.answers,
-        unjoined=joined.unjoined,
+        answers=answers,
+        unjoined=unjoined,
         embedded_models=embedded_models,
     )
 

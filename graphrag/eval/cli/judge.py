@@ -119,7 +119,6 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
     """Join a file of ratings with a run, show and write what they say."""
     with starting(quiet):
         from graphrag.eval.annotation.ratings import (
-            join_ratings,
             list_ratings,
             read_ratings,
             report_ratings,
@@ -130,15 +129,14 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
     ratings, name = read_ratings(file), place.find_run(run, quiet=quiet)
     with working(open_console(stderr=True, quiet=quiet), "Reading the run"):
         rows, metadata = read_rows(name, place.store_path())
-    joined = join_ratings(ratings, rows)
-    if not joined.answers:
-        first = joined.unjoined[0]
+    report = report_ratings(ratings, rows, metadata.name, metadata.embedded_models)
+    if not report.answers:
+        first = report.unjoined[0]
         msg = (
             f"{file} holds no rating of an answer of {metadata.name}; "
             f"row {first.rating.place}: {first.reason}."
         )
         raise UsageError(msg)
-    report = report_ratings(joined, metadata.name, metadata.embedded_models)
     show(open_console(quiet=quiet), list_ratings(report))
     _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id, quiet)
     return DONE

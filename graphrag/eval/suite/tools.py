@@ -205,16 +205,19 @@ class CaseTools:
         is a title or an id. CaseFailedError if there is no such text unit or document.
         """
         started = time.perf_counter()
-        try:
-            found = (await self._shared.view(self._index())).extraction(text, document)
-        except (OSError, ValueError) as error:
-            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+        found = await self._look_up(text, document)
         self._note(found, text or document or "", time.perf_counter() - started)
         return found
 
     async def graph(self) -> dict[str, object]:
         """Return the whole index as a framework's graph; it is not noted."""
-        return graph_of((await self._shared.view(self._index())).extraction())
+        return graph_of(await self._look_up())
+
+    async def _look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
+        try:
+            return (await self._shared.view(self._index())).extraction(text, document)
+        except (OSError, ValueError) as error:
+            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
 
     async def judge(self, question: str, ground_truth: str, response: str) -> int:
         """Let the configured judge say whether a response means the ground truth: 0 or 1.

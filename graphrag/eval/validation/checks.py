@@ -59,31 +59,20 @@ class _RowRule:
     column: str
     broken: str = ""
     is_broken: Callable[[Array], Mask] = is_blank
-    without_rows: str = ""
-    without_column: str = ""
 
     def check(self, frame: Frame | None) -> CheckResult:
         if frame is None or not len(frame):
-            return skip(self.name, self.without_rows or f"there are no {self.rows}")
+            return skip(self.name, f"there are no {self.rows}")
         if self.column not in frame:
-            message = self.without_column or f"the {self.rows} have no {self.column}"
-            return skip(self.name, message)
+            return skip(self.name, f"the {self.rows} have no {self.column}")
         broken = self.is_broken(frame[self.column])
         what = self.broken or f"have no {self.column}"
         message = f"{broken.sum()} of {len(frame)} {self.rows} {what}"
         return judge(self.name, not broken.any(), message, first_ids(frame, broken))
 
 
-_DOCUMENT_TEXT = _RowRule(
-    "document_not_empty",
-    "documents",
-    "text",
-    without_rows="there is no documents table",
-    without_column="the documents table has no column text",
-)
-_UNIT_TEXT = _RowRule(
-    "no_empty_chunks", "text units", "text", without_column="the text units have no text column"
-)
+_DOCUMENT_TEXT = _RowRule("document_not_empty", "documents", "text")
+_UNIT_TEXT = _RowRule("no_empty_chunks", "text units", "text")
 _ENTITY_TYPE = _RowRule("entity_types_populated", "entities", "type")
 _ENTITY_NAME = _RowRule(
     "entity_names_valid",
