@@ -216,7 +216,7 @@ CANNOT_RUN: list[tuple[dict[str, object], str]] = [
     ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
     ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
     ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),
-    ({**EXTRACTION, "evaluator": "json:JSONDecoder"}, "has no method evaluate"),
+    ({**EXTRACTION, "evaluator": "yaml:SafeLoader"}, "has no method evaluate"),
     ({**QUESTIONS, "methods": ["tok"]}, "unknown name 'tok'; did you mean 'tog'?"),
     ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
     (
@@ -551,7 +551,9 @@ def test_a_baseline_is_compared_through_the_gate(
     assert "Passing now: names/nobody (names)" in captured.out
     assert "the questions differ" in captured.err
     assert "the judges differ" in captured.err
-    compared = evaluation.run("compare", evaluation.newest_folder.name, "pinned", COLUMNS="160")
+    compared = evaluation.run(
+        "compare", evaluation.newest_folder.name, "pinned", "--full", COLUMNS="160"
+    )
     assert "2 with another accepted answer now" in " ".join(compared.output.split())
 
 
