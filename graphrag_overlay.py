@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 
 TYPE_CHECKING = False  # typing's own constant would cost its import at every start
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -31,9 +31,7 @@ _MAIN = "graphrag.cli.main"
 def _add_commands(module: "ModuleType") -> None:
     from graphrag.cli.tog_query import add_tog_to_query
     from graphrag.eval.cli.app import add_eval_commands
-    from graphrag.installation import ask_first
 
-    ask_first(trouble)
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]
     try:
@@ -54,30 +52,16 @@ def _read_tog_section(module: "ModuleType") -> None:
 
 
 def _add_completions(module: "ModuleType") -> None:
-    def create(**arguments: "Any") -> "Any":
-        from graphrag.offline.models import OfflineCompletion
-
-        return OfflineCompletion(**arguments)
-
-    module.register_completion("offline", create)
+    module.register_completion("offline", _Later("graphrag.offline.models", "OfflineCompletion"))
 
 
 def _add_embeddings(module: "ModuleType") -> None:
-    def create(**arguments: "Any") -> "Any":
-        from graphrag.offline.models import OfflineEmbedding
-
-        return OfflineEmbedding(**arguments)
-
-    module.register_embedding("offline", create)
+    module.register_embedding("offline", _Later("graphrag.offline.models", "OfflineEmbedding"))
 
 
 def _count_without_litellm(module: "ModuleType") -> None:
-    def create(**arguments: "Any") -> "Any":
-        from graphrag.query.tokens import ModelTokenizer
-
-        return ModelTokenizer(**arguments)
-
-    module.register_tokenizer("litellm", create, "singleton")
+    tokenizer = _Later("graphrag.query.tokens", "ModelTokenizer")
+    module.register_tokenizer("litellm", tokenizer, "singleton")
 
 
 def _put_searches_in_place(module: "ModuleType") -> None:
@@ -207,8 +191,12 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
             _point_to_encodings()
 
         def import_(
-            name: str, env: "Any" = None, names: "Any" = None, wanted: "Any" = (), level: int = 0
-        ) -> "Any":
+            name: str,
+            env: "Mapping[str, object] | None" = None,
+            names: "Mapping[str, object] | None" = None,
+            wanted: "Sequence[str]" = (),
+            level: int = 0,
+        ) -> object:
             top = name.partition(".")[0]
             if level == 0 and top in packages and top not in sys.modules:
                 return _Later(name if wanted else top)
@@ -226,7 +214,7 @@ class _Later:
     def __init__(self, module: str, *names: str) -> None:
         self._module, self._names = module, names
 
-    def __getattr__(self, name: str) -> "Any":
+    def __getattr__(self, name: str) -> "_Later":
         if name.startswith("__"):
             raise AttributeError(name)
         return _Later(self._module, *self._names, name)
@@ -239,15 +227,15 @@ class _Later:
             found = getattr(found, name)
         return found
 
-    def __call__(self, *args: "Any", **kwargs: "Any") -> "Any":
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._found()(*args, **kwargs)
 
     @property
-    def __dict__(self) -> "dict[str, Any]":  # pyright: ignore[reportIncompatibleVariableOverride]
-        found: Any = self._found()
-        return found.__dict__
+    def __dict__(self) -> "dict[str, object]":  # pyright: ignore[reportIncompatibleVariableOverride]
+        found: dict[str, object] = self._found().__dict__
+        return found
 
-    def __or__(self, other: "Any") -> "Any":  # in annotations
+    def __or__(self, other: object) -> type:  # in annotations
         return object
 
     __ror__ = __or__

@@ -6,12 +6,14 @@ in a process of its own and in turn:
 - ``bare``: aiohttp alone, the same number of requests of the same size. What this machine allows.
 - ``litellm``: litellm alone.
 - ``judged-litellm``, ``judged-direct``: ``EvaluationRunner`` has given answers judged on four
-  metrics, its store on, the judge asked through litellm or, as without a ``type``, directly.
+  metrics, its store on, under the settings that ``graphrag init`` writes: with a ``type: litellm``,
+  or as they are, so that the judge is asked directly.
 - ``searched-litellm``, ``searched-direct``: questions asked of a small index by local, basic and
   ToG search, and judged.
 
 Efficiency is ``ceil(calls / C) * latency / wall``: of the run, from its first question to its last
-verdict, and of the whole process, with imports and preparation. Searches make calls that wait for
+verdict, and of the whole process, with imports and preparation; ``first s`` is from the process's
+start to its first call. Searches make calls that wait for
 each other, so theirs is below 1 whatever the software does. ``/bare`` is the ratio to the bare
 client's in the same round; at latency 0 it is the ratio of calls per second. CPU is what one call
 costs after the preparation.
@@ -56,9 +58,13 @@ WAYS = ("bare", "litellm", "judged-litellm", "judged-direct", "searched-litellm"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One process: seconds, megabytes, and the calls that the service saw."""
+    """One process: seconds, megabytes, and the calls that the service saw.
+
+    ``first_s`` is from the start of the process to its first call.
+    """
 
     calls: int
+    first_s: float
     wall_s: float
     process_s: float
     cpu_s: float
@@ -77,10 +83,11 @@ def service(latency_s: float) -> Generator[str]:
             process.terminate()
 
 
-def count_calls(url: str) -> int:
-    """Return how many calls the service has had."""
+def count_calls(url: str) -> tuple[int, float | None]:
+    """Return how many calls the service has had, and when the first came in since last asked."""
     with urlopen(url.replace("/v1", "/calls")) as reply:
-        return int(reply.read())
+        calls, first_at = json.loads(reply.read())
+        return calls, first_at
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -129,7 +136,7 @@ def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Me
             python, client = other_python(way, index), HERE / "other_client.py"
         else:
             shutil.copytree(index, folder, dirs_exist_ok=True)
-        before, started = count_calls(url), time.perf_counter()
+        (before, _), started, began = count_calls(url), time.perf_counter(), time.monotonic()
         done = subprocess.run(
             [
                 python,
@@ -152,16 +159,18 @@ def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Me
         )
         process_s = time.perf_counter() - started
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    made = count_calls(url) - before
-    return Measured(made, found["wall"], process_s, found["cpu"], found["peak_mb"])
+    after, first_at = count_calls(url)
+    first_s = (first_at or began) - began
+    made = after - before
+    return Measured(made, first_s, found["wall"], process_s, found["cpu"], found["peak_mb"])
 
 
 def show(ways: Sequence[str], concurrency: int, latency_s: float, calls: int, index: Path) -> None:
     """Run the ways in turn, and print a table."""
     print(f"\nC = {concurrency}, {1000 * latency_s:g} ms")
     print(
-        f"{'':18}{'calls':>7}{'wall s':>8}{'run':>7}{'/bare':>7}{'process':>9}{'CPU ms':>8}"
-        f"{'/bare':>7}{'MB':>6}"
+        f"{'':18}{'calls':>7}{'first s':>8}{'wall s':>8}{'run':>7}{'/bare':>7}{'process':>9}"
+        f"{'CPU ms':>8}{'/bare':>7}{'MB':>6}"
     )
     bare: Measured | None = None
     with service(latency_s) as url:
@@ -174,7 +183,7 @@ def show(ways: Sequence[str], concurrency: int, latency_s: float, calls: int, in
             process = f"{least_s / found.process_s:9.2f}" if latency_s else f"{'-':>9}"
             cpu, of_bare = found.cpu_s / found.calls, bare.cpu_s / bare.calls
             print(
-                f"{way:18}{found.calls:7}{found.wall_s:8.2f}{run}{ratio:7.2f}{process}"
+                f"{way:18}{found.calls:7}{found.first_s:8.2f}{found.wall_s:8.2f}{run}{ratio:7.2f}{process}"
                 f"{1000 * cpu:8.2f}{cpu / of_bare:7.1f}{found.peak_mb:6.0f}",
                 flush=True,
             )

@@ -7,6 +7,7 @@ seconds before it (imports and preparation), and the peak memory.
 import asyncio
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -14,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["GRAPHRAG_API_KEY"] = "none"
 
 N_METRICS = 4
 _SCHEMA = {
@@ -75,22 +77,22 @@ async def litellm(url: str, concurrency: int, calls: int, folder: Path) -> None:
     end()
 
 
-def settings(kind: str, url: str) -> str:
-    """Return a project's settings.yaml."""
-    written = "type: litellm, " if kind == "litellm" else ""
-    entry = f"{{{written}model_provider: openai, api_base: '{url}', api_key: none, "
-    return (
-        f"completion_models:\n  default_completion_model: {entry}model: gpt-4o}}\n"
-        f"embedding_models:\n  default_embedding_model: {entry}model: text-embedding-3-small}}\n"
-        "vector_store: {vector_size: 384}\n"
-    )
+def settings(kind: str, url: str, stock: str) -> str:
+    """Return the settings of ``graphrag init`` for a service on this machine."""
+    written = f"    api_base: {url}\n"
+    if kind == "litellm":
+        written += "    type: litellm\n"
+    marked = stock.replace("    model_provider: openai\n", f"    model_provider: openai\n{written}")
+    assert marked.count(url) == 2, stock
+    return re.sub(r"(vector_store:\n)", r"\1  vector_size: 384\n", marked)
 
 
 def configured(url: str, kind: str, concurrency: int, folder: Path, **more):
     """Return the configuration of an evaluation of the index in a folder."""
     from graphrag.eval.config.evaluation import EvaluationConfig
 
-    (folder / "settings.yaml").write_text(settings(kind, url))
+    stock = (folder / "stock.yaml").read_text()
+    (folder / "settings.yaml").write_text(settings(kind, url, stock))
     return EvaluationConfig.model_validate(
         {
             "indexes": {"isle": str(folder)},
@@ -163,9 +165,11 @@ async def build(folder: Path) -> None:
     from support.lighthouse import TEXT
     from support.projects import OFFLINE_SETTINGS
 
+    from graphrag.cli.initialize import initialize_project_at
     from graphrag.eval.runner.index_building import build_index
 
-    (folder / "input").mkdir()
+    initialize_project_at(folder, False, "gpt-4o", "text-embedding-3-small")
+    (folder / "settings.yaml").rename(folder / "stock.yaml")
     (folder / "input" / "isle.txt").write_text(TEXT)
     (folder / "settings.yaml").write_text(OFFLINE_SETTINGS)
     await build_index(folder, lambda _: None)

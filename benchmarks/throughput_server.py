@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 import sys
+import time
 
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _VECTOR = [1.0, *([0.0] * 383)]
@@ -66,6 +67,8 @@ class Service(asyncio.Protocol):
 
     latency_s = 0.0
     calls = 0
+    first_at: float | None = None
+    """When the first call since the count was last asked for came in, on the machine's clock."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -82,9 +85,11 @@ class Service(asyncio.Protocol):
             body, self._held = self._held[end + 4 : size], self._held[size:]
             path = head.split(b" ", 2)[1]
             if path == b"/calls":
-                self._write(json.dumps(Service.calls).encode())
+                self._write(json.dumps([Service.calls, Service.first_at]).encode())
+                Service.first_at = None
                 continue
             Service.calls += 1
+            Service.first_at = Service.first_at or time.monotonic()
             reply = answer(path, body)
             asyncio.get_running_loop().call_later(Service.latency_s, self._write, reply)
 

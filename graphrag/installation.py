@@ -6,12 +6,11 @@ missing libraries with the ranges that pyproject.toml gives them.
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from graphrag.text.controls import strip_controls
 
-_causes: list[Callable[[], str | None]] = []
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
@@ -51,17 +50,12 @@ def extra_hint(extra: str) -> str:
     return pip_install(missing_requirements(extra) or requirements(extra))
 
 
-def ask_first(cause: Callable[[], str | None]) -> None:
-    """Have :func:`problem` ask this too: why there is nothing of gtog here, None if there is."""
-    _causes.append(cause)
-
-
 def problem() -> str | None:
     """Say in one sentence why the project's commands can't run here, or None if they can."""
-    for ask in _causes:
-        cause = ask()
-        if cause is not None:
-            return f"there is no gtog here: {cause}."
+    from graphrag_overlay import trouble
+
+    if (cause := trouble()) is not None:
+        return f"there is no gtog here: {cause}."
     missing = missing_requirements()
     if missing:
         return f"not installed: {', '.join(missing)}. Run: {pip_install(missing)}"

@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -260,9 +260,9 @@ def clean_log_records() -> None:
     if _Known.reads_logs:
         return
     _Known.reads_logs = True
-    make = logging.getLogRecordFactory()
+    make: Callable[..., logging.LogRecord] = logging.getLogRecordFactory()
 
-    def make_clean(*args: Any, **kwargs: Any) -> logging.LogRecord:
+    def make_clean(*args: object, **kwargs: object) -> logging.LogRecord:
         record = make(*args, **kwargs)
         try:
             said = record.getMessage()

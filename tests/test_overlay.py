@@ -62,7 +62,6 @@ print(json.dumps(out))
 
 _RAISE = "raise RuntimeError('broken on purpose')\n"
 _COMPLETION = "graphrag_llm.completion.completion_factory"
-_EMBEDDING = "graphrag_llm.embedding.embedding_factory"
 _QUERY = '@app.command("query")'
 
 
@@ -115,12 +114,11 @@ def assert_released(seen):
     [
         ("graphrag.cli.main", _QUERY, '@app.command("ask")', "no command query"),
         ("graphrag.cli.main", "    response_type", "    style", "other options"),
-        ("graphrag.cli.tog_query", "", "import graphrag.moved", "No module named"),
         ("graphrag.eval.cli", "", _RAISE, "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
         ("graphrag.eval.cli.app", "    released.add_typer(", "    released.added(", "'added'"),
     ],
-    ids=["query-renamed", "query-changed", "module-moved", "ours-broken", "half-done"],
+    ids=["query-renamed", "query-changed", "ours-broken", "half-done"],
 )
 def test_released_commands_work_where_ours_can_t_be_added(module, old, new, cause, tmp_path):
     seen, warnings = look(tmp_path / "broken", {module: [old, new]})
@@ -142,9 +140,8 @@ def test_released_commands_work_where_ours_can_t_be_added(module, old, new, caus
         ("graphrag.api", "graphrag.api.search", "", _RAISE),
         ("graphrag.config.load_config", "graphrag.config.project_settings", "", "x = 1"),
         (_COMPLETION, _COMPLETION, "register_completion(", "register_completion(wanted, "),
-        (_EMBEDDING, _EMBEDDING, "register_embedding(", "register_embedding(wanted, "),
     ],
-    ids=["api", "config", "completion", "embedding"],
+    ids=["api", "config", "completion"],
 )
 def test_a_module_works_where_it_can_t_be_extended(module, broken, old, new, tmp_path):
     seen, warnings = look(tmp_path / "broken", {broken: [old, new]}, module)
@@ -189,7 +186,6 @@ def test_nothing_is_added_to_another_release(other_release):
 def test_our_own_commands_say_why_they_are_not_there(other_release):
     folder = other_release("3.4.0")
     commands = (
-        [script("graphrag"), "eval", "history"],
         [script("gtog"), "eval", "--help"],
         [sys.executable, "-m", "graphrag.eval", "history"],
     )
@@ -200,14 +196,6 @@ def test_our_own_commands_say_why_they_are_not_there(other_release):
         assert warning.startswith("Warning: graphrag runs as released, without gtog: ")
         assert error.startswith("Error: there is no ")
         assert "graphrag 3.4.0 is installed, and gtog needs 3.3" in error
-
-
-def test_a_project_is_made_by_a_release_that_could_not_be_extended(other_release, tmp_path):
-    words = ["init", "--root", tmp_path / "project", "--model", "gpt-4.1", "--embedding", "x"]
-    done = run([script("graphrag"), *words], other_release("3.4.0"))
-
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "project" / "settings.yaml").exists()
 
 
 def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):

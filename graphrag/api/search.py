@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 from pydantic import BeforeValidator, ValidationError, validate_call
@@ -24,7 +24,7 @@ from pydantic import BeforeValidator, ValidationError, validate_call
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.query.counted_result import CountedSearchResult, make_result
+from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
 
 if TYPE_CHECKING:
     from graphrag.query.graph_index import GraphIndex
@@ -50,29 +50,21 @@ __all__ = [
 released: Any = import_module("graphrag.api.query")
 _FORM = "Multiple Paragraphs"
 _Callbacks = list[QueryCallbacks] | None
-_Shown = Callable[[GraphRagConfig, dict[str, Any], "CallLog"], Any]
+_Search = Callable[..., Awaitable[CountedSearchResult]]
+_Stream = Callable[..., AsyncGenerator[str]]
+_Given = dict[str, Any]
+"""The arguments of a search, by name."""
+_Shown = Callable[[GraphRagConfig, _Given, "CallLog"], Any]
 _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
-class _Search(Protocol):
-    __name__: str
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Awaitable[CountedSearchResult]: ...
-
-
-class _Stream(Protocol):
-    __name__: str
-
-    def __call__(self, *args: Any, **kwargs: Any) -> AsyncGenerator[str]: ...
-
-
-def _with_own_sections(given: Any) -> Any:
+def _with_own_sections(config: object) -> object:
     """Read a mapping with the sections of our searches, which the released class drops."""
-    if not isinstance(given, dict):
-        return given
+    if not isinstance(config, dict):
+        return config
     from graphrag.config.project_settings import ProjectConfig
 
-    return ProjectConfig.model_validate(given)
+    return ProjectConfig.model_validate(config)
 
 
 _Config = Annotated[GraphRagConfig, BeforeValidator(_with_own_sections)]
@@ -82,15 +74,15 @@ def _default_response_type(search: _Search) -> _Search:
     """Let the response type be left out, which stands before the query and so takes no default."""
 
     @functools.wraps(search)
-    async def with_default(*args: Any, **kwargs: Any) -> CountedSearchResult:
+    async def with_default(*args: object, **kwargs: object) -> CountedSearchResult:
         if len(args) < 3:
             kwargs.setdefault("response_type", _FORM)
         return await search(*args, **kwargs)
 
-    return cast("_Search", with_default)
+    return with_default
 
 
-def _counted(search: _Search, shown: _Shown | None = None) -> _Search:
+def _counted(search: Callable[..., Any], shown: _Shown | None = None) -> _Search:
     """Return a released function that counts what it asks of its models.
 
     ``shown`` finds what the model was shown, as the release returns the records alone; without
@@ -99,7 +91,7 @@ def _counted(search: _Search, shown: _Shown | None = None) -> _Search:
     parameters = signature(search)
 
     @functools.wraps(search)
-    async def counted(*args: Any, **kwargs: Any) -> CountedSearchResult:
+    async def counted(*args: object, **kwargs: object) -> CountedSearchResult:
         from graphrag.query.models import count_models
         from graphrag.query.usage import CallLog, measure_calls
 
@@ -118,16 +110,12 @@ def _counted(search: _Search, shown: _Shown | None = None) -> _Search:
         with measure_calls(log):
             response, context = await search(**{**given, "config": count_models(config)})
         seconds = time.perf_counter() - started
-        abstained = log.abstained
-        if shown is None:
-            text: Any = batches.shown
-            abstained = abstained or not batches.is_reduced
-        else:
-            text = shown(config, given, log)
-        return make_result(response, context, text, log.usage(), seconds, abstained)
+        text = batches.shown if shown is None else shown(config, given, log)
+        abstained = log.abstained or (shown is None and not batches.is_reduced)
+        return make_result(Outcome(response, context, text, abstained), log.usage(), seconds)
 
     counted.__module__ = __name__
-    return cast("_Search", counted)
+    return counted
 
 
 class _Batches(NoopQueryCallbacks):
@@ -151,43 +139,34 @@ class _Batches(NoopQueryCallbacks):
 _MARK = "\x00context\x00"
 
 
-def find_context(template: str, fields: dict[str, Any], prompt: str) -> str | None:
+def find_context(template: str, fields: _Given, prompt: str) -> str | None:
     """Return what stands in a prompt for its template's ``{context_data}``.
 
-    Returns
-    -------
-    str or None
-        ``""`` for a template without the field; None if the prompt was not made from it.
+    None if the prompt was not made from it; ``""`` for a template without the field.
     """
-    marked = template.format(context_data=_MARK, **fields)
-    parts = marked.split(_MARK)
-    n_places = len(parts) - 1
-    if n_places == 0:
-        return "" if prompt == marked else None
-    length, rest = divmod(len(prompt) - sum(map(len, parts)), n_places)
-    if length < 0 or rest:
-        return None
-    context = prompt[len(parts[0]) : len(parts[0]) + length]
-    return context if context.join(parts) == prompt else None
+    first, *others = template.format(context_data=_MARK, **fields).split(_MARK)
+    if not others:
+        return "" if prompt == first else None
+    length, rest = divmod(len(prompt) - len(first) - sum(map(len, others)), len(others))
+    context = prompt[len(first) : len(first) + length]
+    return None if length < 0 or rest or context.join([first, *others]) != prompt else context
 
 
 def _shown_in_answer(method: str) -> _Shown:
     """Find the context of a search whose only completion is its answer."""
 
-    def shown(config: GraphRagConfig, given: dict[str, Any], log: "CallLog") -> str:
+    def shown(config: GraphRagConfig, given: _Given, log: "CallLog") -> str:
         if not log.prompts:
             return ""
-        fields = {"response_type": given["response_type"]}
         prompt = str(log.prompts[0][0]["content"])
+        fields = {"response_type": given["response_type"]}
         context = find_context(_template(config, method), fields, prompt)
         return prompt if context is None else context
 
     return shown
 
 
-def _shown_to_follow_ups(
-    config: GraphRagConfig, given: dict[str, Any], log: "CallLog"
-) -> dict[str, str]:
+def _shown_to_follow_ups(config: GraphRagConfig, given: _Given, log: "CallLog") -> dict[str, str]:
     """Find the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
     fields = {
         "response_type": "multiple paragraphs",  # the release fixes it, whatever the caller's
@@ -269,8 +248,7 @@ def _open(
     config: GraphRagConfig, response_type: str, verbose: bool, **tables: pd.DataFrame | None
 ) -> "GraphIndex":
     from graphrag.query.graph_index import GraphIndex
-    from graphrag.query.index_header import IndexHeader, SearchOptions
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index_header import IndexHeader, IndexTables, SearchOptions
 
     # The released log file, unless the caller has handlers of its own, which it would drop.
     if not logging.getLogger("graphrag").handlers:
@@ -316,6 +294,10 @@ text_units : pandas.DataFrame
     Table of the index. It is prepared anew by each call, which takes seconds for a large one."""
 
 
+_Opened = tuple[Any, str, _Callbacks]
+"""The index, the question, the callbacks."""
+
+
 @_checked
 def _open_graph(
     config: _Config,
@@ -326,7 +308,7 @@ def _open_graph(
     response_type: str = _FORM,
     callbacks: _Callbacks = None,
     verbose: bool = False,
-) -> Any:
+) -> _Opened:
     frames = {"entities": entities, "relationships": relationships, "text_units": text_units}
     return _open(config, response_type, verbose, **frames), query, callbacks
 
@@ -339,17 +321,19 @@ def _open_texts(
     query: str,
     callbacks: _Callbacks = None,
     verbose: bool = False,
-) -> Any:
+) -> _Opened:
     return _open(config, response_type, verbose, text_units=text_units), query, callbacks
 
 
-def _searches(method: str, first: str, opened: Any, parameters: str) -> tuple[_Search, _Stream]:
+def _searches(
+    method: str, first: str, opened: Callable[..., _Opened], parameters: str
+) -> tuple[_Search, _Stream]:
     """Make the two functions of a method: the whole response, and its pieces as they arrive."""
 
-    async def search(*args: Any, **kwargs: Any) -> CountedSearchResult:
+    async def search(*args: object, **kwargs: object) -> CountedSearchResult:
         return await _answer(method, *opened(*args, **kwargs))
 
-    def streaming(*args: Any, **kwargs: Any) -> AsyncGenerator[str]:
+    def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
         return _stream(method, *opened(*args, **kwargs))
 
     for function, name in ((search, "search"), (streaming, "search_streaming")):
@@ -357,33 +341,28 @@ def _searches(method: str, first: str, opened: Any, parameters: str) -> tuple[_S
         function.__doc__ = _DOC.format(first=first, parameters=parameters)
         result = signature(function).return_annotation
         vars(function)["__signature__"] = signature(opened).replace(return_annotation=result)
-    whole = cast("_Search", search)
-    return (
-        whole if opened is _open_graph else _default_response_type(whole),
-        cast("_Stream", streaming),
-    )
+    return (search if opened is _open_graph else _default_response_type(search), streaming)
 
 
-def _graph_searches(method: str, first: str) -> tuple[_Search, _Stream]:
-    return _searches(method, first, _open_graph, _GRAPH_PARAMETERS)
-
-
-def _ranked_searches(method: str, first: str) -> tuple[_Search, _Stream]:
-    return _searches(method, first, _open_texts, _RANKED_PARAMETERS)
-
-
-tog_search, tog_search_streaming = _graph_searches(
-    "tog", "Answer a question by Think-on-Graph search."
+_GRAPH, _RANKED = (_open_graph, _GRAPH_PARAMETERS), (_open_texts, _RANKED_PARAMETERS)
+tog_search, tog_search_streaming = _searches(
+    "tog", "Answer a question by Think-on-Graph search.", *_GRAPH
 )
-ppr_search, ppr_search_streaming = _graph_searches(
-    "ppr", "Answer a question in one call from the texts that personalised PageRank ranks first."
+ppr_search, ppr_search_streaming = _searches(
+    "ppr",
+    "Answer a question in one call from the texts that personalised PageRank ranks first.",
+    *_GRAPH,
 )
-bm25_search, bm25_search_streaming = _ranked_searches(
-    "bm25", "Answer a question from the text units whose words fit it best (BM25)."
+bm25_search, bm25_search_streaming = _searches(
+    "bm25", "Answer a question from the text units whose words fit it best (BM25).", *_RANKED
 )
-hybrid_search, hybrid_search_streaming = _ranked_searches(
-    "hybrid", "Answer a question from the text units that fit it best by words and by vectors."
+hybrid_search, hybrid_search_streaming = _searches(
+    "hybrid",
+    "Answer a question from the text units that fit it best by words and by vectors.",
+    *_RANKED,
 )
-agentic_search, agentic_search_streaming = _ranked_searches(
-    "agentic", "Answer a question by up to three hybrid searches, each for what was missing before."
+agentic_search, agentic_search_streaming = _searches(
+    "agentic",
+    "Answer a question by up to three hybrid searches, each for what was missing before.",
+    *_RANKED,
 )

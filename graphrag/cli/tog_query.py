@@ -163,11 +163,15 @@ def run_own_query(
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.config.settings_files import SettingsError
     from graphrag.eval.cli.terminal import say
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import SearchOptions, read_header
-    from graphrag.query.index_tables import IndexNotBuiltError, open_tables
+    from graphrag.query.index_header import (
+        IndexNotBuiltError,
+        SearchOptions,
+        open_tables,
+        read_header,
+    )
 
     def show(piece: str) -> None:
         sys.stdout.write(piece)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, cast, get_args
+from typing import TypeGuard, cast, get_args
 
 import yaml
 from dotenv import dotenv_values
@@ -12,11 +12,9 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-from graphrag.config.safe_yaml import read_yaml
-from graphrag.config.settings_files import find_settings
+from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.redaction import know_settings, know_variables, redact
 
 _PATHS = (
@@ -53,19 +51,17 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 
     ``data_dir`` is the folder of the tables, in place of ``output_storage.base_dir``.
 
-    Raises
-    ------
-    SettingsError
-        If the file is missing, unreadable or not valid.
+    Raises SettingsError if the file is missing, unreadable or not valid.
     """
     path = find_settings(root)
     values = _parse(path)
     if data_dir is not None:
-        values.setdefault("output_storage", {})["base_dir"] = str(Path(data_dir).resolve())
+        storage = cast("dict[str, object]", values.setdefault("output_storage", {}))
+        storage["base_dir"] = str(Path(data_dir).resolve())
     _resolve_paths(values, path.parent)
     resolve_prompts(values, path.parent)
     try:
-        return ProjectConfig(**values)
+        return ProjectConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "settings"
@@ -84,7 +80,7 @@ def unknown_settings(root: Path | str) -> list[str]:
 
 
 def _collect_unknown(
-    values: Mapping[str, Any], model: type[BaseModel], where: str, found: list[str]
+    values: Mapping[str, object], model: type[BaseModel], where: str, found: list[str]
 ) -> None:
     for key, value in values.items():
         field = model.model_fields.get(key)
@@ -93,20 +89,17 @@ def _collect_unknown(
                 found.append(f"{where}{key} is not used{nearest(key, model.model_fields)}")
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
-        if inner and isinstance(value, Mapping) and not _is_mapping(field.annotation):
-            section = cast("Mapping[str, Any]", value)
-            _collect_unknown(section, cast("type[BaseModel]", inner[0]), f"{where}{key}.", found)
+        is_mapping = getattr(field.annotation, "__origin__", None) is dict
+        if inner and isinstance(value, Mapping) and not is_mapping:
+            section = cast("Mapping[str, object]", value)
+            _collect_unknown(section, inner[0], f"{where}{key}.", found)
 
 
-def _is_model(annotation: Any) -> bool:
+def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _is_mapping(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is dict
-
-
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, object]:
     known = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
     know_variables(known)
     try:
@@ -130,11 +123,11 @@ def _parse(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         msg = f"{path} must hold sections (a mapping), not {type(values).__name__}."
         raise SettingsError(msg)
-    return cast("dict[str, Any]", values)
+    return cast("dict[str, object]", values)
 
 
-def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
-    defaults: Any = graphrag_config_defaults
+def _resolve_paths(values: dict[str, object], folder: Path) -> None:
+    defaults = graphrag_config_defaults
     fallback = {
         "input_storage": defaults.input_storage.base_dir,
         "output_storage": defaults.output_storage.base_dir,
@@ -144,14 +137,15 @@ def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
         "cache": defaults.cache.storage.base_dir,
     }
     for path in _PATHS:
-        section: Any = values
+        section = values
         for name in path[:-1]:
             if section.get(name) is None:
                 section[name] = {}
-            section = section[name]
-            if not isinstance(section, dict):
+            part = section[name]
+            if not isinstance(part, dict):
                 return  # the model's own validation names the wrong type
-            section = cast("dict[str, Any]", section)
+            section = cast("dict[str, object]", part)
         if section.get("type") not in _FILE_TYPES:
             continue
-        section[path[-1]] = str((folder / (section.get(path[-1]) or fallback[path[0]])).resolve())
+        given = cast("str", section.get(path[-1]) or fallback[path[0]])
+        section[path[-1]] = str((folder / given).resolve())

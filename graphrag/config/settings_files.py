@@ -1,9 +1,128 @@
-"""Where a project's settings are; apart from reading them, which imports the release's models."""
+"""A project's settings, prompts and tables as files; reading them imports none of the release.
 
+YAML is data: no tag makes an object of a class, no alias makes much of little.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import yaml
 
 from graphrag.command_lines import release_line
-from graphrag.config.models.prompt_files import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import BaseModel
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+Section = Mapping[str, object]
+_MOST_BY_ALIASES = 100_000
+"""Values that the aliases of one file may stand for, beside those that are written out."""
+
+
+def read_yaml(text: str) -> object:
+    """Return what a text holds: mappings, lists, texts, numbers, dates.
+
+    Raises
+    ------
+    yaml.YAMLError
+        If it is no YAML, has a tag of Python's, an alias of what it stands in, aliases that stand
+        for more than 100,000 values, a number or date that there is not, or is nested too deeply.
+    """
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        sizes: dict[int, int] = {}
+        if _size(node, sizes) - len(sizes) > _MOST_BY_ALIASES:
+            msg = f"its aliases stand for more than {_MOST_BY_ALIASES:,} values"
+            raise yaml.YAMLError(msg)
+        return cast("object", loader.construct_document(node))
+    except RecursionError as error:
+        msg = "it is nested too deeply"
+        raise yaml.YAMLError(msg) from error
+    except ValueError as error:  # an integer of thousands of digits, the 30th of February
+        raise yaml.YAMLError(str(error)) from error
+    finally:
+        loader.dispose()
+
+
+def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Return how many values a node stands for, aliases written out."""
+    known = sizes.get(id(node))
+    if known is not None:
+        if known == 0:
+            msg = "an alias stands for what it is part of"
+            raise yaml.YAMLError(msg)
+        return known
+    sizes[id(node)] = 0
+    parts: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        parts = [part for pair in node.value for part in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        parts = node.value
+    sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
+    return sizes[id(node)]
+
+
+# What `graphrag init` writes into the settings, though not into the folder; for want of the file
+# the release takes its own prompt. Anyone else's missing file is a mistake.
+_NEVER_WRITTEN = ("drift_search", "reduce_prompt", "prompts/drift_search_reduce_prompt.txt")
+# The release reads it and, as no setting allows general knowledge, never uses it.
+_NEVER_USED = {"knowledge_prompt"}
+
+
+class SettingsError(ValueError):
+    """A project's settings can't be used; the message says what, where and what to do."""
+
+
+def resolve_prompts(values: dict[str, object], folder: Path) -> None:
+    """Make the paths of all prompt files in the sections absolute, whether there is such a file."""
+    for name, section in values.items():
+        if not isinstance(section, dict):
+            continue
+        options = cast("dict[str, object]", section)
+        for key, value in options.items():
+            if not key.endswith("prompt") or not isinstance(value, str) or not value:
+                continue
+            path = (folder / value).resolve()
+            unwritten = (name, key, value) == _NEVER_WRITTEN and not path.is_file()
+            options[key] = None if unwritten else str(path)
+
+
+def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
+    """Return the prompt files that a section needs: setting -> file; SettingsError if not there."""
+    found: dict[str, Path] = {}
+    for key, value in section:
+        if not key.endswith("prompt") or not value or key in _NEVER_USED:
+            continue
+        found[key] = Path(value)
+        if not found[key].is_file():
+            msg = (
+                f"{name}.{key}: the prompt file {value} does not exist; correct the path, or "
+                "take the line out to use the built-in prompt."
+            )
+            raise SettingsError(msg)
+    return found
+
+
+def check_index_prompts(config: "GraphRagConfig") -> None:
+    """Look for the prompt files that building an index by the standard method reads."""
+    for name, section in _index_sections(config):
+        prompt_files(name, section)
+
+
+def _index_sections(config: "GraphRagConfig") -> "Iterator[tuple[str, BaseModel]]":
+    yield "extract_graph", config.extract_graph
+    yield "summarize_descriptions", config.summarize_descriptions
+    if config.extract_claims.enabled:
+        yield "extract_claims", config.extract_claims
+    yield "community_reports", config.community_reports
+
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 
@@ -16,10 +135,7 @@ def is_project(root: Path | str) -> bool:
 def find_settings(root: Path | str) -> Path:
     """Return the settings file of a project folder.
 
-    Raises
-    ------
-    SettingsError
-        If the folder or the file is not there.
+    Raises SettingsError if the folder or the file is not there.
     """
     folder = Path(root)
     for name in _SETTINGS_FILES:
@@ -31,3 +147,58 @@ def find_settings(root: Path | str) -> Path:
     init = release_line("init", "--root", folder)
     msg = f"{folder} holds no settings.yaml; make a project with: {init}"
     raise SettingsError(msg)
+
+
+VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")
+SEARCHED_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
+
+
+def describe_unbuilt(root: Path, missing: Sequence[str], folder: object) -> str:
+    """Say that a project is not indexed, what is missing where, and what to run."""
+    return (
+        f"{root} is not indexed: {', '.join(missing)} missing in {folder}; build it with: "
+        f"{release_line('index', '--root', root)}"
+    )
+
+
+def find_unbuilt(
+    root: Path, names: Sequence[str] = SEARCHED_TABLES, any_will_do: bool = False
+) -> str | None:
+    """Return the sentence of a project that is not indexed; None where it is, or can't be told.
+
+    It can't where the tables are in no folder, or the settings leave to a variable where they are.
+    With ``any_will_do`` one of the named tables is enough. Raises SettingsError without a project.
+    """
+    path = find_settings(root)
+    folder, suffix = _place_of_tables(path) or (None, "")
+    if folder is None:
+        return None
+    missing = [name for name in names if not (folder / f"{name}.{suffix}").is_file()]
+    is_built = len(missing) < len(names) if any_will_do else not missing
+    return None if is_built else describe_unbuilt(root, missing, folder)
+
+
+def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
+    """Return the folder of the tables and the ending of their files."""
+    try:
+        values = read_yaml(settings.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "yaml":
+            raise
+        return None
+    storage, tables = (_section(values, name) for name in ("output_storage", "table_provider"))
+    if storage is None or tables is None:
+        return None
+    kind = storage.get("type") or "file"
+    folder, suffix = storage.get("base_dir") or "output", tables.get("type") or "parquet"
+    if kind != "file" or not isinstance(folder, str) or not isinstance(suffix, str):
+        return None
+    return None if "$" in folder + suffix else ((settings.parent / folder).resolve(), suffix)
+
+
+def _section(values: object, name: str) -> Section | None:
+    """Return a section, empty where it is not given; None where it is none."""
+    section = cast("Section", values).get(name) if isinstance(values, dict) else None
+    return cast("Section", section or {}) if isinstance(section or {}, dict) else None

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from graphrag.query.calls import (
     LONGEST_WAIT_S,
@@ -28,15 +28,23 @@ from graphrag.query.calls import (
     read_symptom,
     retry_after_s,
 )
-from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError
-from graphrag.query.own_time import start_timer
-from graphrag.query.spending import NotAskedError, Spending
+from graphrag.query.limits import (
+    CallLimit,
+    CallTime,
+    Lane,
+    Place,
+    ServiceDownError,
+    Spending,
+)
 from graphrag.query.usage import (
     CallAttempt,
+    CallKind,
     CallLog,
+    NotAskedError,
     RecordedCall,
     current_phase,
     current_scope,
+    start_timer,
 )
 from graphrag.redaction import know_settings, redact_data
 
@@ -67,11 +75,9 @@ class ModelCaller:
     Its ``rate_limit:`` section is kept without blocking the loop, for all calls of a run together.
     """
 
-    def __init__(
-        self, kind: Literal["completion", "embedding"], config: "ModelConfig", retry: RetryPolicy
-    ) -> None:
+    def __init__(self, kind: CallKind, config: "ModelConfig", retry: RetryPolicy) -> None:
         know_settings(config.model_dump())
-        self.kind: Literal["completion", "embedding"] = kind
+        self.kind: CallKind = kind
         self.model = f"{config.model_provider}/{config.model}"
         self._config = config
         self._retry = retry
@@ -82,7 +88,7 @@ class ModelCaller:
 
     async def call(
         self,
-        request: Mapping[str, Any],
+        request: Mapping[str, object],
         send: Callable[[], Awaitable[Answer]],
         count_tokens: Callable[[], int],
     ) -> RecordedCall:
@@ -91,17 +97,15 @@ class ModelCaller:
         ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once;
         ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost.
 
-        Raises
-        ------
-        NotAskedError
-            If the service is down or asks to wait for longer than it is waited for, or what is
-            left of the allowed cost is not enough. Else whatever the last attempt raised.
+        Raises NotAskedError if the service is down or asks to wait for longer than it is waited
+        for, or what is left of the allowed cost is not enough. Else whatever the last attempt
+        raised.
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
             return await self._call(request, _Call(send, count_tokens, scope))
 
-    async def _call(self, request: Mapping[str, Any], call: _Call) -> RecordedCall:
+    async def _call(self, request: Mapping[str, object], call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal
         if journal is not None:
             call.key = self._key(request, scope)
@@ -134,7 +138,7 @@ class ModelCaller:
         if isinstance(error, NotAskedError):
             scope.not_asked = error
 
-    async def _with_retries(self, call: _Call) -> Any:
+    async def _with_retries(self, call: _Call) -> object:
         n_failed = 0
         while True:
             try:
@@ -171,7 +175,7 @@ class ModelCaller:
         return n_failed + 1
 
     def _limit(self, scope: CallLog) -> tuple[CallLimit, Lane]:
-        limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
+        limit = scope.limit or self._own_limit
         return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
 
     @asynccontextmanager
@@ -190,9 +194,6 @@ class ModelCaller:
         outage, own_time = lane.outage, scope.own_time
         with ExitStack() as held:
             with own_time.waiting():
-                if isinstance(scope.limit, asyncio.Semaphore):
-                    await scope.limit.acquire()
-                    held.callback(scope.limit.release)
                 place = await limit.acquire(lane, request, tokens)
                 held.callback(limit.release, place)
                 await limit.spending.wait_for(usd)
@@ -220,7 +221,7 @@ class ModelCaller:
                 raise spending.refuse(usd)
         return spending
 
-    async def _send(self, call: _Call, place: Place) -> Any:
+    async def _send(self, call: _Call, place: Place) -> object:
         attempts = call.attempts
         journal, spending = call.scope.journal, self._limit(call.scope)[0].spending
         if journal is not None:
@@ -255,7 +256,7 @@ class ModelCaller:
 
     def time(self, scope: CallLog) -> CallTime:
         """Return what one request may take: the model's own ``timeout``, else the scope's."""
-        own: Any = self._config.call_args.get("timeout")
+        own: object = self._config.call_args.get("timeout")
         if isinstance(own, int | float) and own > 0:
             return CallTime(float(own), f"call_args.timeout of {self.model} in settings.yaml")
         return scope.time or _UNBOUNDED_S
@@ -283,7 +284,7 @@ class ModelCaller:
             abstained=answer is not None and answer.abstained,
         )
 
-    def _key(self, request: Mapping[str, Any], scope: CallLog) -> str:
+    def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"

@@ -2,15 +2,15 @@
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.spending import NotAskedError
-from graphrag.query.usage import CallKind, CountedBy
+from graphrag.query.usage import CallKind, CountedBy, NotAskedError
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _TRANSPORT_ERRORS = {
 class Answer:
     """One answered request: the JSON-ready reply and its tokens."""
 
-    reply: Any
+    reply: object
     prompt_tokens: int
     output_tokens: int
     counted_by: CountedBy
@@ -95,7 +95,7 @@ def describe_error(error: BaseException) -> str:
     if has_no_room(error):
         said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
         return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
-    notes: list[Any] = getattr(error, "__notes__", [])
+    notes: list[str] = getattr(error, "__notes__", [])
     advice = next((str(note) for note in notes if isinstance(note, _Advice)), None)
     if advice is not None and not advice.startswith(";"):
         return advice
@@ -146,23 +146,25 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(status, int) or named or isinstance(error, ConnectionError | TimeoutError)
 
 
-def read_usage(usage: Any, output: bool) -> tuple[int, int, int | None]:
+def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:
     """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
 
     Those that are absent, or negative, are 0, but cached ones None: most services do not say.
     """
     if usage is None:
         return 0, 0, None
-    details: Any = getattr(usage, "prompt_tokens_details", usage)
-    cached = cast("int | None", getattr(details, "cached_tokens", None))
-    prompt = max(0, int(usage.prompt_tokens or 0))
-    answered = cast("int | None", getattr(usage, "completion_tokens", None)) or 0
+
+    def count(name: str, of: object = usage) -> int | None:
+        return getattr(of, name, None)
+
+    cached = count("cached_tokens", getattr(usage, "prompt_tokens_details", usage))
+    prompt = max(0, int(count("prompt_tokens") or 0))
     # More cached tokens than there are, or less than none, can't be meant.
     known = None if cached is None or cached < 0 else min(int(cached), prompt)
-    return prompt, max(0, int(answered if output else 0)), known
+    return prompt, max(0, int(count("completion_tokens") or 0) if output else 0), known
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RetryPolicy:
     """How often, after the first attempt, and how patiently a request is sent again.
 
@@ -183,11 +185,13 @@ def read_retry_policy(config: "ModelConfig") -> RetryPolicy:
     retry = config.retry
     if retry is None:
         return RetryPolicy()
-    waits = {"base_delay_s": retry.base_delay, "max_delay_s": retry.max_delay}
-    if retry.type == "immediate":
-        waits = dict.fromkeys(waits, 0.0)
-    given: dict[str, Any] = {"max_retries": retry.max_retries, **waits}
-    return RetryPolicy(**{name: value for name, value in given.items() if value is not None})
+    at_once = retry.type == "immediate"
+    base_s, most_s = (0.0, 0.0) if at_once else (retry.base_delay, retry.max_delay)
+    return RetryPolicy(
+        RetryPolicy.max_retries if retry.max_retries is None else retry.max_retries,
+        RetryPolicy.base_delay_s if base_s is None else base_s,
+        RetryPolicy.max_delay_s if most_s is None else most_s,
+    )
 
 
 def retry_after_s(error: BaseException) -> float:
@@ -195,9 +199,9 @@ def retry_after_s(error: BaseException) -> float:
 
     It may be a number of milliseconds or seconds, or a date of HTTP (RFC 9110, section 10.2.3).
     """
-    headers: Any = getattr(error, "litellm_response_headers", None)
-    if headers is None:
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    own = getattr(getattr(error, "response", None), "headers", None)
+    of_litellm = getattr(error, "litellm_response_headers", None)
+    headers = cast("Mapping[str, object]", (own if of_litellm is None else of_litellm) or {})
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         wait = _read_wait(headers.get(name), unit)
         if wait is not None:

@@ -1,11 +1,36 @@
-"""What a counted search gives back: the released pair, with what it cost."""
+"""What a search gives: the outcome of its engine, and the released pair with what it cost."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import Usage
+
+OnText = Callable[[str], None]
+"""Receives the response piece by piece as it arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a method answered: response, the records it retrieved, and the text it was shown.
+
+    ``abstained`` is set by a method that knows of itself that it found no answer; a refusal by
+    its model is told by the calls.
+    """
+
+    response: str
+    context_data: Any
+    context_text: Any
+    abstained: bool = False
+
+
+class SearchEngine(Protocol):
+    """One search method over one index; asked concurrently."""
+
+    async def answer(self, question: str, on_text: OnText | None) -> Outcome:
+        """Answer a question, passing the response on as it arrives."""
+        ...
 
 
 @dataclass(eq=False, repr=False)
@@ -25,19 +50,20 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
     usage: Usage = field(default_factory=Usage)
     abstained: bool = False
 
-    def __new__(cls, response: Any, context_data: Any, *_: Any, **__: Any) -> "CountedSearchResult":
+    def __new__(
+        cls, response: object, context_data: object, *_: object, **__: object
+    ) -> "CountedSearchResult":
         """Make the pair; the remaining fields are set as those of any data class."""
-        pair: Iterable[Any] = (response, context_data)
-        return tuple.__new__(cls, pair)
+        return tuple.__new__(cls, (response, context_data))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Set a field; the two that are the pair can't come to differ from it."""
         if name in ("response", "context_data") and name in self.__dict__:
             msg = f"{name} is part of the pair; make another result with dataclasses.replace"
             raise AttributeError(msg)
         super().__setattr__(name, value)
 
-    def __getnewargs__(self) -> tuple[Any, Any]:
+    def __getnewargs__(self) -> tuple[object, object]:
         """Return what a copied or unpickled pair is made of."""
         return self.response, self.context_data
 
@@ -51,26 +77,19 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
         return super(SearchResult, self).__repr__()
 
 
-def make_result(
-    response: Any,
-    context_data: Any,
-    context_text: Any,
-    usage: Usage,
-    seconds: float,
-    abstained: bool = False,
-) -> CountedSearchResult:
+def make_result(outcome: Outcome, usage: Usage, seconds: float) -> CountedSearchResult:
     """Make the result of a search from what it found and what it cost."""
     return CountedSearchResult(
-        response=response,
-        context_data=context_data,
-        context_text=context_text,
-        completion_time=seconds,
-        llm_calls=usage.llm_calls,
-        prompt_tokens=usage.prompt_tokens,
-        output_tokens=usage.output_tokens,
-        llm_calls_categories=usage.llm_calls_by_phase,
-        prompt_tokens_categories=usage.prompt_tokens_by_phase,
-        output_tokens_categories=usage.output_tokens_by_phase,
+        outcome.response,
+        outcome.context_data,
+        outcome.context_text,
+        seconds,
+        usage.llm_calls,
+        usage.prompt_tokens,
+        usage.output_tokens,
+        usage.llm_calls_by_phase,
+        usage.prompt_tokens_by_phase,
+        usage.output_tokens_by_phase,
         usage=usage,
-        abstained=abstained,
+        abstained=outcome.abstained,
     )

@@ -8,8 +8,8 @@ engines, and with them openai.
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.config.embeddings import (
@@ -17,6 +17,7 @@ from graphrag.config.embeddings import (
     entity_description_embedding,
     text_unit_text_embedding,
 )
+from graphrag.query.counted_result import OnText, Outcome, SearchEngine
 from graphrag.query.factory import (
     get_basic_search_engine,
     get_drift_search_engine,
@@ -35,21 +36,34 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
-from graphrag.query.models import CountedEmbedding, count_models, known_vectors
-from graphrag.query.outcome import OnText, Outcome, SearchEngine
+from graphrag.query.models import CountedCompletion, CountedEmbedding, count_models, known_vectors
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
-    from graphrag.query.index_header import IndexHeader
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.context_builder.builders import ContextBuilderResult
+    from graphrag.query.index_header import IndexHeader, IndexTables
+    from graphrag.query.replies import Completion
     from graphrag.query.structured_search.base import SearchResult
+    from graphrag.query.structured_search.basic_search.search import BasicSearch
+    from graphrag.query.structured_search.drift_search.search import DRIFTSearch
+    from graphrag.query.structured_search.global_search.search import GlobalSearch
+    from graphrag.query.structured_search.local_search.search import LocalSearch
+
+T = TypeVar("T")
 
 
 class UnusableReplyError(ValueError):
     """The model answered a step of the search with nothing that the step can use."""
+
+
+def _copy(engine: T, **changes: object) -> T:
+    """Return a shallow copy of an engine with other parts."""
+    copied = copy.copy(engine)
+    vars(copied).update(changes)
+    return copied
 
 
 class _KeptContext:
@@ -57,11 +71,11 @@ class _KeptContext:
 
     def __init__(self, builder: Any) -> None:
         self._builder = builder
-        self.built: Any = None
+        self.built: ContextBuilderResult | None = None
 
-    def build_context(self, *args: Any, **kwargs: Any) -> Any:
-        self.built = self._builder.build_context(*args, **kwargs)
-        return self.built
+    def build_context(self, *args: object, **kwargs: object) -> "ContextBuilderResult":
+        self.built = built = self._builder.build_context(*args, **kwargs)
+        return built
 
 
 class ContextSearch:
@@ -71,33 +85,36 @@ class ContextSearch:
     a thread, as the builders write into the records that they share.
     """
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: "LocalSearch | BasicSearch") -> None:
         self._engine = engine
+        self._embedding = cast("CountedEmbedding", vars(engine.context_builder)["text_embedder"])
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        engine = copy.copy(self._engine)
-        engine.context_builder = context = _KeptContext(engine.context_builder)
-        vector = await self._engine.context_builder.text_embedder.vector_of(question)
+        context = _KeptContext(self._engine.context_builder)
+        engine = _copy(self._engine, context_builder=context)
+        vector = await self._embedding.vector_of(question)
         pieces: list[str] = []
         with known_vectors({question: vector}):
-            async for piece in engine.stream_search(query=question):
+            stream = cast("AsyncIterator[str]", engine.stream_search(query=question))
+            async for piece in stream:
                 pieces.append(piece)
                 if on_text is not None:
                     on_text(piece)
+        assert context.built is not None
         return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
 class _Watched:
     """A model whose errors and whole replies are kept, for engines that swallow the errors."""
 
-    def __init__(self, inner: Any) -> None:
-        self.tokenizer = inner.tokenizer
+    def __init__(self, inner: object) -> None:
+        self._inner = cast("CountedCompletion", inner)
+        self.tokenizer = self._inner.tokenizer
         self.errors: list[Exception] = []
         self.replies: list[str] = []
-        self._inner = inner
 
-    async def completion_async(self, **kwargs: Any) -> Any:
+    async def completion_async(self, **kwargs: object) -> object:
         try:
             reply = await self._inner.completion_async(**kwargs)
         except Exception as error:
@@ -108,7 +125,7 @@ class _Watched:
         self.replies.append(str(reply.content))
         return reply
 
-    async def _pass_on(self, stream: Any) -> AsyncGenerator[Any]:
+    async def _pass_on(self, stream: "AsyncIterator[Completion]") -> "AsyncGenerator[Completion]":
         try:
             async for chunk in stream:
                 yield chunk
@@ -124,29 +141,26 @@ class _Watched:
 class GlobalMapReduce:
     """The released global search: a call for each batch of reports, one over what they gave."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: "GlobalSearch") -> None:
         self._engine = engine
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from the community reports.
 
-        Raises
-        ------
-        UnusableReplyError
-            If a batch's reply was not the JSON that the search needs.
+        Raises UnusableReplyError if a batch's reply was not the JSON that the search needs.
         """
-        engine = copy.copy(self._engine)
-        engine.callbacks = [_TextCallback(on_text)] if on_text else []
-        engine.model = model = _Watched(self._engine.model)
-        found = await engine.search(query=question)
+        model = _Watched(self._engine.model)
+        callbacks = [_TextCallback(on_text)] if on_text else []
+        result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
         model.raise_first_error()
-        unread = sum(1 for reply in model.replies if not _has_points(reply))
+        unread = sum(not _has_points(reply) for reply in model.replies)
         if unread:
             msg = f"{unread} of {len(model.replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
         # Without a point to answer from, a fixed sentence stands in for the last call.
-        n_last: int = found.llm_calls_categories["reduce"]
-        return Outcome(found.response, found.context_data, found.context_text, n_last == 0)
+        n_last = (result.llm_calls_categories or {})["reduce"]
+        response = cast("str", result.response)
+        return Outcome(response, result.context_data, result.context_text, n_last == 0)
 
 
 def _has_points(reply: str) -> bool:
@@ -164,71 +178,67 @@ class _TextCallback(NoopQueryCallbacks):
 
 
 class DriftSearch:
-    """The released DRIFT search, with the state of each question kept apart."""
+    """The released DRIFT search, with the state of each question kept apart.
 
-    def __init__(self, engine: Any) -> None:
+    Steps that the engine runs side by side are waited for, not cancelled, when one fails: their
+    requests are under way and will be charged for.
+    """
+
+    def __init__(self, engine: "DRIFTSearch") -> None:
         self._engine = engine
-        self._embedding: CountedEmbedding = engine.context_builder.text_embedder
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question by follow-up questions and a summary of their answers.
 
-        Raises
-        ------
-        UnusableReplyError
-            If the reply to a follow-up question was not the JSON that the search needs.
+        Raises UnusableReplyError if the reply to a follow-up question was not the JSON that the
+        search needs.
         """
-        engine = copy.copy(self._engine)
+        builder, local = self._engine.context_builder, self._engine.local_search
         state: Any = QueryState()
-        engine.query_state = state
-        local = copy.copy(self._engine.local_search)
-        local.model = model = _Watched(local.model)
-        engine.local_search = _EmbedsFirst(local, self._embedding)
-        engine.context_builder = copy.copy(self._engine.context_builder)
+        embedding = cast("CountedEmbedding", builder.text_embedder)
+        model = _Watched(local.model)
+        search = _EmbedsFirst(_copy(local, model=model), embedding)
         vectors: dict[str, list[float]] = {}
-        engine.context_builder.model = _EmbedsItsReply(
-            self._engine.context_builder.model, self._embedding, question, vectors
+        primer_model = _EmbedsItsReply(builder.model, embedding, question, vectors)
+        tasks: list[asyncio.Task[Any]] = []
+        primer: Any = self._engine.primer
+        decompose_query = _as_tasks(primer.decompose_query, tasks)
+        search.search = _as_tasks(search.search, tasks)
+        engine = _copy(
+            self._engine,
+            query_state=state,
+            local_search=search,
+            context_builder=_copy(builder, model=primer_model),
+            primer=_copy(primer, decompose_query=decompose_query),
         )
-        steps = _Steps()
-        engine.primer = copy.copy(self._engine.primer)
-        engine.primer.decompose_query = steps.started(engine.primer.decompose_query)
-        engine.local_search.search = steps.started(engine.local_search.search)
         try:
             with known_vectors(vectors):
-                found = cast("SearchResult", await engine.search(query=question))
+                result = await engine.search(query=question)
         finally:
-            await steps.end()
+            await asyncio.gather(*tasks, return_exceptions=True)
         model.raise_first_error()
         asked = [step for step in state.graph if step.metadata["llm_calls"]]
-        unread = sum(1 for step in asked if step.answer is None)
+        unread = sum(step.answer is None for step in asked)
         if unread:
             msg = f"{unread} of {len(asked)} follow-up questions had an unreadable reply"
             raise UnusableReplyError(msg)
-        response = str(found.response)
+        response = str(result.response)
         if on_text is not None:
             on_text(response)
-        return Outcome(response, found.context_data, found.context_text)
+        return Outcome(response, result.context_data, result.context_text)
 
 
-class _Steps:
-    """Steps that an engine runs side by side, so that none outlives a search that failed.
+def _as_tasks(
+    step: Callable[..., Awaitable[T]], tasks: "list[asyncio.Task[Any]]"
+) -> Callable[..., Awaitable[T]]:
+    """Return a step that runs as a task, which is noted."""
 
-    They are waited for, not cancelled: their requests are under way and will be charged for.
-    """
+    async def run(*args: object, **kwargs: object) -> T:
+        task = asyncio.ensure_future(step(*args, **kwargs))
+        tasks.append(cast("asyncio.Task[Any]", task))
+        return await task
 
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[Any]] = []
-
-    def started(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        async def run(*args: Any, **kwargs: Any) -> Any:
-            task = asyncio.create_task(step(*args, **kwargs))
-            self._tasks.append(task)
-            return await task
-
-        return run
-
-    async def end(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    return run
 
 
 class _EmbedsItsReply:
@@ -239,32 +249,30 @@ class _EmbedsItsReply:
 
     def __init__(
         self,
-        inner: Any,
+        inner: object,
         embedding: CountedEmbedding,
         question: str,
         vectors: dict[str, list[float]],
     ) -> None:
-        self.tokenizer = inner.tokenizer
-        self._inner = inner
-        self._embedding = embedding
-        self._question = question
-        self._vectors = vectors
+        self._inner = cast("CountedCompletion", inner)
+        self.tokenizer = self._inner.tokenizer
+        self._embedding, self._question, self._vectors = embedding, question, vectors
 
-    async def completion_async(self, **kwargs: Any) -> Any:
-        response = await self._inner.completion_async(**kwargs)
-        embedded = str(response.content) or self._question
+    async def completion_async(self, **kwargs: object) -> "Completion":
+        reply = cast("Completion", await self._inner.completion_async(**kwargs))
+        embedded = str(reply.content) or self._question
         self._vectors[embedded] = await self._embedding.vector_of(embedded)
-        return response
+        return reply
 
 
 class _EmbedsFirst:
     """A local search that awaits the question's vector before its context is built."""
 
-    def __init__(self, inner: Any, embedding: CountedEmbedding) -> None:
-        self._inner = inner
-        self._embedding = embedding
+    def __init__(self, inner: "LocalSearch", embedding: CountedEmbedding) -> None:
+        self._inner, self._embedding = inner, embedding
+        self.search: Callable[..., Awaitable[SearchResult]] = self._search
 
-    async def search(self, query: str, **kwargs: Any) -> Any:
+    async def _search(self, query: str, **kwargs: Any) -> "SearchResult":
         vector = await self._embedding.vector_of(query)
         with known_vectors({query: vector}):
             return await self._inner.search(query=query, **kwargs)
@@ -276,60 +284,57 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
     The released readers write into tables, so each gets a copy.
     """
     config, options = count_models(header.config), header.options
-    section = header.section(method)
-    prompts = {key: load_search_prompt(value) for key, value in section if key.endswith("prompt")}
+    prompts = {
+        key: load_search_prompt(value)
+        for key, value in header.section(method)
+        if key.endswith("prompt")
+    }
+    is_dynamic = method == "global" and options.dynamic_community_selection
+    given: dict[str, Any] = {"config": config, "response_type": options.response_type}
 
     def store(name: str) -> "VectorStore":
         return get_embedding_store(config.vector_store, name)
 
-    def entities() -> Any:
-        level = options.community_level
-        return read_indexer_entities(tables.table("entities"), tables.table("communities"), level)
-
-    def reports() -> Any:
-        return read_indexer_reports(
-            tables.table("community_reports"),
-            tables.table("communities"),
-            options.community_level,
-            dynamic_community_selection=method == "global" and options.dynamic_community_selection,
-        )
-
-    given: dict[str, Any] = {"config": config, "response_type": options.response_type}
-    if method == "global":
-        given |= {
-            "reports": reports(),
-            "communities": read_indexer_communities(
-                tables.table("communities"), tables.table("community_reports")
-            ),
-            "entities": entities(),
-            "dynamic_community_selection": options.dynamic_community_selection,
-            "map_system_prompt": prompts["map_prompt"],
-            "reduce_system_prompt": prompts["reduce_prompt"],
-            "general_knowledge_inclusion_prompt": prompts["knowledge_prompt"],
-        }
-        return GlobalMapReduce(get_global_search_engine(**given))
-    given["text_units"] = read_indexer_text_units(tables.table("text_units"))
+    if method != "global":
+        given["text_units"] = read_indexer_text_units(tables.table("text_units"))
     if method == "basic":
-        vectors = store(text_unit_text_embedding)
         return ContextSearch(
             get_basic_search_engine(
-                **given, text_unit_embeddings=vectors, system_prompt=prompts["prompt"]
+                **given,
+                text_unit_embeddings=store(text_unit_text_embedding),
+                system_prompt=prompts["prompt"],
             )
         )
-    given |= {
-        "reports": reports(),
-        "entities": entities(),
-        "relationships": read_indexer_relationships(tables.table("relationships")),
-        "description_embedding_store": store(entity_description_embedding),
-    }
+    level, communities = options.community_level, tables.table("communities")
+    given["reports"] = reports = read_indexer_reports(
+        tables.table("community_reports"),
+        communities,
+        level,
+        dynamic_community_selection=is_dynamic,
+    )
+    communities = tables.table("communities")
+    given["entities"] = read_indexer_entities(tables.table("entities"), communities, level)
+    if method == "global":
+        engine = get_global_search_engine(
+            **given,
+            communities=read_indexer_communities(
+                tables.table("communities"), tables.table("community_reports")
+            ),
+            dynamic_community_selection=options.dynamic_community_selection,
+            map_system_prompt=prompts["map_prompt"],
+            reduce_system_prompt=prompts["reduce_prompt"],
+            general_knowledge_inclusion_prompt=prompts["knowledge_prompt"],
+        )
+        return GlobalMapReduce(engine)
+    given["relationships"] = read_indexer_relationships(tables.table("relationships"))
+    given["description_embedding_store"] = store(entity_description_embedding)
     if method == "local":
         claims = tables.table("covariates") if tables.has("covariates") else None
         covariates = {"claims": [] if claims is None else read_indexer_covariates(claims)}
-        engine = get_local_search_engine(
-            **given, covariates=covariates, system_prompt=prompts["prompt"]
+        return ContextSearch(
+            get_local_search_engine(**given, covariates=covariates, system_prompt=prompts["prompt"])
         )
-        return ContextSearch(engine)
-    read_indexer_report_embeddings(given["reports"], store(community_full_content_embedding))
+    read_indexer_report_embeddings(reports, store(community_full_content_embedding))
     return DriftSearch(
         get_drift_search_engine(
             **given,

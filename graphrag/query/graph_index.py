@@ -1,21 +1,34 @@
-"""One built GraphRAG project, opened once and then asked many questions at the same time."""
+"""One built GraphRAG project, opened once and then asked many questions at the same time.
+
+What a search method needs is imported when its engine is made.
+"""
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
-from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
-from graphrag.query.index_tables import IndexTables, check_vectors, open_tables
+from graphrag.query.index_header import (
+    IndexHeader,
+    IndexTables,
+    SearchOptions,
+    check_vectors,
+    model_name,
+    open_tables,
+    read_header,
+)
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds
-from graphrag.query.output import context_budget
+from graphrag.query.model_facts import is_hashed
+from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
 if TYPE_CHECKING:
-    from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.outcome import OnText, SearchEngine
+    from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, SearchEngine
+    from graphrag.query.ranked_search import RankedTexts
+    from graphrag.query.structured_search.tog_search import GraphSearch, OpenedGraph
     from graphrag.text.ranking import WordIndexes
 
 
@@ -55,12 +68,8 @@ class GraphIndex:
         With ``vectors=False`` its vectors are looked at by the first search that reads them, which
         then raises what is said below of a vector store.
 
-        Raises
-        ------
-        SettingsError
-            If the settings can't be read.
-        IndexNotBuiltError
-            If a table or vector store is missing or has another embedding size.
+        Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
+        vector store is missing or has another embedding size.
         """
         header = await read_header(root, data_dir, options, vectors)
         index = cls(header, await open_tables(header.config))
@@ -94,15 +103,10 @@ class GraphIndex:
             Where the calls are recorded, also when the search fails; brings the limit and the
             journal of a run.
 
-        Raises
-        ------
-        SettingsError
-            If a prompt file that the method needs is not there.
-        IndexNotBuiltError
-            If a table that the method needs is missing, or vectors that were not looked at before.
-        SearchError
-            If a call failed for good, the response is empty, or the search could not answer;
-            an error is never returned as a response.
+        Raises SettingsError if a prompt file that the method needs is not there. Raises
+        IndexNotBuiltError if a table that the method needs is missing, or vectors that were not
+        looked at before. Raises SearchError if a call failed for good, the response is empty, or
+        the search could not answer; an error is never returned as a response.
         """
         from graphrag.query.counted_result import make_result
 
@@ -121,14 +125,9 @@ class GraphIndex:
         if not outcome.response.strip():
             msg = "the model answered with an empty response"
             raise SearchError(msg)
-        return make_result(
-            outcome.response,
-            outcome.context_data,
-            outcome.context_text,
-            log.usage(),
-            seconds=time.perf_counter() - started - (log.waited_s - waited_s),
-            abstained=outcome.abstained or log.abstained,
-        )
+        seconds = time.perf_counter() - started - (log.waited_s - waited_s)
+        outcome = replace(outcome, abstained=outcome.abstained or log.abstained)
+        return make_result(outcome, log.usage(), seconds)
 
     async def _engine(self, method: str) -> "SearchEngine":
         if method not in METHODS:
@@ -141,37 +140,135 @@ class GraphIndex:
         return self._engines[method]
 
     async def _build(self, method: str) -> "SearchEngine":
-        from graphrag.query.engine_building import build_engine
-
         self.header.prompt_files(method)  # the released engines would take their own in silence
         if self._unchecked is not None and embeds(method):
             check_vectors(self.header.config, Path(self._unchecked))
             self._unchecked = None
-        prepared = await self._shared.prepared(method)
-        return build_engine(method, self.header, self.tables, prepared)
+        if method in GRAPH_METHODS:
+            return _graph_engine(method, self.header, await self._shared.graph())
+        if method in RANKED:
+            return _ranked_engine(method, self.header, await self._shared.texts())
+        from graphrag.query.engines import build_released
+
+        return build_released(method, self.header, self.tables)
 
 
 class _Shared:
-    """What all searches of an index share, each part made once, by the first that needs it."""
+    """What all searches of an index share, each part made once, by the first that needs it.
+
+    For a large index that takes seconds, in which other searches go on.
+    """
 
     def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
-        self._words: WordIndexes | None = None
-        self._made: dict[str, object] = {}
         self._making = asyncio.Lock()
+        self._word_indexes: WordIndexes | None = None
+        self._graph: OpenedGraph | None = None
+        self._texts: RankedTexts | None = None
 
-    async def prepared(self, method: str) -> object:
-        """Return the graph or the ranked text units that a method searches, None of others."""
-        from graphrag.query.engine_building import open_graph_of, rank_texts_of
-
-        if method not in (*GRAPH_METHODS, *RANKED):
-            return None
-        kind, make = ("texts", rank_texts_of) if method in RANKED else ("graph", open_graph_of)
+    async def graph(self) -> "OpenedGraph":
         async with self._making:
-            if kind not in self._made:
-                from graphrag.text.ranking import WordIndexes
+            if self._graph is None:
+                self._graph = await asyncio.to_thread(open_graph_of, self._tables, self._words())
+        return self._graph
 
-                self._words = self._words or WordIndexes()
-                # For a large index it takes seconds, in which other searches go on.
-                self._made[kind] = await asyncio.to_thread(make, self._tables, self._words)
-        return self._made[kind]
+    async def texts(self) -> "RankedTexts":
+        from graphrag.query.indexer_adapters import read_indexer_text_units
+        from graphrag.query.ranked_search import RankedTexts
+
+        def rank() -> RankedTexts:
+            units = read_indexer_text_units(self._tables.table("text_units"))
+            return RankedTexts(units, self._words())
+
+        async with self._making:
+            if self._texts is None:
+                self._texts = await asyncio.to_thread(rank)
+        return self._texts
+
+    def _words(self) -> "WordIndexes":
+        from graphrag.text.ranking import WordIndexes
+
+        self._word_indexes = self._word_indexes or WordIndexes()
+        return self._word_indexes
+
+
+class _OfGraph:
+    """Think-on-Graph or PageRank search as one of the methods."""
+
+    def __init__(self, search: "GraphSearch") -> None:
+        self._search = search
+
+    async def answer(self, question: str, on_text: "OnText | None") -> "Outcome":
+        from graphrag.query.counted_result import Outcome
+
+        result = await self._search.run(question, on_text)
+        shown = result.context_data, result.context_text
+        return Outcome(str(result.response), *shown, result.abstained)
+
+
+def _graph_engine(method: str, header: IndexHeader, opened: "OpenedGraph") -> "SearchEngine":
+    from graphrag.query.models import open_completion
+    from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
+
+    make = ToGSearch if method == "tog" else PPRSearch
+    return _OfGraph(
+        make(
+            model=open_completion(header.model_configs(method)["completion"]),
+            graph=opened.graph,
+            text_units=opened.text_units,
+            config=header.section(method),
+            response_type=header.options.response_type,
+        )
+    )
+
+
+def _ranked_engine(method: str, header: IndexHeader, texts: "RankedTexts") -> "SearchEngine":
+    from graphrag.config.embeddings import text_unit_text_embedding
+    from graphrag.query import ranked_search as ranked
+    from graphrag.query.models import open_completion, open_embedding
+    from graphrag.utils.api import get_embedding_store, load_search_prompt
+
+    section, models = header.config.basic_search, header.model_configs(method)
+    prompt = load_search_prompt(section.prompt)
+    answering = ranked.Answering(
+        open_completion(models["completion"]),
+        header.options.response_type,
+        section.k,
+        section.max_context_tokens,
+        **({"prompt": prompt} if prompt else {}),
+    )
+    ranking: ranked.Ranking = ranked.ByWords(texts)
+    embedding = models.get("embedding")
+    if embedding is not None and not is_hashed(model_name(embedding)):
+        vectors = get_embedding_store(header.config.vector_store, text_unit_text_embedding)
+        ranking = ranked.ByWordsAndVectors(texts, vectors, open_embedding(embedding))
+    search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
+    return search(answering, ranking)
+
+
+def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "OpenedGraph":
+    """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
+
+    May take seconds on a large index that was not opened before. Raises UnreadableTableError if a
+    table lacks a column or can't be read.
+    """
+    from graphrag.query.structured_search.tog_search import (
+        OpenedGraph,
+        TableFiles,
+        build_in_memory,
+        open_graph,
+    )
+    from graphrag.text.ranking import WordIndexes
+
+    if paths := tables.paths:
+        read = (paths[name] for name in ("entities", "relationships", "text_units"))
+        opened = open_graph(TableFiles(*read, documents=paths.get("documents")))
+    else:
+        opened = build_in_memory(
+            tables.table("entities"),
+            tables.table("relationships"),
+            # Without them a walk answers from its paths alone.
+            tables.table("text_units") if tables.has("text_units") else None,
+            tables.columns("documents", ("id", "title")),
+        )
+    return OpenedGraph(opened.graph, opened.text_units.counted_in(words or WordIndexes()))

@@ -1,22 +1,208 @@
-"""What is known of a built index without reading its tables: settings, models, fingerprint."""
+"""A built index before it is searched: its settings, models, tables and fingerprint."""
 
+import asyncio
+import csv
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.config.models.prompt_files import prompt_files
+from graphrag_storage import create_storage
+from graphrag_storage.file_storage import FileStorage
+
+from graphrag.command_lines import release_line
+from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.query.index_tables import check_vectors, fingerprint_tables
+from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
 from graphrag.query.methods import GRAPH_METHODS, embeds, section_name
 from graphrag.query.model_facts import is_offline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
     from graphrag_llm.config import ModelConfig
+    from graphrag_storage import Storage
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+
+_FILES = ("parquet", "csv")
+_PIECE_BYTES = 1 << 20
+
+
+class IndexNotBuiltError(ValueError):
+    """A project has no complete index; the message names what is missing and what to run."""
+
+
+class IndexTables:
+    """The tables of a built index as graphrag 3.3 writes them; covariates there are with claims.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        Table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked for.
+    **frames : pandas.DataFrame or None
+        Tables that were read before.
+    """
+
+    def __init__(
+        self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
+    ) -> None:
+        self.paths = dict(paths or {})
+        self._frames = {name: frame for name, frame in frames.items() if frame is not None}
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return a copy of a table, as the released readers write into what they are given.
+
+        Raises IndexNotBuiltError if the index has no such table.
+        """
+        if not self.has(name):
+            msg = f"the index has no {name} table, which this search needs"
+            raise IndexNotBuiltError(msg)
+        if name not in self._frames:
+            self._frames[name] = _read_file(self.paths[name], name)
+        return self._frames[name].copy()
+
+    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
+        """Return columns of a table as they are stored; None without the table or one of them.
+
+        Of a table that was not read before they are not kept.
+        """
+        if name in self._frames:
+            frame: Any = self._frames[name]
+            return frame[list(columns)] if set(columns) <= set(frame.columns) else None
+        return _read_columns(self.paths[name], columns) if name in self.paths else None
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table."""
+        return name in self._frames or name in self.paths
+
+
+async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
+    """Return the hash of the content of an index's tables.
+
+    Raises IndexNotBuiltError if a table is missing.
+    """
+    storage = create_storage(config.output_storage)
+    there = await _present(config, storage, SEARCHED_TABLES)
+    missing = [name for name in SEARCHED_TABLES if name not in there]
+    if missing:
+        where = config.output_storage.base_dir
+        raise IndexNotBuiltError(describe_unbuilt(Path(root), missing, where))
+    digest = hashlib.blake2b(digest_size=16)
+    # Titles of documents, where there are some, change what a search of the graph finds.
+    for name in (*SEARCHED_TABLES, *await _present(config, storage, ("documents",))):
+        key = f"{name}.{config.table_provider.type}"
+        if isinstance(storage, FileStorage):
+            await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
+            continue
+        content = await storage.get(key, as_bytes=True) or b""
+        digest.update(f"{name}:{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+async def _present(
+    config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
+) -> list[str]:
+    """Return those of the tables that there are."""
+    kind = config.table_provider.type
+    if kind in _FILES:  # what the release's providers ask; loading them loads pandas
+        return [name for name in names if await storage.has(f"{name}.{kind}")]
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    provider = create_table_provider(config.table_provider, storage=storage)
+    return [name for name in names if await provider.has(name)]
+
+
+def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
+    """Hash a table piece by piece, as it may be larger than the memory."""
+    with path.open("rb") as file:
+        digest.update(f"{name}:{os.fstat(file.fileno()).st_size}:".encode())
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+
+
+async def open_tables(
+    config: "GraphRagConfig", names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates", "documents")
+) -> IndexTables:
+    """Open those of the tables that there are: read later from files, at once from elsewhere."""
+    storage = create_storage(config.output_storage)
+    kind = config.table_provider.type
+    present = await _present(config, storage, names)
+    if isinstance(storage, FileStorage) and kind in _FILES:
+        return IndexTables({name: storage.get_path(f"{name}.{kind}") for name in present})
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    from graphrag.data_model.data_reader import DataReader
+
+    reader = DataReader(create_table_provider(config.table_provider, storage=storage))
+    frames = {name: await getattr(reader, name)() for name in present}
+    return IndexTables(**frames)
+
+
+def _read_file(path: Path, name: str) -> "pd.DataFrame":
+    """Read a table as the released table providers do."""
+    import pandas as pd
+
+    from graphrag.data_model import dfs
+
+    frame = (
+        pd.read_csv(path, keep_default_na=False) if path.suffix == ".csv" else pd.read_parquet(path)
+    )
+    return getattr(dfs, f"{name}_typed")(frame)
+
+
+def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None":
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    chosen = list(columns)
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            present = next(csv.reader(file), list[str]())
+        if not set(chosen) <= set(present):
+            return None
+        return pd.read_csv(path, usecols=chosen, keep_default_na=False)
+    schema: Any = cast("Any", pq).read_schema(path)
+    return pd.read_parquet(path, columns=chosen) if set(chosen) <= set(schema.names) else None
+
+
+def check_vectors(config: "GraphRagConfig", root: Path) -> None:
+    """Compare the stored vectors' length with the settings', where the store is LanceDB.
+
+    Raises IndexNotBuiltError if vectors are missing or of another length.
+    """
+    store = config.vector_store
+    if store.type != "lancedb":
+        return
+    import lancedb
+
+    rebuild = f"rebuild the index with: {release_line('index', '--root', Path(root))}"
+    if not Path(str(store.db_uri)).is_dir():
+        msg = f"{root} has no vector store at {store.db_uri}; {rebuild}"
+        raise IndexNotBuiltError(msg)
+    connection = lancedb.connect(str(store.db_uri))
+    present = set(connection.list_tables().tables)
+    for name in (entity_description_embedding, text_unit_text_embedding):
+        schema = store.index_schema[name]
+        if schema.index_name not in present:
+            msg = f"{root} has no vectors named {schema.index_name} in {store.db_uri}; {rebuild}"
+            raise IndexNotBuiltError(msg)
+        table = connection.open_table(schema.index_name)
+        stored = int(cast("Any", table.schema).field(schema.vector_field).type.list_size)
+        if stored != schema.vector_size:
+            msg = (
+                f"{root}: the index holds vectors of length {stored}, but vector_store.vector_size "
+                f"in its settings is {schema.vector_size}; name the embedding model that built it, "
+                f"or {rebuild}"
+            )
+            raise IndexNotBuiltError(msg)
+
 
 _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IGNORECASE)
 
@@ -50,10 +236,10 @@ class IndexHeader:
             )
         return getattr(config, section_name(method))
 
-    def changed(self, method: str, changes: Mapping[str, Any]) -> "IndexHeader":
+    def changed(self, method: str, changes: Mapping[str, object]) -> "IndexHeader":
         """Return this header with other values in a method's section of the settings."""
         section = self.section(method).model_copy(update=changes)
-        config: Any = self.config
+        config = self.config
         if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
             config = ProjectConfig.model_construct(**dict(config))
         config = config.model_copy(update={section_name(method): section})
@@ -83,15 +269,15 @@ class IndexHeader:
         configs = [*self.config.completion_models.values(), *self.config.embedding_models.values()]
         return any(is_offline(model_name(config)) for config in configs)
 
-    def describe(self, method: str) -> dict[str, Any]:
+    def describe(self, method: str) -> dict[str, object]:
         """Return everything that changes what a method answers, JSON-ready, without secrets.
 
         Prompt files are given by the hash of their content; SettingsError if one is not there.
         """
         self.prompt_files(method)
-        section: dict[str, Any] = self.section(method).model_dump(mode="json")
-        named = {key: Path(v) for key, v in section.items() if key.endswith("prompt") and v}
-        prompts = {key: _file_hash(path) for key, path in named.items() if path.is_file()}
+        section = cast("dict[str, object]", self.section(method).model_dump(mode="json"))
+        named = {key: Path(str(v)) for key, v in section.items() if key.endswith("prompt") and v}
+        prompts = {k: _hash(path.read_bytes()) for k, path in named.items() if path.is_file()}
         return {
             "settings": {**section, **prompts},
             "options": asdict(self.options),
@@ -117,29 +303,25 @@ async def read_header(
     return IndexHeader(config, options or SearchOptions(), fingerprint)
 
 
-def public_call_args(config: "ModelConfig") -> dict[str, Any]:
+def public_call_args(config: "ModelConfig") -> dict[str, object]:
     """Return a model's call arguments, with what may be a secret replaced by its hash."""
     return _public(config.call_args)
 
 
-def _public(given: Mapping[str, Any]) -> dict[str, Any]:
+def _public(values: Mapping[str, object]) -> dict[str, object]:
     return {
         name: _hash(repr(value).encode())
         if _SECRET.search(name)
-        else _public(cast("Mapping[str, Any]", value))
+        else _public(cast("Mapping[str, object]", value))
         if isinstance(value, Mapping)
         else value
-        for name, value in given.items()
+        for name, value in values.items()
     }
 
 
 def model_name(config: "ModelConfig") -> str:
     """Return ``provider/model``."""
     return f"{config.model_provider}/{config.model}"
-
-
-def _file_hash(path: Path) -> str:
-    return _hash(path.read_bytes())
 
 
 def _hash(content: bytes) -> str:

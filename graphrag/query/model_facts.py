@@ -7,9 +7,22 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 _MAP = "model_prices_and_context_window_backup.json"
+
+
+class ModelFacts(TypedDict, total=False):
+    """What litellm's map says of a model; numbers may be missing or null."""
+
+    litellm_provider: str
+    input_cost_per_token: float | None
+    output_cost_per_token: float | None
+    cache_read_input_token_cost: float | None
+    max_input_tokens: int | str | None
+    max_output_tokens: int | None
+    supports_reasoning: bool
+    aliases: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +53,7 @@ def model_price(model: str) -> Price | None:
     entry = known_facts(model)
     if "input_cost_per_token" not in entry:
         return None
-    prompt = float(entry["input_cost_per_token"])
+    prompt = float(cast("float", entry["input_cost_per_token"]))
     cached = entry.get("cache_read_input_token_cost")
     return Price(
         prompt_usd=prompt,
@@ -55,7 +68,7 @@ def input_limit(model: str) -> int | None:
     return int(found) if isinstance(found, int | float) else None
 
 
-def known_facts(model: str) -> Mapping[str, Any]:
+def known_facts(model: str) -> ModelFacts:
     """Return what litellm's map says of a model, empty when it is not there.
 
     The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
@@ -65,27 +78,26 @@ def known_facts(model: str) -> Mapping[str, Any]:
     known = _known()
     if model in known:
         return known[model]
-    entry = known.get(name, {})
-    return entry if entry.get("litellm_provider") == provider else {}
+    entry = known.get(name)
+    return entry if entry and entry.get("litellm_provider") == provider else {}
 
 
-def _known() -> Mapping[str, dict[str, Any]]:
+def _known() -> Mapping[str, ModelFacts]:
     """Return litellm's map: as it is loaded, else as it lies in litellm's files."""
-    litellm: Any = sys.modules.get("litellm")
-    loaded = getattr(litellm, "model_cost", None)
+    loaded = getattr(sys.modules.get("litellm"), "model_cost", None)
     return loaded or _read_map()
 
 
 @cache
-def _read_map() -> Mapping[str, dict[str, Any]]:
+def _read_map() -> Mapping[str, ModelFacts]:
     """Read the map from litellm's files as litellm does; empty where it has none there."""
     found = find_spec("litellm")
     path = None if found is None or found.origin is None else Path(found.origin).with_name(_MAP)
     if path is None or not path.is_file():
         return {}
-    known: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    known: dict[str, ModelFacts] = json.loads(path.read_bytes())
     known.pop("fallback_generalizations", None)
-    others: dict[str, dict[str, Any]] = {}
+    others: dict[str, ModelFacts] = {}
     for entry in known.values():
         for alias in entry.pop("aliases", None) or ():
             others.setdefault(alias, entry)

@@ -1,12 +1,11 @@
 """The models that searches and judges ask, each call of them counted.
 
-:func:`open_completion` and :func:`open_embedding` make them from a model's configuration;
 :func:`count_models` has the release's own factories make them, for the release's searches.
-Neither loads openai or litellm where a service is asked directly.
+Neither openai nor litellm is loaded where a service is asked directly.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -26,22 +25,27 @@ from graphrag.query.calls import (
 )
 from graphrag.query.direct.settings import is_asked_directly
 from graphrag.query.limits import CallLimit, Place
-from graphrag.query.output import BOUND_KEYS, bind_output, describe_cut
 from graphrag.query.replies import (
+    BOUND_KEYS,
+    Completion,
+    Embeddings,
+    TokenUsage,
     UnreadableReplyError,
+    bind_output,
     check_content,
     check_size,
     check_vectors,
+    describe_cut,
     holds_stray_control,
     read_refusal,
     read_reply,
 )
-from graphrag.query.reply_types import Completion, Embeddings, TokenUsage
-from graphrag.query.spending import NotAskedError
 from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import (
     CUT_OFF,
     CallLog,
+    Message,
+    NotAskedError,
     OutputBound,
     current_scope,
     measure_calls,
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
+Request = dict[str, object]
+_Ask = Callable[..., Awaitable[object]]
 _COUNTED = "counted"
 _TAKEN_OVER = ("metrics", "stream_options", "max_retries")
 
@@ -64,45 +70,33 @@ class _NoRetries(int):
         return True
 
 
-def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedCompletion":
-    """Make the counted completion of a model's configuration."""
-    return CountedCompletion(config, retry)
-
-
-def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedEmbedding":
-    """Make the counted embedding of a model's configuration."""
-    return CountedEmbedding(config, retry)
-
-
 def count_models(config: "GraphRagConfig") -> "GraphRagConfig":
     """Return settings of which the release's factories make counted models."""
     from graphrag_llm.completion.completion_factory import register_completion
     from graphrag_llm.embedding.embedding_factory import register_embedding
 
-    def completion(*, counted: "ModelConfig", **_: Any) -> Any:
-        return open_completion(counted)
+    def completion(*, counted: "ModelConfig", **_: object) -> Any:
+        return CountedCompletion(counted)
 
-    def embedding(*, counted: "ModelConfig", **_: Any) -> Any:
-        return open_embedding(counted)
+    def embedding(*, counted: "ModelConfig", **_: object) -> Any:
+        return CountedEmbedding(counted)
 
     register_completion(_COUNTED, completion)
     register_embedding(_COUNTED, embedding)
-    return config.model_copy(
-        update={
-            kind: {
-                name: _bare(model, type=_COUNTED, counted=model)
-                for name, model in getattr(config, kind).items()
-            }
-            for kind in ("completion_models", "embedding_models")
+    counted = {
+        kind: {
+            name: _bare(model, type=_COUNTED, counted=model)
+            for name, model in cast("dict[str, ModelConfig]", getattr(config, kind)).items()
         }
-    )
+        for kind in ("completion_models", "embedding_models")
+    }
+    return config.model_copy(update=counted)
 
 
-def _bare(config: "ModelConfig", **changes: Any) -> "ModelConfig":
+def _bare(config: "ModelConfig", **changes: object) -> "ModelConfig":
     """Return a configuration without the layers that :class:`ModelCaller` takes over."""
-    return config.model_copy(
-        update={**dict.fromkeys(("retry", "rate_limit", "metrics")), **changes}
-    )
+    taken_over = dict.fromkeys(("retry", "rate_limit", "metrics"))
+    return config.model_copy(update={**taken_over, **changes})
 
 
 class CountedCompletion:
@@ -117,9 +111,9 @@ class CountedCompletion:
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
         self._caller = ModelCaller("completion", config, retry or read_retry_policy(config))
         self._ask = _completion_of(config, self.tokenizer)
-        self._bounds: dict[OutputBound | None, tuple[OutputBound | None, dict[str, Any]]] = {}
+        self._bounds: dict[OutputBound | None, tuple[OutputBound | None, Request]] = {}
 
-    async def completion_async(self, /, **kwargs: Any) -> Any:
+    async def completion_async(self, /, **kwargs: object) -> Any:
         """Ask the model.
 
         Returns
@@ -142,16 +136,14 @@ class CountedCompletion:
         scope = current_scope() or CallLog()
         bound, request = self._prepare(kwargs, scope)
         if scope.prompts is not None:
-            scope.prompts.append(request["messages"])
+            scope.prompts.append(_messages(request))
         if not request.pop("stream", False):
             return await self._complete(request, bound)
         if scope.live:
             return self._stream_live(request, scope)
         return _in_one_piece(await self._complete(request, bound))
 
-    def _prepare(
-        self, given: dict[str, Any], scope: CallLog
-    ) -> tuple[OutputBound | None, dict[str, Any]]:
+    def _prepare(self, given: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
         """Return the bound of a request's output, and the request as it is sent."""
         if isinstance(given["messages"], str):
             given["messages"] = [{"role": "user", "content": given["messages"]}]
@@ -164,16 +156,16 @@ class CountedCompletion:
         bound, sent = self._bounds[scope.bound]
         return bound, {**given, **sent}
 
-    async def _complete(self, request: dict[str, Any], bound: OutputBound | None) -> Completion:
+    async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
         described = {**request, "response_format": _schema(form) if form else None}
-        shown = _shown(request["messages"])
+        shown = _shown(_messages(request))
         was_stray = False
 
         async def send() -> Answer:
             nonlocal was_stray
-            response = await self._ask(**request)
-            choice: Any = response.choices[0] if response.choices else None
+            response = cast("Completion", await self._ask(**request))
+            choice = response.choices[0] if response.choices else None
             refusal = read_refusal(choice.message) if choice else ""
             # Services that refuse leave the content out: what they say instead is the reply.
             text = response.content or refusal
@@ -201,9 +193,7 @@ class CountedCompletion:
                 raise CutOffReplyError(error.content, cut) from error
         return reply
 
-    async def _stream_live(
-        self, request: dict[str, Any], scope: CallLog
-    ) -> AsyncIterator[Completion]:
+    async def _stream_live(self, request: Request, scope: CallLog) -> AsyncIterator[Completion]:
         """Stream under the limit; a stream that fails before its first piece is tried again."""
         begun, n_failed, mark = False, 0, object()
 
@@ -228,18 +218,18 @@ class CountedCompletion:
             raise
 
     async def _stream_once(
-        self, request: dict[str, Any], scope: CallLog, place: Place
+        self, request: Request, scope: CallLog, place: Place
     ) -> AsyncIterator[Completion]:
         started, allowed, n_characters = time.perf_counter(), self._caller.time(scope), 0
         pieces: list[str] = []
-        usage: Any = None
-        reason: str | None = None
+        usage: TokenUsage | None = None
+        reason = failed = None
         abstained = False
-        failed: str | None = None
         shown = StreamRedactor()
         try:
-            stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
-            async for chunk in stream:
+            options = {"stream": True, "stream_options": {"include_usage": True}}
+            stream = await self._ask(**request, **options)
+            async for chunk in cast("AsyncIterator[Completion]", stream):
                 usage = chunk.usage or usage
                 if not chunk.choices:
                     continue
@@ -271,9 +261,9 @@ class CountedCompletion:
 
     def _count(
         self,
-        request: dict[str, Any],
+        request: Request,
         content: str,
-        usage: Any,
+        usage: object,
         reason: str | None,
         abstained: bool,
     ) -> Answer:
@@ -283,8 +273,8 @@ class CountedCompletion:
         prompt, output = self._count_prompt(request), self.tokenizer.num_tokens(content)
         return Answer(content, prompt, output, "tokenizer", None, reason, abstained)
 
-    def _count_prompt(self, request: dict[str, Any]) -> int:
-        return self.tokenizer.num_prompt_tokens(request["messages"])
+    def _count_prompt(self, request: Request) -> int:
+        return self.tokenizer.num_prompt_tokens(cast("Any", request["messages"]))
 
 
 _known_vectors: ContextVar[dict[str, list[float]] | None] = ContextVar(
@@ -315,28 +305,28 @@ class CountedEmbedding:
         """Embed one text."""
         return (await self.embedding_async(input=[text])).first_embedding
 
-    async def embedding_async(self, /, **kwargs: Any) -> Embeddings:
+    async def embedding_async(self, /, **kwargs: object) -> Embeddings:
         """Embed ``input``, a list of texts, to one vector each."""
         kwargs.pop("metrics", None)
 
         async def send() -> Answer:
             try:
-                response = await self._ask(**kwargs)
+                response = cast("Embeddings", await self._ask(**kwargs))
             except ValidationError as error:
-                msg = "it holds no embeddings"
-                raise GarbledReplyError(msg) from error
+                raise GarbledReplyError("it holds no embeddings") from error
             prompt, _, _ = read_usage(response.usage, output=False)
             by = "provider" if prompt else "tokenizer"
             answer = Answer(response.embeddings, prompt or self._count(kwargs), 0, by)
-            check_vectors(answer, len(kwargs["input"]))
+            check_vectors(answer, len(_texts(kwargs)))
             return answer
 
         call = await self._caller.call(kwargs, send, lambda: self._count(kwargs))
-        return Embeddings(call.reply, TokenUsage(call.attempts[-1].prompt_tokens))
+        usage = TokenUsage(call.attempts[-1].prompt_tokens)
+        return Embeddings(cast("list[list[float]]", call.reply), usage)
 
-    def embedding(self, /, **kwargs: Any) -> Embeddings:
+    def embedding(self, /, **kwargs: object) -> Embeddings:
         """Return the vectors that were awaited beforehand, else embed and block this thread."""
-        known, texts = _known_vectors.get() or {}, cast("list[str]", kwargs["input"])
+        known, texts = _known_vectors.get() or {}, _texts(kwargs)
         if all(text in known for text in texts):
             return Embeddings([known[text] for text in texts])
         from graphrag.query.direct.http import wait_for
@@ -358,11 +348,15 @@ class CountedEmbedding:
             for attempt in apart.attempts:
                 spending.count(attempt)
 
-    def _count(self, request: dict[str, Any]) -> int:
-        return sum(self.tokenizer.num_tokens(text) for text in request["input"])
+    def _count(self, request: Request) -> int:
+        return sum(self.tokenizer.num_tokens(text) for text in _texts(request))
 
 
-def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable[..., Any]:
+open_completion, open_embedding = CountedCompletion, CountedEmbedding
+"""Make the counted model of a configuration; ``retry``: in place of its own section."""
+
+
+def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     """Return what sends one request for a completion, once."""
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
@@ -371,24 +365,22 @@ def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable
     from graphrag_llm.completion import create_completion
 
     if config.type != "litellm":
-        model: Any = create_completion(_bare(config), tokenizer=tokenizer)
-        return model.completion_async
+        return create_completion(_bare(config), tokenizer=tokenizer).completion_async
     once = {**config.call_args, "max_retries": 0}
-    model = create_completion(_bare(config, call_args=once), tokenizer=tokenizer)
+    model: Any = create_completion(_bare(config, call_args=once), tokenizer=tokenizer)
 
-    async def ask(**request: Any) -> Any:
+    def ask(response_format: object = None, **request: object) -> Awaitable[object]:
         # Past the parsing of what comes back: a reply that can't be parsed is still a reply, with
         # its usage. A form is named even where there is none, as the release does: without the
         # name it asks for a JSON object in the steps of global and DRIFT search.
-        form = request.pop("response_format", None)
-        return await model._completion_async(
-            **request, response_format=form, enable_json_schema_validation=False
+        return model._completion_async(
+            **request, response_format=response_format, enable_json_schema_validation=False
         )
 
     return ask
 
 
-def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable[..., Any]:
+def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     """Return what sends one request for embeddings, once."""
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
@@ -396,11 +388,9 @@ def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable[
         return DirectModel(config).embed
     from graphrag_llm.embedding import create_embedding
 
-    given: dict[str, Any] = config.call_args
-    if config.type == "litellm":
-        given = {**given, "max_retries": _NoRetries(0)}
-    model: Any = create_embedding(_bare(config, call_args=given), tokenizer=tokenizer)
-    return model.embedding_async
+    once = {"max_retries": _NoRetries(0)} if config.type == "litellm" else {}
+    bare = _bare(config, call_args={**config.call_args, **once})
+    return create_embedding(bare, tokenizer=tokenizer).embedding_async
 
 
 async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
@@ -409,11 +399,19 @@ async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
 
 
 @lru_cache(maxsize=256)
-def _schema(form: type[BaseModel]) -> dict[str, Any]:
+def _schema(form: type[BaseModel]) -> dict[str, object]:
     return form.model_json_schema()
 
 
-def _shown(messages: list[Any]) -> str:
+def _messages(request: Request) -> list[Message]:
+    return cast("list[Message]", request["messages"])
+
+
+def _texts(request: Request) -> list[str]:
+    return cast("list[str]", request["input"])
+
+
+def _shown(messages: Sequence[object]) -> str:
     """Return what a model was shown, its own replies left out."""
-    given = (cast("dict[str, Any]", each) for each in messages if isinstance(each, dict))
+    given = (cast("Message", each) for each in messages if isinstance(each, Mapping))
     return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
 from graphrag.query.calls import CutOffReplyError
+from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.models import CountedCompletion, CountedEmbedding
-from graphrag.query.outcome import OnText, Outcome
-from graphrag.query.replies import StructuredReply, UnreadableReplyError
+from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
 from graphrag.text.ranking import WordIndexes, fuse_scores
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
     from graphrag.data_model.text_unit import TextUnit
+    from graphrag.query.context_builder.builders import ContextBuilderResult
 
 FUSED = 1_000
 """Text units of each ranking that are fused."""
@@ -121,7 +122,7 @@ class Answering:
     max_context_tokens: int
     prompt: str = field(default=BASIC_SEARCH_SYSTEM_PROMPT, repr=False)
 
-    def context(self, units: "Sequence[TextUnit]", share: float = 1.0) -> Any:
+    def context(self, units: "Sequence[TextUnit]", share: float = 1.0) -> "ContextBuilderResult":
         """Return the released context of these text units, in their order, within a share."""
         nothing: Any = None
         found: Any = _Found(units)
@@ -129,7 +130,7 @@ class Answering:
         most = round(share * self.max_context_tokens)
         return builder.build_context("-", k=max(1, round(share * self.k)), max_context_tokens=most)
 
-    async def ask(self, system: str, question: str, **more: Any) -> Any:
+    async def ask(self, system: str, question: str, **more: object) -> Any:
         """Send a question under a system prompt."""
         messages = [
             {"role": "system", "content": system},
@@ -160,7 +161,7 @@ class _Found:
     def __init__(self, units: "Sequence[TextUnit]") -> None:
         self._units = units
 
-    def similarity_search_by_text(self, k: int, **_: Any) -> list[VectorStoreSearchResult]:
+    def similarity_search_by_text(self, k: int, **_: object) -> list[VectorStoreSearchResult]:
         return [
             VectorStoreSearchResult(VectorStoreDocument(unit.id, None), 0.0)
             for unit in self._units[:k]
@@ -180,7 +181,7 @@ class RankedSearch:
         return await self._answering.answer(units, question, on_text)
 
 
-class NextSearch(StructuredReply):
+class NextSearch(BaseModel):
     """Reply to a call that asks what is missing; an empty query ends the search."""
 
     model_config = ConfigDict(extra="forbid")

@@ -1,17 +1,98 @@
-"""Reading a model's reply: is it one at all, its refusal, or one JSON object, without guessing."""
+"""What models reply: as counted models give it, bounded, checked and read as one JSON object.
+
+The release's own types load openai, which takes a second.
+"""
 
 import json
 import re
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag.query.calls import Answer, GarbledReplyError
+from graphrag.query.calls import CONTEXT_IS_FULL, Answer, CutOffReplyError, GarbledReplyError
+from graphrag.query.methods import section_name
+from graphrag.query.model_facts import known_facts
+from graphrag.query.usage import OutputBound
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+
+@dataclass(slots=True)
+class TokenUsage:
+    """Tokens by the service's own count, >= 0; of cached ones None where it does not say."""
+
+    prompt_tokens: int
+    completion_tokens: int = 0
+    cached_tokens: int | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """All of them."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(slots=True)
+class Message:
+    """What the model said; ``refusal`` where it says that it gives no answer."""
+
+    content: str | None
+    refusal: str | None = None
+
+
+@dataclass(slots=True)
+class Choice:
+    """A reply or a piece of it, and why it ended."""
+
+    message: Message
+    finish_reason: str | None
+
+    @property
+    def delta(self) -> Message:
+        """The message of a piece."""
+        return self.message
+
+
+@dataclass(slots=True)
+class Completion:
+    """A reply, whole or a piece of one, and in the form that was asked for."""
+
+    choices: list[Choice]
+    usage: TokenUsage | None = None
+    formatted_response: BaseModel | None = None
+
+    @classmethod
+    def of(
+        cls,
+        text: str | None,
+        reason: str | None,
+        refusal: str | None = None,
+        usage: TokenUsage | None = None,
+    ) -> "Completion":
+        """Make a reply of its text."""
+        return cls([Choice(Message(text, refusal), reason)], usage)
+
+    @property
+    def content(self) -> str:
+        """The text of the first choice."""
+        return self.choices[0].message.content or ""
+
+
+@dataclass(slots=True)
+class Embeddings:
+    """One vector for each text, in their order."""
+
+    embeddings: list[list[float]]
+    usage: TokenUsage | None = None
+
+    @property
+    def first_embedding(self) -> list[float]:
+        """The vector of the first text."""
+        return self.embeddings[0]
+
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
@@ -31,15 +112,6 @@ _PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
 
 
-class StructuredReply(BaseModel):
-    """The form of a reply that is asked for often: its schema, sent each time, is made once."""
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the schema as pydantic makes it, one's own to change."""
-        return deepcopy(_make_schema(super().model_json_schema, args, tuple(kwargs.items())))
-
-
 class UnreadableReplyError(ValueError):
     """A reply, already paid for and counted, is not the JSON that was asked for: ``content``."""
 
@@ -54,16 +126,17 @@ class _Found:
 
     start: int
     end: int
-    value: dict[str, Any]
+    value: dict[str, object]
 
 
-def read_refusal(said: Any) -> str:
+def read_refusal(message: object) -> str:
     """Return the refusal that a reply's message, or a piece of a stream, carries; "" without one.
 
     litellm passes a message's on among the fields that it does not know, and a stream's not at all.
     """
-    unknown: Any = getattr(said, "provider_specific_fields", None) or {}
-    return getattr(said, "refusal", None) or unknown.get("refusal") or ""
+    fields = getattr(message, "provider_specific_fields", None)
+    unknown = cast("Mapping[str, str]", fields or {})
+    return getattr(message, "refusal", None) or unknown.get("refusal") or ""
 
 
 def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
@@ -74,10 +147,8 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     the model was ``shown`` too may be a quotation and is not taken; escapes and spacing make no
     difference.
 
-    Raises
-    ------
-    UnreadableReplyError
-        If no object has the form, more than one has, or it can't be told whether one is the reply.
+    Raises UnreadableReplyError if no object has the form, more than one has, or it can't be told
+    whether one is the reply.
     """
     text = _CONTROL.sub("", content)
     found, is_balanced = _find_objects(text)
@@ -95,17 +166,12 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
         raise UnreadableReplyError(content, msg)
     if not is_balanced:
         raise UnreadableReplyError(content, "there are braces without a counterpart in it")
-    (place, reply) = fitting[0]
-    if shown and not _is_alone(place, text) and _is_quoted(place, text, shown):
+    [(place, reply)] = fitting
+    before = _FENCE_BEFORE.fullmatch(text, 0, place.start)
+    is_alone = before is not None and _FENCE_AFTER.fullmatch(text, place.end) is not None
+    if not is_alone and shown and _bare(text[place.start : place.end]) in _bare(shown):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
-
-
-@lru_cache(maxsize=256)
-def _make_schema(
-    make: Callable[..., dict[str, Any]], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
-) -> dict[str, Any]:
-    return make(*args, **dict(kwargs))
 
 
 def _explain(found: list[_Found], problem: ValidationError | None) -> str:
@@ -148,28 +214,15 @@ def _decode(text: str, start: int) -> _Found | None:
     return _Found(start, end, value)
 
 
-def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make an object of its pairs; the decoder alone would take the last of different values."""
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values and values[key] != value:
-            msg = f"{key!r} has two values"
-            raise ValueError(msg)
-        values[key] = value
+    values = dict(pairs)
+    if any(values[key] != value for key, value in pairs):
+        raise ValueError("a key has two values")
     return values
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction, strict=False)
-
-
-def _is_alone(place: _Found, content: str) -> bool:
-    """Say whether nothing but a code block stands around an object."""
-    before = _FENCE_BEFORE.fullmatch(content, 0, place.start)
-    return before is not None and _FENCE_AFTER.fullmatch(content, place.end) is not None
-
-
-def _is_quoted(place: _Found, content: str, shown: str) -> bool:
-    return _bare(content[place.start : place.end]) in _bare(shown)
 
 
 def _bare(text: str) -> str:
@@ -211,11 +264,95 @@ def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> N
 
 def check_vectors(answer: Answer, n_texts: int) -> None:
     """Refuse embeddings that are not one vector of finite numbers, all as long, for each text."""
-    vectors = cast("list[list[Any]]", answer.reply)
+    vectors = cast("list[list[float]]", answer.reply)
     if len(vectors) != n_texts:
-        msg = f"{len(vectors)} embeddings came for {n_texts} texts"
-        raise GarbledReplyError(msg, answer)
+        raise GarbledReplyError(f"{len(vectors)} embeddings came for {n_texts} texts", answer)
     if len({len(vector) for vector in vectors}) > 1 or not all(vectors):
         raise GarbledReplyError("its embeddings are empty or of different lengths", answer)
     if not all(isfinite(number) for vector in vectors for number in vector):
         raise GarbledReplyError("its embeddings are not finite numbers", answer)
+
+
+BOUND_KEYS = ("max_tokens", "max_completion_tokens")
+REASONING_TOKENS = 25_000
+"""What a model that thinks before it answers may think, on top of a bound: to providers both are
+output. OpenAI advises to keep at least as much free."""
+_THINKING = ("reasoning_effort", "thinking")
+_OF_REQUEST = "max_tokens of the request"
+
+
+def own_bound(config: "ModelConfig") -> OutputBound | None:
+    """Return the bound in a model's own ``call_args``, None without one."""
+    for key in BOUND_KEYS:
+        if (tokens := config.call_args.get(key)) is not None:
+            name = f"call_args.{key} of {config.model_provider}/{config.model} in settings.yaml"
+            return OutputBound(int(tokens), name)
+    return None
+
+
+def bind_output(
+    request: Mapping[str, object], config: "ModelConfig", of_scope: OutputBound | None
+) -> tuple[OutputBound | None, dict[str, object]]:
+    """Return the bound of a request's output, and the request with that bound alone.
+
+    It is the one in the model's own ``call_args`` (which are sent with every request), else the
+    request's own, else the scope's; None without any.
+    """
+    rest = {key: value for key, value in request.items() if key not in BOUND_KEYS}
+    own = own_bound(config)
+    if own is not None:
+        return own, rest
+    for key in BOUND_KEYS:
+        if (tokens := request.get(key)) is not None:
+            return OutputBound(int(cast("int", tokens)), _OF_REQUEST), {**rest, key: tokens}
+    if of_scope is None:
+        return None, rest
+    tokens = allowed_output(config, of_scope.tokens)
+    return OutputBound(tokens, of_scope.setting), {**rest, "max_tokens": tokens}
+
+
+def bound_in_force(config: "ModelConfig | None", wanted: OutputBound) -> OutputBound:
+    """Return the bound that a model's replies have when ``wanted`` is asked for."""
+    own = None if config is None else own_bound(config)
+    return own or OutputBound(allowed_output(config, wanted.tokens), wanted.setting)
+
+
+def allowed_output(config: "ModelConfig | None", tokens: int) -> int:
+    """Return the bound to send for a reply of ``tokens``.
+
+    A model that is known to think first, by litellm's map or by its ``call_args``, gets
+    :data:`REASONING_TOKENS` more; none gets more than the most that it is known to write.
+    """
+    if config is None:
+        return tokens
+    facts = known_facts(f"{config.model_provider}/{config.model}")
+    thinks = bool(facts.get("supports_reasoning")) or any(map(config.call_args.get, _THINKING))
+    wanted = tokens + REASONING_TOKENS if thinks else tokens
+    return min(wanted, int(facts.get("max_output_tokens") or wanted))
+
+
+def describe_cut(n_tokens: int | None, bound: OutputBound | None) -> str:
+    """Return one sentence on a reply that was cut off after so many tokens, None: not known."""
+    if n_tokens is None:
+        raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
+        return f"the reply was cut off{raised}"
+    if bound is not None and n_tokens >= bound.tokens:
+        return f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}"
+    allowed = "" if bound is None else f" of {bound.tokens} that it may have"
+    return f"the reply was cut off after {n_tokens} tokens{allowed}: {CONTEXT_IS_FULL}"
+
+
+def blame(error: CutOffReplyError, setting: str) -> CutOffReplyError:
+    """Return the same error, naming the setting behind a bound that the request brought."""
+    return CutOffReplyError(error.content, str(error).replace(_OF_REQUEST, setting))
+
+
+_BUDGETS = {
+    "global": "global_search.max_context_tokens and global_search.data_max_tokens",
+    "drift": "drift_search.data_max_tokens and drift_search.local_search_max_data_tokens",
+}
+
+
+def context_budget(method: str) -> str:
+    """Return the settings to lower where a method shows its model more than there is room for."""
+    return _BUDGETS.get(method, f"{section_name(method)}.max_context_tokens") + " in settings.yaml"

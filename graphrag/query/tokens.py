@@ -22,7 +22,7 @@ class ModelTokenizer(Tokenizer):
     remembers at most two million tokens, some 20 MB, and then begins anew.
     """
 
-    def __init__(self, model_id: str, **_: Any) -> None:
+    def __init__(self, model_id: str, **_: object) -> None:
         self._model_id = model_id
         self._known: dict[bytes, array[int]] = {}
         self._n_tokens = 0

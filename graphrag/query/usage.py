@@ -5,28 +5,118 @@ A scope is opened with :func:`measure_calls`; each attempt that the models of
 appended to its log. Scopes live in a context variable, so concurrent searches never mix.
 """
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graphrag.query.model_facts import is_offline, model_price
-from graphrag.query.own_time import OwnTime
 
 if TYPE_CHECKING:
-    import asyncio
-
     from graphrag.query.limits import CallLimit, CallTime
-    from graphrag.query.spending import NotAskedError
 
-Value = TypeVar("Value")
 CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
+Message = Mapping[str, object]
+"""One of the messages of a completion's request."""
 CUT_OFF = "length"
 """The finish reason of a reply that was cut off."""
+
+
+class NotAskedError(RuntimeError):
+    """A call was not made for a reason that says nothing of what was asked; one sentence."""
+
+
+class OwnTime:
+    """A clock that stands still while every open call of a scope waits for its turn.
+
+    Turns are given by a run's limit and by a model's configured rate. While one call is in
+    flight, or pauses before it is sent again, or nothing is asked at all, the clock goes on. Calls
+    that wait side by side stop it once, not once each.
+    """
+
+    def __init__(self) -> None:
+        self._n_open = self._n_waiting = 0
+        self._waited_s = 0.0
+        self._stopped_at: float | None = None
+        self._deadlines: dict[asyncio.Timeout, float] = {}
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds for which the clock has stood still so far; never more than have gone by."""
+        now_s = 0.0 if self._stopped_at is None else time.perf_counter() - self._stopped_at
+        return self._waited_s + now_s
+
+    def call(self) -> "_Counted":
+        """Count one more call as open inside the ``with`` block."""
+        return _Counted(self, 1, 0)
+
+    def waiting(self) -> "_Counted":
+        """Count an open call as waiting for its turn inside the ``with`` block."""
+        return _Counted(self, 0, 1)
+
+    def count(self, n_open: int, n_waiting: int) -> None:
+        """Count so many more, or fewer, calls as open and as waiting."""
+        self._n_open += n_open
+        self._n_waiting += n_waiting
+        stands_still = 0 < self._n_waiting == self._n_open
+        if stands_still == (self._stopped_at is not None):
+            return
+        if stands_still:
+            self._stopped_at = time.perf_counter()
+        else:
+            self._waited_s, self._stopped_at = self.waited_s, None
+        for timer, left_s in self._deadlines.items():
+            if timer.expired():
+                continue
+            if stands_still:
+                ends_at = timer.when()
+                assert ends_at is not None
+                self._deadlines[timer] = ends_at - asyncio.get_running_loop().time()
+                timer.reschedule(None)
+            else:
+                start_timer(timer, left_s)
+
+    @asynccontextmanager
+    async def deadline(self, seconds: float) -> AsyncGenerator[None]:
+        """Give up, by TimeoutError, what is inside the block after seconds of this clock."""
+        async with asyncio.timeout(None) as timer:
+            self._deadlines[timer] = seconds
+            if self._stopped_at is None:
+                start_timer(timer, seconds)
+            try:
+                yield
+            finally:
+                del self._deadlines[timer]
+
+
+class _Counted:
+    """Counts calls inside a ``with`` block; there are several in every call, so no generator."""
+
+    __slots__ = ("_n_open", "_n_waiting", "_time")
+
+    def __init__(self, time: OwnTime, n_open: int, n_waiting: int) -> None:
+        self._time, self._n_open, self._n_waiting = time, n_open, n_waiting
+
+    def __enter__(self) -> None:
+        self._time.count(self._n_open, self._n_waiting)
+
+    def __exit__(self, *_: object) -> None:
+        self._time.count(-self._n_open, -self._n_waiting)
+
+
+def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
+    """Let a timer run for so many seconds from now.
+
+    A loop keeps a timer that was cancelled until its time would have come, ten minutes perhaps,
+    with the context that it was set in: that of a call holds everything the call was about.
+    """
+    Context().run(timer.reschedule, asyncio.get_running_loop().time() + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,35 +163,51 @@ class CallAttempt:
         """Read what :meth:`to_dict` gave."""
         return cls(**values)
 
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None when the model's price is not known.
+
+        Requests without tokens and the embedded models cost nothing. None too when tokens were
+        cached and it is not known what the provider takes for those.
+        """
+        if self.prompt_tokens + self.output_tokens == 0 or is_offline(self.model):
+            return 0.0
+        price = model_price(self.model)
+        cached = self.cached_prompt_tokens or 0
+        if price is None or (cached and price.cached_prompt_usd is None):
+            return None
+        return (
+            (self.prompt_tokens - cached) * price.prompt_usd
+            + cached * (price.cached_prompt_usd or 0.0)
+            + self.output_tokens * price.output_usd
+        )
+
+    @property
+    def most_usd(self) -> float | None:
+        """US dollars, as if nothing had been cached where it is not known what that costs."""
+        cost = self.cost_usd
+        return replace(self, cached_prompt_tokens=None).cost_usd if cost is None else cost
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The sum of a scope's attempts.
+    """The sum of a scope's attempts, failed ones and retries included.
 
-    Completions and embeddings are kept apart, as their tokens differ in price by two orders
-    of magnitude: ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` are of completions.
+    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` are of completions alone: embeddings'
+    tokens differ in price by two orders of magnitude. Dicts are by model (US dollars) or by phase
+    (counts, whose sums equal the totals); names of models are sorted.
 
     Attributes
     ----------
-    llm_calls, prompt_tokens, output_tokens : int
-        Requests sent (failed ones and retries included) and their tokens.
-    embedding_calls, embedding_tokens : int
-        The same of embeddings.
     failed_calls : int
         Requests of either kind that were not answered.
-    cached_prompt_tokens : int or None
-        The part of prompt_tokens that providers say they read from their own caches: the sum
-        over the completions for which they say so. None where they do so for none.
+    cached_prompt_tokens, calls_reporting_cached_tokens : int or None
+        The part of prompt_tokens that providers say they read from their own caches, None where
+        none says so; and how many completions say it: where fewer than all, it is the least.
     tokens_counted_here : int
         Calls without usage figures, counted with the model's tokenizer instead.
     cost_usd : float or None
         US dollars; None when the price of a model that answered is not known.
-    cost_usd_by_model : dict
-        model -> US dollars, None when its price is not known.
-    llm_calls_by_phase, prompt_tokens_by_phase, output_tokens_by_phase : dict
-        phase -> count; the sums equal the totals.
-    models : tuple of str
-        The models asked, sorted.
     cut_replies : int
         Replies that were cut off, at their bound or because the model's context was full.
     is_counted : bool
@@ -109,9 +215,6 @@ class Usage:
         then too low, and the cost None.
     completion_models, embedding_models : tuple of str or None
         Those asked for each; None where only their names are known.
-    calls_reporting_cached_tokens : int or None
-        Completions whose provider says how much it had cached; where it is below llm_calls,
-        cached_prompt_tokens is the least that was.
     cost_usd_at_most : float or None
         Where cost_usd is None only because it is not known what cached tokens cost: what it is
         at most, as if they had not been cached. None otherwise.
@@ -145,118 +248,101 @@ class Usage:
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        maps = {n: dict(v) for n, v in given.items() if n.endswith(("_by_model", "_by_phase"))}
-        return {**given, **maps, "models": list(self.models)}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        maps = {n: dict(v) for n, v in values.items() if n.endswith(("_by_model", "_by_phase"))}
+        return {**values, **maps, "models": list(self.models)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Usage":
         """Read what :meth:`to_dict` gave."""
         names = ("models", "completion_models", "embedding_models")
-        given: dict[str, Any] = dict(values)
-        for name in names:
-            given[name] = None if given.get(name) is None else tuple(given[name])
-        return cls(**given)
+        read = dict(values)
+        read.update((name, tuple(values[name])) for name in names if values.get(name) is not None)
+        return cls(**read)
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     """Sum attempts up, completions and embeddings apart."""
-    every = list(attempts)
-    asked = [each for each in every if each.kind == "completion"]
-    embedded = [each for each in every if each.kind == "embedding"]
-    cached = [a.cached_prompt_tokens for a in asked if a.cached_prompt_tokens is not None]
-    costs: dict[str, list[float | None]] = {}
-    at_most: list[float | None] = []
-    for each in every:
-        cost = attempt_cost_usd(each)
-        costs.setdefault(each.model, []).append(cost)
-        at_most.append(_most_usd(each) if cost is None else cost)
+    return sum_usages(map(_usage_of, attempts))
 
-    def by_phase(count: Callable[[CallAttempt], int]) -> dict[str, int]:
-        return _sum_phases({each.phase: count(each)} for each in asked)
 
-    cost_usd = _sum_costs(cost for each in costs.values() for cost in each)
-    return Usage(
-        llm_calls=len(asked),
-        prompt_tokens=sum(each.prompt_tokens for each in asked),
-        output_tokens=sum(each.output_tokens for each in asked),
-        embedding_calls=len(embedded),
-        embedding_tokens=sum(each.prompt_tokens for each in embedded),
-        failed_calls=sum(each.error is not None for each in every),
-        cached_prompt_tokens=sum(cached) if cached else None,
-        tokens_counted_here=sum(each.counted_by == "tokenizer" for each in every),
-        cost_usd=cost_usd,
-        cost_usd_by_model={model: _sum_costs(costs[model]) for model in sorted(costs)},
-        llm_calls_by_phase=by_phase(lambda each: 1),
-        prompt_tokens_by_phase=by_phase(lambda each: each.prompt_tokens),
-        output_tokens_by_phase=by_phase(lambda each: each.output_tokens),
-        models=tuple(sorted(costs)),
-        completion_models=tuple(sorted({each.model for each in asked})),
-        embedding_models=tuple(sorted({each.model for each in embedded})),
-        cut_replies=sum(each.finish_reason == CUT_OFF for each in every),
-        calls_reporting_cached_tokens=len(cached),
-        cost_usd_at_most=_sum_costs(at_most) if cost_usd is None else None,
+def _usage_of(attempt: CallAttempt) -> Usage:
+    model, cost, cached = attempt.model, attempt.cost_usd, attempt.cached_prompt_tokens
+    usage = Usage(
+        failed_calls=int(attempt.error is not None),
+        tokens_counted_here=int(attempt.counted_by == "tokenizer"),
+        cost_usd=cost,
+        cost_usd_by_model={model: cost},
+        models=(model,),
+        cut_replies=int(attempt.finish_reason == CUT_OFF),
+        completion_models=(),
+        embedding_models=(),
+        cost_usd_at_most=attempt.most_usd if cost is None else None,
     )
-
-
-_PLAIN_SUMS = (
-    "llm_calls",
-    "prompt_tokens",
-    "output_tokens",
-    "embedding_calls",
-    "embedding_tokens",
-    "failed_calls",
-    "tokens_counted_here",
-    "cut_replies",
-)
+    if attempt.kind == "embedding":
+        embedded = {"embedding_calls": 1, "embedding_tokens": attempt.prompt_tokens}
+        return replace(usage, **embedded, embedding_models=(model,))
+    return replace(
+        usage,
+        llm_calls=1,
+        prompt_tokens=attempt.prompt_tokens,
+        output_tokens=attempt.output_tokens,
+        cached_prompt_tokens=cached,
+        llm_calls_by_phase={attempt.phase: 1},
+        prompt_tokens_by_phase={attempt.phase: attempt.prompt_tokens},
+        output_tokens_by_phase={attempt.phase: attempt.output_tokens},
+        completion_models=(model,),
+        calls_reporting_cached_tokens=int(cached is not None),
+    )
 
 
 def sum_usages(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is None as soon as one of them is."""
-    given = list(usages)
-    cached = [u.cached_prompt_tokens for u in given if u.cached_prompt_tokens is not None]
-    cost_usd = _sum_costs(usage.cost_usd for usage in given)
-    at_most = _sum_costs(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in given)
-    models = sorted({model for u in given for model in u.cost_usd_by_model})
-    asked = [u for u in given if u.models]
+    every = list(usages)
+    cached = [u.cached_prompt_tokens for u in every if u.cached_prompt_tokens is not None]
+    reporting = [u.calls_reporting_cached_tokens for u in every]
+    counts = [n for n in reporting if n is not None]
+    cost_usd = _sum_costs(u.cost_usd for u in every)
+    at_most = _sum_costs(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in every)
+    by_model: dict[str, list[float | None]] = {}
+    for usage in every:
+        for model, cost in usage.cost_usd_by_model.items():
+            by_model.setdefault(model, []).append(cost)
+    asked = [u for u in every if u.models]
     return Usage(
-        **{name: sum(getattr(usage, name) for usage in given) for name in _PLAIN_SUMS},
+        llm_calls=sum(u.llm_calls for u in every),
+        prompt_tokens=sum(u.prompt_tokens for u in every),
+        output_tokens=sum(u.output_tokens for u in every),
+        embedding_calls=sum(u.embedding_calls for u in every),
+        embedding_tokens=sum(u.embedding_tokens for u in every),
+        failed_calls=sum(u.failed_calls for u in every),
+        tokens_counted_here=sum(u.tokens_counted_here for u in every),
+        cut_replies=sum(u.cut_replies for u in every),
         cached_prompt_tokens=sum(cached) if cached else None,
         cost_usd=cost_usd,
-        cost_usd_by_model={
-            model: _sum_costs(
-                u.cost_usd_by_model[model] for u in given if model in u.cost_usd_by_model
-            )
-            for model in models
-        },
-        llm_calls_by_phase=_sum_phases(usage.llm_calls_by_phase for usage in given),
-        prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
-        output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
-        models=tuple(sorted({model for usage in given for model in usage.models})),
-        is_counted=all(usage.is_counted for usage in given),
-        completion_models=_join_known(u.completion_models for u in asked),
-        embedding_models=_join_known(u.embedding_models for u in asked),
-        calls_reporting_cached_tokens=_if_all_known(
-            [u.calls_reporting_cached_tokens for u in given], sum
-        ),
+        cost_usd_by_model={model: _sum_costs(by_model[model]) for model in sorted(by_model)},
+        llm_calls_by_phase=_sum_phases(u.llm_calls_by_phase for u in every),
+        prompt_tokens_by_phase=_sum_phases(u.prompt_tokens_by_phase for u in every),
+        output_tokens_by_phase=_sum_phases(u.output_tokens_by_phase for u in every),
+        models=tuple(sorted({model for u in every for model in u.models})),
+        is_counted=all(u.is_counted for u in every),
+        completion_models=_join_known([u.completion_models for u in asked]),
+        embedding_models=_join_known([u.embedding_models for u in asked]),
+        calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
         cost_usd_at_most=at_most if cost_usd is None else None,
     )
 
 
-def _if_all_known(values: list[Value | None], add: Callable[[list[Value]], Any]) -> Any:
-    """Add values up, None as soon as one is."""
-    known = [value for value in values if value is not None]
-    return add(known) if len(known) == len(values) else None
-
-
-def _join_known(models: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    return _if_all_known(
-        list(models), lambda known: tuple(sorted({name for names in known for name in names}))
-    )
+def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    known = [names for names in models if names is not None]
+    joined = tuple(sorted({name for names in known for name in names}))
+    return joined if len(known) == len(models) else None
 
 
 def _sum_costs(costs: Iterable[float | None]) -> float | None:
-    return _if_all_known(list(costs), fsum)  # the same whatever their order
+    every = list(costs)
+    known = [cost for cost in every if cost is not None]
+    return fsum(known) if len(known) == len(every) else None  # the same whatever their order
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -266,35 +352,6 @@ def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
-def attempt_spent_usd(attempt: CallAttempt) -> float:
-    """Return US dollars as a bound on spending counts them; see ``Usage.spent_usd``."""
-    cost = attempt_cost_usd(attempt)
-    return (_most_usd(attempt) if cost is None else cost) or 0.0
-
-
-def _most_usd(attempt: CallAttempt) -> float | None:
-    return attempt_cost_usd(replace(attempt, cached_prompt_tokens=None))
-
-
-def attempt_cost_usd(attempt: CallAttempt) -> float | None:
-    """Return what one attempt cost in US dollars, None when the model's price is not known.
-
-    Requests without tokens and the embedded models cost nothing. None too when tokens were
-    cached and it is not known what the provider takes for those.
-    """
-    if attempt.prompt_tokens + attempt.output_tokens == 0 or is_offline(attempt.model):
-        return 0.0
-    price = model_price(attempt.model)
-    cached = attempt.cached_prompt_tokens or 0
-    if price is None or (cached and price.cached_prompt_usd is None):
-        return None
-    return (
-        (attempt.prompt_tokens - cached) * price.prompt_usd
-        + cached * (price.cached_prompt_usd or 0.0)
-        + attempt.output_tokens * price.output_usd
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
     """A finished call as a journal keeps it: the reply and every attempt it took.
@@ -302,7 +359,7 @@ class RecordedCall:
     ``reply`` is JSON-ready: the text of a completion or the vectors of an embedding.
     """
 
-    reply: Any
+    reply: object
     attempts: tuple[CallAttempt, ...]
 
 
@@ -334,12 +391,13 @@ class OutputBound:
     setting: str
 
 
+@dataclass(eq=False)
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
     Attributes
     ----------
-    limit : CallLimit, asyncio.Semaphore or None
+    limit : CallLimit or None
         Gives a place to each request in flight; shared between the scopes of a run.
     journal : CallJournal or None
         Where finished calls are kept and looked up.
@@ -348,44 +406,38 @@ class CallLog:
         request is sent as an ordinary one, whose usage figures and retries are exact.
     bound : OutputBound or None
         Of every completion that sets none itself; None: as the provider has it.
-    time : CallTime or None
-        Of each request; None: ten minutes.
     own_time : OwnTime
         Stands still while all calls of this scope wait for their turn.
+    time : CallTime or None
+        Of each request; None: ten minutes.
+    prompts : list or None
+        Takes the messages of each completion that is asked for, where it is a list.
+    not_asked : NotAskedError or None
+        Why a call was not made, where that says nothing of what was asked.
+    was_held_up : bool
+        Whether a call waited for a service that was down: the seconds are not known then.
     replayed : int
         Calls that were answered from the journal; their attempts count as they did first.
     counted : set of str
         The journal's keys of the finished calls whose attempts are among ``attempts``.
-    prompts : list or None
-        Takes the messages of each completion that is asked for, where it is a list.
-    attempts : list of CallAttempt
     failures : list of str
         Causes of the calls that failed for good.
-    not_asked : NotAskedError or None
-        Why one of them was not made, where that says nothing of what was asked.
-    was_held_up : bool
-        Whether a call waited for a service that was down: the seconds are not known then.
     """
 
-    def __init__(
-        self,
-        limit: "CallLimit | asyncio.Semaphore | None" = None,
-        journal: CallJournal | None = None,
-        live: bool = False,
-        bound: OutputBound | None = None,
-        own_time: OwnTime | None = None,
-        time: "CallTime | None" = None,
-    ) -> None:
-        self.limit = limit
-        self.journal = journal
-        self.live = live
-        self.bound = bound
-        self.own_time, self.time = own_time or OwnTime(), time
-        self.prompts: list[list[dict[str, Any]]] | None = None
-        self.not_asked: NotAskedError | None = None
-        self.was_held_up, self.replayed, self.counted = False, 0, set[str]()
-        self.attempts, self.failures = list[CallAttempt](), list[str]()
-        self._asked: Counter[str] = Counter()
+    limit: "CallLimit | None" = None
+    journal: CallJournal | None = None
+    live: bool = False
+    bound: OutputBound | None = None
+    own_time: OwnTime = field(default_factory=OwnTime)
+    time: "CallTime | None" = None
+    prompts: list[list[Message]] | None = None
+    not_asked: NotAskedError | None = None
+    was_held_up: bool = False
+    replayed: int = 0
+    counted: set[str] = field(default_factory=set[str])
+    attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
+    failures: list[str] = field(default_factory=list[str])
+    _asked: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def waited_s(self) -> float:

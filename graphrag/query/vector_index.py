@@ -15,6 +15,9 @@ from graphrag.config.embeddings import all_embeddings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from graphrag_vectors import IndexSchema
+    from lancedb.table import IndexStatistics, Table
+
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 SMALL_TABLE = 2_000
@@ -93,7 +96,7 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
     return tuple(_optimise(table, schema) for table, schema in _open_tables(config))
 
 
-def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Any, Any]]":
+def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema]]":
     """Yield each table of vectors with its schema, in the order of the names."""
     store = config.vector_store
     if not uses_lancedb(config):
@@ -108,15 +111,15 @@ def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Any, Any]]":
         raise VectorStoreError(msg)
     import lancedb
 
-    connection: Any = lancedb.connect(str(place))
+    connection = lancedb.connect(str(place))
     present = set(connection.list_tables().tables)
     for name in sorted(all_embeddings):
-        schema: Any = store.index_schema.get(name)
+        schema = store.index_schema.get(name)
         if schema is not None and schema.index_name in present:
             yield connection.open_table(schema.index_name), schema
 
 
-def _read_state(table: Any, schema: Any) -> VectorTable:
+def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
     indexed = [
         0 if statistics is None else int(statistics.num_indexed_rows)
         for _, statistics in _vector_indexes(table, schema)
@@ -131,7 +134,9 @@ def _read_state(table: Any, schema: Any) -> VectorTable:
     )
 
 
-def _vector_indexes(table: Any, schema: Any) -> list[tuple[str, Any]]:
+def _vector_indexes(
+    table: "Table", schema: "IndexSchema"
+) -> "list[tuple[str, IndexStatistics | None]]":
     """Return the name and the statistics of each index on the vectors."""
     return [
         (index.name, table.index_stats(index.name))
@@ -140,7 +145,7 @@ def _vector_indexes(table: Any, schema: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _finds_all(table: Any, schema: Any, rows: int) -> bool:
+def _finds_all(table: Any, schema: "IndexSchema", rows: int) -> bool:
     """Search for ids spread over the table and say whether all of them are found."""
     offsets = sorted({rows * at // _PROBED for at in range(_PROBED)})
     columns = [schema.id_field, schema.vector_field]
@@ -159,7 +164,7 @@ def _finds_all(table: Any, schema: Any, rows: int) -> bool:
     return ids == {str(value) for value in found.column(schema.id_field).to_pylist()}
 
 
-def _optimise(table: Any, schema: Any) -> OptimisedTable:
+def _optimise(table: "Table", schema: "IndexSchema") -> OptimisedTable:
     started = time.perf_counter()
     before = _read_state(table, schema)
     if before.needs_optimising:
@@ -176,7 +181,7 @@ def _optimise(table: Any, schema: Any) -> OptimisedTable:
     return OptimisedTable(before, after, action, time.perf_counter() - started)
 
 
-def _rebuild(table: Any, schema: Any, rows: int) -> None:
+def _rebuild(table: "Table", schema: "IndexSchema", rows: int) -> None:
     """Make the index anew, as LanceDB's own ``optimize`` splits partitions past the 20."""
     from lancedb.index import IvfFlat
 

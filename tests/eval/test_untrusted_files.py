@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError
 from graphrag.eval.report.files import read_shown_run

@@ -29,7 +29,7 @@ from graphrag.eval.scorers.measures import Answered, measure, rank_sources, summ
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.scorers.traced import check_citations, check_paths
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index_header import IndexTables
 
 QUOTE = "Oswin Tarrant was an engineer from Port Merrow."
 SAMPLE = Sample("s1", "isle", "What was Oswin Tarrant?", "An engineer", evidence=(QUOTE,))

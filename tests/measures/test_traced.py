@@ -19,7 +19,7 @@ from graphrag.eval.scorers.traced import (
     read_citations,
     strip_citations,
 )
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index_header import IndexTables
 
 CITED_MEASURES = {"citations_in_index", "citation_validity", "context_cited", "sources_cited"}
 UNITS = {

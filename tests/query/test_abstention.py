@@ -1,9 +1,10 @@
 """Whether a search found an answer: told by the method or the reply, never by how it reads."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.lighthouse import MemoryJournal, SpiedServer
+from support.lighthouse import QUESTION, MakeProject, MemoryJournal, SpiedServer, chat_gets
 from support.openai_server import Fault
 
 from graphrag import api
@@ -12,14 +13,9 @@ from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_AN
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.usage import CallLog
 
-QUESTION = "Who repaired the great lamp with Marta Quill?"
 UNANSWERABLE = "Which planet has purple volcanoes?"
 REFUSAL = "I can't help with that."
 NO_POINTS = '{"points": []}'
-
-
-def chat_gets(**fault: Any) -> Any:
-    return lambda _, request: Fault(**fault) if "messages" in request else None
 
 
 def of_global_search(index: GraphIndex) -> dict[str, Any]:
@@ -38,7 +34,7 @@ def of_global_search(index: GraphIndex) -> dict[str, Any]:
 async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
     method: str, remote: GraphIndex, server: SpiedServer
 ) -> None:
-    server.behave(faults=chat_gets(refusal=REFUSAL))
+    server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
     journal = MemoryJournal()
     for _ in range(2):
         found = await remote.search(method, QUESTION, log=CallLog(journal=journal))
@@ -48,9 +44,9 @@ async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
 
 @pytest.mark.parametrize("method", ["local", "basic"])
 async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
-    method: str, make_project: Any, server: SpiedServer
+    method: str, make_project: MakeProject, server: SpiedServer
 ) -> None:
-    server.behave(faults=chat_gets(refusal=REFUSAL))
+    server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
     index, shown = await GraphIndex.open(make_project()), list[str]()
     found = await index.search(method, QUESTION, on_text=shown.append)
     assert "".join(shown) == found.response == REFUSAL
@@ -65,7 +61,7 @@ async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
 async def test_a_sentence_of_a_model_is_a_response(
     method: str, said: str, remote: GraphIndex, server: SpiedServer
 ) -> None:
-    server.behave(faults=chat_gets(content=said))
+    server.behave(faults=chat_gets(Fault(content=said)))
     found = await remote.search(method, QUESTION)
     assert (found.response, found.abstained) == (said, False)
 
@@ -73,7 +69,7 @@ async def test_a_sentence_of_a_model_is_a_response(
 @pytest.mark.parametrize("is_live", [False, True])
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
 async def test_the_embedded_model_says_that_it_abstains(
-    method: str, is_live: bool, project: Any
+    method: str, is_live: bool, project: Path
 ) -> None:
     index = await GraphIndex.open(project)
     pieces: list[str] = []
@@ -93,12 +89,12 @@ async def test_global_search_without_data_asks_no_model_for_the_response(
     released = await api.global_search(**of_global_search(remote))
     assert not answered.abstained
     assert not released.abstained
-    server.behave(faults=chat_gets(content=NO_POINTS))
+    server.behave(faults=chat_gets(Fault(content=NO_POINTS)))
     assert (await remote.search("global", QUESTION)).abstained
     assert (await api.global_search(**of_global_search(remote))).abstained
 
 
-async def test_a_released_search_says_that_the_embedded_model_abstained(project: Any) -> None:
+async def test_a_released_search_says_that_the_embedded_model_abstained(project: Path) -> None:
     index = await GraphIndex.open(project)
     given = {"config": index.header.config, "text_units": index.tables.table("text_units")}
     given["response_type"] = "Multiple Paragraphs"

@@ -1,7 +1,7 @@
 """agentic: hybrid searches that the model sends out again for what it misses, at most three."""
 
 import json
-from typing import Any
+from pathlib import Path
 
 import pytest
 from support.lighthouse import SpiedServer
@@ -39,7 +39,7 @@ def missing(query: str) -> str:
 
 
 async def ask(
-    index: GraphIndex, server: SpiedServer, *said: str, **settings: Any
+    index: GraphIndex, server: SpiedServer, *said: str, **settings: object
 ) -> tuple[CountedSearchResult, Scripted]:
     model = Scripted(*said)
     server.behave(reply=model)
@@ -52,7 +52,7 @@ def ids(result: CountedSearchResult) -> list[str]:
     return list(result.context_data["sources"]["id"])
 
 
-async def shown_by_hybrid(index: GraphIndex, question: str, **settings: Any) -> list[str]:
+async def shown_by_hybrid(index: GraphIndex, question: str, **settings: object) -> list[str]:
     given = {"k": 3, "max_context_tokens": 100_000, **settings}
     varied = index.under(index.header.changed("hybrid", given))
     return ids(await varied.search("hybrid", question))
@@ -129,7 +129,7 @@ async def test_after_two_broken_replies_it_answers_from_what_there_is(
     assert result.response
 
 
-async def test_the_embedded_model_follows_a_name_from_text_to_text(project: Any) -> None:
+async def test_the_embedded_model_follows_a_name_from_text_to_text(project: Path) -> None:
     index = await GraphIndex.open(project)
     tight = index.under(index.header.changed("agentic", {"k": 3}))
     result = await tight.search("agentic", "Who taught the glassmaker that repaired the lamp?")

@@ -1,4 +1,4 @@
-"""What is asked directly, what that leaves behind, and which models go through litellm."""
+"""A model asked directly: what is, in which form, and that all is as through litellm."""
 
 import asyncio
 import gc
@@ -7,29 +7,28 @@ import os
 import subprocess
 import sys
 import warnings
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from enum import Enum
+from typing import Annotated, Literal, Optional
 
 import pytest
-from graphrag_llm.config import ModelConfig
-from support.lighthouse import SpiedServer
-from support.openai_server import Fault
+from pydantic import BaseModel, ConfigDict, Field
+from support.lighthouse import MakeProject, SpiedServer, model_config
+from support.openai_server import MALFORMED_JSON, Fault, Json
 
 from graphrag.config.project_settings import read_settings as read_project
-from graphrag.query.calls import NoReplyError, RetryPolicy
+from graphrag.eval.scorers.judge import JudgeReply
+from graphrag.eval.scorers.rubric import RubricReply
+from graphrag.query.calls import RetryPolicy, is_refusal, is_transient, read_symptom
+from graphrag.query.direct.asking import describe_form
 from graphrag.query.direct.settings import is_asked_directly, read_settings
 from graphrag.query.model_facts import known_facts
-from graphrag.query.models import open_completion
+from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import CallLog, measure_calls
 
 KINDS = ("litellm", "direct")
-
-
-def config(server: SpiedServer | None = None, kind: str = "direct", **more: Any) -> Any:
-    base = "http://127.0.0.1:9/v1" if server is None else server.base_url
-    given = {"model": "gpt-4o", "model_provider": "openai", "api_base": base, "api_key": "none"}
-    written: Any = {"type": kind} if kind == "litellm" else {}
-    return ModelConfig(**{**written, **given, **more})
 
 
 STREAMS = {
@@ -46,11 +45,11 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer) -> None:
-    told: list[Any] = []
+    told: list[tuple[str, bool, list[tuple[object, ...]], list[Json]]] = []
     for kind in KINDS:
         server.reset(lambda _: "one two three four five six seven eight nine")
         server.behave(faults=lambda *_: STREAMS[name])
-        model = open_completion(config(server, kind), RetryPolicy(1, 0.0, 0.0))
+        model = open_completion(model_config(server, kind), RetryPolicy(1, 0.0, 0.0))
         pieces, failed = list[str](), False
         with measure_calls(CallLog(live=True)) as log:
             try:
@@ -94,15 +93,15 @@ async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer)
     ],
 )
 def test_a_model_of_openai_s_interface_is_asked_directly_where_no_type_is_written(
-    more: dict[str, Any], directly: bool
+    more: Json, directly: bool
 ) -> None:
-    made = config(**more)
+    made = model_config(None, **more)
     assert is_asked_directly(made) is directly
     renamed = made.model_copy(update={"model": made.model})  # as a judge's is
     assert is_asked_directly(renamed) is directly
 
 
-def test_settings_files_tell_a_type_that_is_written(make_project: Any) -> None:
+def test_settings_files_tell_a_type_that_is_written(make_project: MakeProject) -> None:
     for name, extra in (("open", ""), ("written", "    type: litellm")):
         settings = read_project(make_project(name=name, model_extra=extra))
         model = settings.completion_models["default_completion_model"]
@@ -121,7 +120,9 @@ def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPa
         "timeout": 7,
         "seed": 3,
     }
-    found = read_settings(config(api_base="http://ann:p%40ss@models.test/v1/", call_args=call_args))
+    found = read_settings(
+        model_config(None, api_base="http://ann:p%40ss@models.test/v1/", call_args=call_args)
+    )
     assert found.base == "http://models.test/v1"
     assert found.headers["Authorization"] == "Basic YW5uOnBAc3M="
     assert (found.headers["OpenAI-Organization"], found.headers["X-Team"]) == ("us", "a")
@@ -131,20 +132,15 @@ def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPa
     assert "p@ss" not in repr(found) + repr(found).replace("%40", "@")
 
 
-async def test_a_request_that_takes_too_long_is_counted(server: SpiedServer) -> None:
-    server.behave(faults=lambda *_: Fault(hang_s=5))
-    model = open_completion(config(server, call_args={"timeout": 0.1}), RetryPolicy(1, 0.0, 0.0))
-    with measure_calls(CallLog()) as log, pytest.raises(NoReplyError, match=r"call_args\.timeout"):
-        await model.completion_async(messages="hi")
-    assert [attempt.counted_by for attempt in log.attempts] == ["nobody", "nobody"]
-
-
 def test_no_session_is_left_open_after_a_loop_has_ended(server: SpiedServer) -> None:
     from graphrag.query.direct import http
 
     async def ask() -> None:
         await asyncio.gather(
-            *(open_completion(config(server)).completion_async(messages=f"{n}") for n in range(5))
+            *(
+                open_completion(model_config(server)).completion_async(messages=f"{n}")
+                for n in range(5)
+            )
         )
 
     server.behave(reply=lambda _: "hi")
@@ -179,7 +175,7 @@ print(json.dumps([score, cost, sorted(large & set(sys.modules))]))
 
 def test_a_judge_that_is_asked_directly_loads_nothing_large(server: SpiedServer) -> None:
     server.behave(reply=lambda _: '{"reason": "so", "score": 1}')
-    given = config(server).model_dump(mode="json", exclude_unset=True)
+    given = model_config(server).model_dump(mode="json", exclude_unset=True)
     done = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", _ALONE, json.dumps(given)],
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
@@ -202,9 +198,237 @@ def test_prices_and_tokens_are_those_of_litellm() -> None:
     read = model_facts._read_map()
     local = litellm.litellm_core_utils.get_model_cost_map.get_model_cost_map("")
     assert read == local
-    assert known_facts("openai/gpt-4o")["input_cost_per_token"] > 0
+    assert known_facts("openai/gpt-4o")["input_cost_per_token"] > 0  # pyright: ignore
     for text in ("Grüße 🙂 <|endoftext|>", "", "The lamp\n| of Marta Quill"):
         for model in ("openai/gpt-4o", "openai/smollm2", "offline/rules"):
             tokens = litellm.encode(model=model, text=text)
             assert ModelTokenizer(model).encode(text) == tokens
             assert ModelTokenizer(model).num_tokens(text) == len(tokens)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Part(BaseModel):
+    """A part of something."""
+
+    name: str
+    weight: float | None = None
+
+
+class Tree(BaseModel):
+    value: int
+    children: list["Tree"] = []
+
+
+class Whole(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    part: Part = Field(description="a reference that has company")
+    parts: list[Part]
+    pair: tuple[int, str]
+    colour: Colour = Colour.RED
+    either: Annotated[int | Part, Field(description="one of two")]
+    kind: Literal["a", "b"] = "a"
+    named: dict[str, int] = {}
+    maybe: Optional[Part] = None  # noqa: UP045
+    tree: Tree
+
+
+class Empty(BaseModel):
+    pass
+
+
+@pytest.mark.parametrize("form", [JudgeReply, RubricReply, Part, Tree, Whole, Empty])
+def test_a_form_is_described_as_by_openai(form: type[BaseModel]) -> None:
+    from openai import pydantic_function_tool
+
+    expected = pydantic_function_tool(form)["function"].get("parameters")
+    described = describe_form(form)["json_schema"]
+    assert described == {"schema": expected, "name": form.__name__, "strict": True}
+
+
+def test_what_is_no_model_has_no_form() -> None:
+    with pytest.raises(TypeError, match="a pydantic model"):
+        describe_form(int)
+
+
+VERDICT = '{"reason": "as the text says", "correct": true}'
+ANSWER = {
+    "id": "x",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-4o",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "hi"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17},
+}
+
+
+class Part(BaseModel):
+    """One part."""
+
+    name: str = Field(description="What it is called.")
+    weight: float | None = None
+
+
+class Verdict(BaseModel):
+    """A verdict with everything that a schema can hold."""
+
+    reason: str
+    correct: bool
+    grade: Literal["low", "high"] = "low"
+    parts: list[Part] = []
+    best: Part | None = None
+
+
+def said(**message: object) -> str:
+    choice = {**ANSWER["choices"][0], "message": {"role": "assistant", **message}}
+    return json.dumps({**ANSWER, "choices": [choice]})
+
+
+def with_usage(**usage: object) -> str:
+    return json.dumps({**ANSWER, "usage": {**ANSWER["usage"], **usage}})
+
+
+FAULTS: dict[str, Fault | None] = {
+    "an answer": None,
+    **{f"status {status}": Fault(status=status) for status in (400, 401, 404, 429, 500, 503)},
+    **{
+        f"bare status {status}": Fault(status=status, raw='{"error": {"message": "No."}}')
+        for status in (402, 403, 408, 409, 413, 422, 502, 504, 529)
+    },
+    "a page with status 502": Fault(status=502, raw="<html><body>Bad gateway</body></html>"),
+    "nothing with status 500": Fault(status=500, raw=""),
+    "an error that is text": Fault(status=400, raw='{"error": "no such thing"}'),
+    "a short wait": Fault(status=429, retry_after_s=0.02),
+    "a short wait in milliseconds": Fault(status=503, retry_after_ms=15),
+    "no credit": Fault(status=429, code="insufficient_quota", message="No quota left."),
+    "a full context": Fault(
+        status=400,
+        code="context_length_exceeded",
+        message="This model's maximum context length is 8 tokens.",
+    ),
+    "a full context of llama.cpp": Fault(
+        status=400,
+        raw='{"error": {"code": 400, "message": "the request exceeds the available context size, '
+        'try increasing it", "type": "exceed_context_size_error"}}',
+    ),
+    "filtered": Fault(
+        status=400, code="content_policy_violation", message="It is against our usage policy."
+    ),
+    "dropped": Fault(disconnect="before"),
+    "empty": Fault(content=""),
+    "not the JSON asked for": Fault(content=MALFORMED_JSON),
+    "a refusal": Fault(refusal="I can't help with that."),
+    "no usage": Fault(omit_usage=True),
+    "cached tokens": Fault(cached_tokens=3),
+    "cut off": Fault(ramble=True),
+    "cut JSON": Fault(ramble=True, content='{"reason": "because'),
+    "replacement characters": Fault(content="a \ufffd b"),
+    "a page as content": Fault(content="<!doctype html><html></html>"),
+    "raw: nothing": Fault(raw=""),
+    "raw: half": Fault(raw=json.dumps(ANSWER)[:90]),
+    "raw: null": Fault(raw="null"),
+    "raw: a list": Fault(raw="[]"),
+    "raw: another object": Fault(raw='{"ok": true}'),
+    "raw: no choices": Fault(raw=json.dumps({**ANSWER, "choices": []})),
+    "raw: an error": Fault(raw='{"error": {"message": "oops", "code": 500}}'),
+    "raw: no content": Fault(raw=said(content=None)),
+    "raw: thoughts": Fault(raw=said(content="<think>well...</think>\n" + VERDICT)),
+    "raw: thoughts apart": Fault(raw=said(content=VERDICT, reasoning_content="well...")),
+    "raw: DeepSeek's cached tokens": Fault(raw=with_usage(prompt_cache_hit_tokens=4)),
+    "raw: no counts": Fault(raw=json.dumps({**ANSWER, "usage": None})),
+}
+
+
+Ask = Callable[[str], Awaitable[object]]
+
+
+async def outcome(kind: str, server: SpiedServer, fault: Fault | None, ask: Ask) -> Json:
+    """Ask once with one retry, and tell everything that a run would record of it."""
+    server.reset(lambda _: VERDICT)
+    server.behave(faults=lambda *_: fault)
+    told: Json = {}
+    with measure_calls(CallLog()) as log:
+        try:
+            told["reply"] = await ask(kind)
+        except Exception as error:
+            told["kind"] = {each.__name__ for each in type(error).__mro__} & _KINDS
+            told["refused"], told["passes"] = is_refusal(error), is_transient(error)
+            symptom = read_symptom(error)
+            told["symptom"] = symptom.is_throttled, symptom.wait_s, symptom.is_of_service
+    told["attempts"] = [
+        replace(attempt, latency_s=0.0, error=_advice(attempt.error)) for attempt in log.attempts
+    ]
+    told["failures"] = [_advice(failure) for failure in log.failures]
+    told["usage"] = log.usage()
+    told["requests"] = [server.requests[n] for n in sorted(server.requests)]
+    return told
+
+
+# Of errors that pass, only these are looked at by name; others are told apart by their status.
+_KINDS = {
+    "AuthenticationError",
+    "BadRequestError",
+    "ContextWindowExceededError",
+    "ContentPolicyViolationError",
+    "CutOffReplyError",
+    "NotFoundError",
+    "RateLimitError",
+    "ServiceUnavailableError",
+    "UnreadableReplyError",
+}
+
+
+def _advice(sentence: str | None) -> str | None:
+    """Return what a user is told to do; the rest of a sentence is in the client's own words."""
+    if sentence is None:
+        return None
+    marks = ("; check", "; start the service", "the model's context is too small", "cut off")
+    return next((mark for mark in marks if mark in sentence), "failed")
+
+
+def assert_same(first: Json, second: Json) -> None:
+    for name in sorted({*first, *second}):
+        assert second.get(name) == first.get(name), name
+
+
+@pytest.mark.parametrize("form", [None, Verdict], ids=["text", "structured"])
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_completion_is_the_same_through_both(
+    name: str, form: type[BaseModel] | None, server: SpiedServer
+) -> None:
+    async def ask(kind: str) -> object:
+        given = model_config(server, kind, call_args={"seed": 7, "top_p": None, "max_tokens": 9})
+        model = open_completion(given, RetryPolicy(1, 0.0, 0.0))
+        messages = [
+            {"role": "system", "content": "Judge."},
+            {"role": "user", "content": "Grüße 🙂 \u2028 <b>"},
+        ]
+        response = await model.completion_async(
+            messages=messages, response_format=form, temperature=0.0
+        )
+        return response.content, response.formatted_response, response.usage
+
+    through, direct = [await outcome(k, server, FAULTS[name], ask) for k in KINDS]
+    assert_same(through, direct)
+
+
+@pytest.mark.parametrize("name", [n for n in FAULTS if "raw" not in n or n == "raw: a list"])
+async def test_an_embedding_is_the_same_through_both(name: str, server: SpiedServer) -> None:
+    async def ask(kind: str) -> object:
+        given = model_config(server, kind, model="text-embedding-3-small")
+        model = open_embedding(given, RetryPolicy(1, 0.0, 0.0))
+        response = await model.embedding_async(input=["the great lamp", "a ferry"], dimensions=8)
+        return response.embeddings, response.usage
+
+    through, direct = [await outcome(k, server, FAULTS[name], ask) for k in KINDS]
+    assert_same(through, direct)

@@ -1,6 +1,7 @@
 """Runs over real HTTP with a service that is slow, silent, full, gone for a while or for good."""
 
 import asyncio
+import itertools
 import random
 import re
 import time
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_llm.config import ModelConfig
-from support.openai_server import Fault, LocalServer, running_server
+from graphrag_llm.config import ModelConfig, RateLimitConfig
+from support.openai_server import Fault, FaultPlan, Json, LocalServer, running_server
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -37,14 +38,20 @@ def server() -> Iterator[LocalServer]:
         yield running
 
 
-def set_faults(server: LocalServer, faults: Any, latency_s: float = 0.0) -> None:
+def set_faults(server: LocalServer, faults: FaultPlan | None, latency_s: float = 0.0) -> None:
     server.behaviour = type(server.behaviour)(lambda request: VERDICT, faults, latency_s)
 
 
-def model(url: str, name: str = SEARCHER, retry: RetryPolicy = FAST, **given: Any) -> Any:
+def model(url: str, name: str = SEARCHER, retry: RetryPolicy = FAST, **given: object) -> Any:
     config = ModelConfig(model_provider="openai", model=name, api_base=url, api_key="test", **given)
     opened = open_embedding if "embedding" in name else open_completion
     return opened(config, retry)
+
+
+async def ask(asked: CountedCompletion, log: CallLog) -> CallLog:
+    with measure_calls(log):
+        await asked.completion_async(messages="hi")
+    return log
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -55,7 +62,7 @@ async def until(holds: Callable[[], bool]) -> None:
 class Trial:
     """A run of questions to a method of one's own and to a judge, each a model of the server."""
 
-    def __init__(self, url: str, path: Path, n: int = 20, **settings: Any) -> None:
+    def __init__(self, url: str, path: Path, n: int = 20, **settings: object) -> None:
         given = {"concurrency": 8, "patience_s": 5, **settings}
         self.config = EvaluationConfig(root=path, **given)
         self.searching: CountedCompletion = model(url)
@@ -89,7 +96,7 @@ def check_complete(outcome: RunOutcome, server: LocalServer) -> None:
 
 
 async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, tmp_path: Path):
-    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+    def faults(n: int, request: Json) -> Fault | None:
         return Fault(hang_s=600) if request["model"] == JUDGE and n % 5 == 0 else None
 
     set_faults(server, faults)
@@ -101,8 +108,9 @@ async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, t
     assert sum(r.judge_usage.failed_calls for r in outcome.results if r.judge_usage) >= 2
 
 
-async def test_what_was_not_answered_in_time_names_the_setting(server: LocalServer):
-    set_faults(server, lambda *_: Fault(hang_s=30))
+@pytest.mark.parametrize("fault", [Fault(hang_s=30), Fault(endless_s=20)])
+async def test_what_was_not_answered_in_time_names_the_setting(fault: Fault, server: LocalServer):
+    set_faults(server, lambda *_: fault)
     asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
     log = CallLog(time=CallTime(0.1, "request_timeout_s"))
     with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise request_timeout_s"):
@@ -115,12 +123,9 @@ async def test_waiting_for_a_place_is_no_time_of_a_request(server: LocalServer):
     set_faults(server, None, latency_s=0.12)
     asked, limit = model(server.base_url), CallLimit(1)
 
-    async def ask() -> int:
-        with measure_calls(CallLog(limit, time=CallTime(0.3))) as log:
-            await asked.completion_async(messages="hi")
-        return log.usage().failed_calls
-
-    assert await asyncio.gather(*(ask() for _ in range(5))) == [0] * 5
+    logs = (CallLog(limit, time=CallTime(0.3)) for _ in range(5))
+    ended = await asyncio.gather(*(ask(asked, log) for log in logs))
+    assert [log.usage().failed_calls for log in ended] == [0] * 5
 
 
 async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tmp_path: Path):
@@ -130,10 +135,10 @@ async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tm
         (0.05, Fault(status=429, retry_after_ms=20)),
         (0.07, Fault(status=500)),
         (0.09, Fault(disconnect="before")),
-        (0.11, Fault(body=b'{"choices": [{"message": {"con')),
+        (0.11, Fault(raw=b'{"choices": [{"message": {"con')),
     ]
 
-    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+    def faults(n: int, request: Json) -> Fault | None:
         if n > 15 and not began:
             began.append(time.monotonic())
         if began and time.monotonic() - began[0] < 0.6:
@@ -209,7 +214,7 @@ async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path: Path):
 
 
 async def test_one_request_that_breaks_the_service_fails_alone(server: LocalServer, tmp_path: Path):
-    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+    def faults(n: int, request: Json) -> Fault | None:
         return Fault(status=500) if request["messages"][-1]["content"] == "What is 3?" else None
 
     set_faults(server, faults)
@@ -241,15 +246,11 @@ async def test_all_calls_of_a_model_wait_as_long_as_the_service_asks(server: Loc
     set_faults(server, lambda n, _: Fault(status=429, retry_after=soon) if n == 1 else None)
     asked, limit = model(server.base_url), CallLimit(4, 10)
 
-    async def ask() -> CallLog:
-        with measure_calls(CallLog(limit)) as log:
-            await asked.completion_async(messages="hi")
-        return log
-
-    first = asyncio.create_task(ask())
+    first = asyncio.create_task(ask(asked, CallLog(limit)))
     await until(lambda: any(record.outcome != "open" for record in server.records))
     await asyncio.sleep(0.05)
-    logs = [await first, *await asyncio.gather(*(ask() for _ in range(3)))]
+    others = (ask(asked, CallLog(limit)) for _ in range(3))
+    logs = [await first, *await asyncio.gather(*others)]
     refused, *others = server.records
     assert refused.finished_s is not None
     assert min(r.arrived_s for r in others) - refused.finished_s > 0.4
@@ -261,20 +262,15 @@ async def test_a_service_with_fewer_places_is_asked_less(
 ):
     caplog.set_level("INFO", "graphrag.query.limits")
 
-    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+    def faults(n: int, request: Json) -> Fault | None:
         open_ = sum(record.outcome == "open" for record in server.records)
         return Fault(status=529) if open_ > 4 else None
 
     set_faults(server, faults, latency_s=0.01)
     asked, limit = model(server.base_url, retry=RetryPolicy(50, 0.005, 0.02)), CallLimit(32, 10)
 
-    async def ask() -> int:
-        with measure_calls(CallLog(limit)) as log:
-            await asked.completion_async(messages="hi")
-        return log.usage().llm_calls
-
-    n_attempts = sum(await asyncio.gather(*(ask() for _ in range(90))))
-    assert n_attempts == len(server.records)
+    logs = await asyncio.gather(*(ask(asked, CallLog(limit)) for _ in range(90)))
+    assert sum(log.usage().llm_calls for log in logs) == len(server.records)
     late = [record.status for record in server.records[-60:]]
     assert late.count(429) + late.count(529) < 30
     assert limit.in_flight == 0
@@ -287,14 +283,11 @@ async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServe
     set_faults(server, lambda _, r: Fault(hang_s=30) if r["model"] == JUDGE else None)
     stuck, other, limit = model(server.base_url, JUDGE), model(server.base_url), CallLimit(16, 10)
 
-    async def ask(asked: CountedCompletion) -> None:
-        with measure_calls(CallLog(limit)):
-            await asked.completion_async(messages="hi")
-
-    await ask(other)
-    waiting = [asyncio.create_task(ask(stuck)) for _ in range(40)]
+    await ask(other, CallLog(limit))
+    waiting = [asyncio.create_task(ask(stuck, CallLog(limit))) for _ in range(40)]
     await asyncio.sleep(0.1)
-    await asyncio.wait_for(asyncio.gather(*(ask(other) for _ in range(20))), 3)
+    asked = (ask(other, CallLog(limit)) for _ in range(20))
+    await asyncio.wait_for(asyncio.gather(*asked), 3)
     assert sum(r.model == JUDGE for r in server.records) == 15
     for task in waiting:
         task.cancel()
@@ -349,7 +342,7 @@ async def test_a_control_character_is_asked_for_again_once(content: str, server:
 async def test_a_body_that_is_no_reply_is_asked_for_again(
     name: str, body: bytes, server: LocalServer
 ):
-    set_faults(server, lambda n, _: Fault(body=body) if n == 1 else None)
+    set_faults(server, lambda n, _: Fault(raw=body) if n == 1 else None)
     asked = model(server.base_url, name)
     with measure_calls() as log:
         if name == SEARCHER:
@@ -362,18 +355,10 @@ async def test_a_body_that_is_no_reply_is_asked_for_again(
 async def test_embeddings_of_other_texts_are_not_taken(server: LocalServer):
     vector = b'{"object": "embedding", "index": 0, "embedding": [0.5, 0.5]}'
     body = b'{"object": "list", "model": "m", "data": [%s, %s]}' % (vector, vector)
-    set_faults(server, lambda n, _: Fault(body=body) if n == 1 else None)
+    set_faults(server, lambda n, _: Fault(raw=body) if n == 1 else None)
     with measure_calls() as log:
         await model(server.base_url, "text-embedding-3-small").embedding_async(input=["hi"])
     assert "2 embeddings came for 1 texts" in str(log.attempts[0].error)
-
-
-async def test_an_endless_reply_ends_with_its_time(server: LocalServer):
-    set_faults(server, lambda *_: Fault(endless_s=20))
-    asked = model(server.base_url, retry=RetryPolicy(0, 0, 0))
-    log = CallLog(time=CallTime(0.3))
-    with measure_calls(log), pytest.raises(NoReplyError):
-        await asked.completion_async(messages="hi")
 
 
 async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
@@ -382,3 +367,71 @@ async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
         await model(server.base_url).completion_async(messages="hi")
     assert log.usage().llm_calls == log.usage().failed_calls == 1
     assert log.usage().output_tokens == server.records[0].completion_tokens
+
+
+DAY_S = 86_400.0
+PERIOD_S, PER_PERIOD, WAIT_S = 1, 4, 0.6
+N = 3 * PER_PERIOD
+
+
+@pytest.fixture
+def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the wall clock be a day ahead and a day behind in turn, each time it is looked at."""
+    true, days = time.time, itertools.cycle([1, -1, 400, -400])
+    monkeypatch.setattr(time, "time", lambda: true() + next(days) * DAY_S)
+
+
+async def held_back(log: CallLog) -> None:
+    """Return when a call waits for its turn, as the service asked for that."""
+    async with asyncio.timeout(30):
+        while log.waited_s < 0.05:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.usefixtures("jumping")
+async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_jumps(
+    server: LocalServer,
+):
+    fault = Fault(status=429, retry_after_s=WAIT_S)
+    set_faults(server, lambda n, _: fault if n == 1 else None)
+    rate = RateLimitConfig(
+        type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=PER_PERIOD
+    )
+    began, limit, asked = (
+        time.monotonic(),
+        CallLimit(N, 30),
+        model(server.base_url, rate_limit=rate),
+    )
+    first = CallLog(limit)
+    refused_call = asyncio.create_task(ask(asked, first))
+    await held_back(first)
+    async with asyncio.timeout(30):
+        others = (ask(asked, CallLog(limit)) for _ in range(N - 1))
+        logs = [*await asyncio.gather(*others), await refused_call]
+    took_s = time.monotonic() - began
+    records = server.records
+    assert sum(log.usage().llm_calls for log in logs) == len(records) == N + 1
+    refused = records[0]
+    assert refused.finished_s is not None
+    assert min(r.arrived_s for r in records[1:]) >= refused.finished_s + WAIT_S
+    assert took_s >= PERIOD_S * (len(records) // PER_PERIOD - 1)
+    for log in logs:
+        assert all(0 <= attempt.latency_s <= took_s for attempt in log.attempts)
+        assert 0 <= log.waited_s <= took_s
+
+
+async def test_a_date_to_wait_for_is_read_once_and_no_later_jump_changes_it(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    true = time.time
+    soon = formatdate(true() + 2, usegmt=True)  # whole seconds: 1 to 2 s from now
+    set_faults(server, lambda n, _: Fault(status=429, retry_after=soon) if n == 1 else None)
+    log = CallLog(CallLimit(N, 30))
+    call = asyncio.create_task(ask(model(server.base_url), log))
+    await held_back(log)
+    monkeypatch.setattr(time, "time", lambda: true() - DAY_S)
+    async with asyncio.timeout(30):
+        await call
+    first, second = server.records
+    assert first.finished_s is not None
+    assert second.arrived_s - first.finished_s > 0.5

@@ -1,7 +1,6 @@
 """Opening a project: its own settings, nothing outside touched, one sentence when it can't be."""
 
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +8,12 @@ from pathlib import Path
 import pytest
 from support.projects import OFFLINE_SETTINGS
 
-from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import unknown_settings
+from graphrag.config.settings_files import SettingsError
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import read_header
-from graphrag.query.index_tables import IndexNotBuiltError
+from graphrag.query.index_header import IndexNotBuiltError, read_header
 
 Make = Callable[..., Path]
 
@@ -35,35 +33,21 @@ def make(project: Path, tmp_path: Path) -> Make:
     return make
 
 
-async def test_opening_changes_neither_the_folder_nor_the_environment(make: Make) -> None:
-    root = make(OFFLINE_SETTINGS, env="A_VALUE_OF_THE_PROJECT=7\n")
-    folder, environment = Path.cwd(), dict(os.environ)
-    await GraphIndex.open(root)
-
-    assert Path.cwd() == folder
-    assert dict(os.environ) == environment
-
-
-async def test_each_project_reads_its_own_env_file(make: Make) -> None:
+async def test_each_project_reads_its_own_env_file_after_the_environment(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = OFFLINE_SETTINGS + "tog_search: {width: ${GTOG_TEST_WIDTH}}\n"
     first = make(settings, "first", "GTOG_TEST_WIDTH=2\n")
     second = make(settings, "second", "GTOG_TEST_WIDTH=5\n")
-    widths = [
-        (await GraphIndex.open(root)).header.section("tog").width for root in (first, second, first)
-    ]
+    folder, environment = Path.cwd(), dict(os.environ)
 
-    assert widths == [2, 5, 2]
+    async def width(root: Path) -> int:
+        return (await GraphIndex.open(root)).header.section("tog").width
 
-
-async def test_the_environment_comes_before_the_env_file(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = make(
-        OFFLINE_SETTINGS + "tog_search: {width: ${GTOG_TEST_WIDTH}}\n", env="GTOG_TEST_WIDTH=2\n"
-    )
+    assert [await width(root) for root in (first, second, first)] == [2, 5, 2]
+    assert (Path.cwd(), dict(os.environ)) == (folder, environment)
     monkeypatch.setenv("GTOG_TEST_WIDTH", "4")
-
-    assert (await GraphIndex.open(root)).header.section("tog").width == 4
+    assert await width(first) == 4
 
 
 async def test_prompt_files_are_found_from_another_folder(
@@ -168,42 +152,27 @@ async def test_a_folder_that_is_no_project_is_refused(tmp_path: Path) -> None:
         await GraphIndex.open(tmp_path)
 
 
-async def test_a_project_without_a_complete_index_is_refused(make: Make) -> None:
-    root = make(OFFLINE_SETTINGS)
-    (root / "output" / "relationships.parquet").unlink()
-    build = re.escape(f"graphrag index --root {root}")
-    with pytest.raises(IndexNotBuiltError, match=f"not indexed: relationships missing.*{build}"):
+@pytest.mark.parametrize(
+    ("gone", "message"),
+    [
+        (["relationships.parquet"], "not indexed: relationships missing.*graphrag index --root "),
+        (["lancedb/text_unit_text.lance"], "no vectors named text_unit_text"),
+        (["lancedb"], "no vector store"),
+        ([], r"length 384, but vector_store\.vector_size .* 1536"),
+    ],
+)
+async def test_an_index_that_is_not_complete_is_refused(
+    gone: list[str], message: str, make: Make
+) -> None:
+    size = "384" if gone else "1536"
+    root = make(OFFLINE_SETTINGS.replace("vector_size: 384", f"vector_size: {size}"))
+    for name in gone:
+        path = root / "output" / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(IndexNotBuiltError, match=message):
         await GraphIndex.open(root)
-
-
-async def test_missing_vectors_are_refused(make: Make) -> None:
-    root = make(OFFLINE_SETTINGS)
-    shutil.rmtree(root / "output" / "lancedb" / "text_unit_text.lance")
-    with pytest.raises(IndexNotBuiltError, match="no vectors named text_unit_text"):
-        await GraphIndex.open(root)
-    shutil.rmtree(root / "output" / "lancedb")
-    with pytest.raises(IndexNotBuiltError, match="no vector store"):
-        await GraphIndex.open(root)
-
-
-async def test_who_searches_nothing_needs_no_vectors(make: Make) -> None:
-    root = make(OFFLINE_SETTINGS)
-    shutil.rmtree(root / "output" / "lancedb")
-    with pytest.raises(IndexNotBuiltError, match="no vector store"):
-        await read_header(root)
-    header = await read_header(root, vectors=False)
-    (root / "output" / "entities.parquet").unlink()
-    with pytest.raises(IndexNotBuiltError, match="entities missing"):
-        await read_header(root, vectors=False)
-    assert header.fingerprint is not None
-
-
-async def test_another_length_of_vectors_is_refused(make: Make) -> None:
-    root = make(OFFLINE_SETTINGS.replace("vector_size: 384", "vector_size: 1536"))
-    with pytest.raises(
-        IndexNotBuiltError, match=r"length 384, but vector_store\.vector_size .* 1536"
-    ):
-        await GraphIndex.open(root)
+    if gone != ["relationships.parquet"]:  # who searches nothing needs no vectors
+        assert (await read_header(root, vectors=False)).fingerprint is not None
 
 
 async def test_the_tables_may_lie_in_another_folder(make: Make, tmp_path: Path) -> None:
@@ -218,13 +187,8 @@ async def test_the_tables_may_lie_in_another_folder(make: Make, tmp_path: Path) 
     assert len(index.tables.table("entities")) > 10
 
 
-def test_keys_that_the_release_drops_in_silence_are_listed(make: Make) -> None:
+async def test_mistyped_names_are_told_with_the_nearest_one(make: Make) -> None:
     root = make(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\nchunks: {}\n")
-
     assert unknown_settings(root)[0] == "local_serch is not used; did you mean 'local_search'?"
-
-
-async def test_an_unknown_method_is_refused_with_the_nearest_one(make: Make) -> None:
-    index = await GraphIndex.open(make(OFFLINE_SETTINGS))
     with pytest.raises(ValueError, match="unknown method 'locl'; did you mean 'local'"):
-        await index.search("locl", "Who?")
+        await (await GraphIndex.open(root)).search("locl", "Who?")

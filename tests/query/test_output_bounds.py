@@ -1,20 +1,18 @@
 """Every reply is bounded, and a reply that was cut off is called so, not asked for again."""
 
-from typing import Any
-
 import pytest
 from graphrag_llm.config import ModelConfig
 from pydantic import BaseModel
-from support.lighthouse import SpiedServer
+from support.lighthouse import QUESTION, MakeProject, SpiedServer
 from support.openai_server import Fault
+from support.tog_world import read_scoring
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion
-from graphrag.query.output import allowed_output
+from graphrag.query.replies import allowed_output
 from graphrag.query.usage import CallLog, OutputBound, measure_calls
 
-QUESTION = "Who repaired the great lamp with Marta Quill?"
 NO_ROOM = "request (9120 tokens) exceeds the available context size (4096 tokens), try again"
 
 
@@ -22,7 +20,7 @@ class Wanted(BaseModel):
     name: str
 
 
-def bounds_sent(server: SpiedServer) -> list[tuple[Any, Any]]:
+def bounds_sent(server: SpiedServer) -> list[tuple[object, object]]:
     return [
         (request.get("max_tokens"), request.get("max_completion_tokens"))
         for request in server.requests.values()
@@ -56,7 +54,7 @@ async def test_a_scope_bounds_the_released_searches_and_nothing_else_does(
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
 async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
-    key: str, make_project: Any, server: SpiedServer
+    key: str, make_project: MakeProject, server: SpiedServer
 ) -> None:
     index = await GraphIndex.open(make_project(model_extra=f"    call_args: {{{key}: 333}}"))
     await index.search("tog", QUESTION)
@@ -68,7 +66,7 @@ async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
 
 
 def test_a_model_that_thinks_gets_room_for_it_and_none_more_than_it_can_write() -> None:
-    def allowed(provider: str, model: str, tokens: int = 500, **arguments: Any) -> int:
+    def allowed(provider: str, model: str, tokens: int = 500, **arguments: object) -> int:
         config = ModelConfig(model_provider=provider, model=model, api_key="x", call_args=arguments)
         return allowed_output(config, tokens)
 
@@ -135,7 +133,7 @@ async def test_a_response_that_is_cut_off_is_kept_and_counted(
 
 
 async def test_a_cut_reply_names_the_setting_that_cut_it(
-    make_project: Any, server: SpiedServer
+    make_project: MakeProject, server: SpiedServer
 ) -> None:
     server.behave(faults=lambda *_: Fault(ramble=True))
 
@@ -180,3 +178,19 @@ async def test_a_context_that_is_too_small_names_the_budget_to_lower(
         await remote.search(method, QUESTION)
     assert "9120 tokens" in str(raised.value)
     assert "litellm" not in str(raised.value)
+
+
+async def test_scoring_calls_begin_alike_and_send_every_edge_once(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    """So that a provider reads them from its cache."""
+    await remote.search("tog", QUESTION)
+    asked = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests.values()]
+    texts = [text for text in asked if "Score the edges" in text]
+    assert len(texts) > 1
+    begin = texts[0].partition(QUESTION)[0]
+    assert "Reply with JSON only" in begin
+    assert all(text.startswith(f"{begin}{QUESTION}\n") for text in texts)
+    edges = [read_scoring(text[text.index("Question: ") :])["edges"] for text in texts]
+    sent = [(e["source"], e["target"], e["relationship"]) for each in edges for e in each]
+    assert len(sent) == len(set(sent)) > 0

@@ -3,15 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.lighthouse import SpiedServer
+from support.lighthouse import QUESTION, MakeProject, SpiedServer
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner, Result
 
-QUESTION = "Who repaired the great lamp with Marta Quill?"
 ANSWER = "Marta Quill repaired the great lamp with Jonas Feld."
 
 
@@ -24,35 +22,28 @@ def query(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["query", *arguments])
 
 
-def test_tog_answers(project: Path) -> None:
-    result = query(QUESTION, "--root", str(project), "--method", "tog")
+@pytest.mark.parametrize(
+    ("method", "lines"),
+    [
+        ("tog", ["Paths\n", "-[", "  reasoning: 1 calls", "embeddings: 0 calls", "cost:"]),
+        ("ppr", ["completions: 1 calls", "  reasoning: 1 calls"]),
+        ("bm25", ["completions: 1 calls", "embeddings: 0 calls"]),
+        ("hybrid", ["completions: 1 calls", "embeddings: 0 calls"]),
+    ],
+)
+def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(
+    method: str, lines: list[str], project: Path
+) -> None:
+    here = (QUESTION, "-r", str(project), "-m", method)
+    result, streamed = query(*here, "--verbose"), query(*here, "--streaming")
 
     assert result.exit_code == 0, result.output
+    assert streamed.stdout == result.stdout
     assert ANSWER in result.stdout
-    assert "[Data: " in result.stdout
-    assert "offline" in result.stderr.lower(), "an answer of the embedded models must say so"
-
-
-def test_tog_streams_the_same_text(project: Path) -> None:
-    whole = query(QUESTION, "-r", str(project), "-m", "tog")
-    streamed = query(QUESTION, "-r", str(project), "-m", "tog", "--streaming")
-
-    assert streamed.exit_code == 0, streamed.output
-    assert streamed.stdout == whole.stdout
-
-
-def test_verbose_says_what_it_cost(project: Path) -> None:
-    result = query(QUESTION, "-r", str(project), "-m", "ppr", "--verbose")
-
-    assert result.exit_code == 0, result.output
-    for line in (
-        "completions: 1 calls",
-        "  reasoning: 1 calls",
-        "embeddings: 0 calls",
-        "cost:",
-    ):
-        assert line in result.stderr
-    assert "completions: " not in result.stdout
+    assert not [line for line in lines if line not in result.stderr]
+    assert not [line for line in lines if line in result.stdout + streamed.output]
+    assert "offline" in streamed.stderr, "an answer of the embedded models must say so"
+    assert query(*here, "--connect").exit_code == (0 if method == "tog" else 2)
 
 
 @pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
@@ -70,23 +61,6 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(
     assert "Traceback" not in result.output
 
 
-def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
-    assert query(QUESTION, "-r", str(tmp_path / "nowhere"), "-m", "tog").exit_code == 2
-
-
-@pytest.mark.parametrize("method", ["bm25", "hybrid"])
-def test_the_rankings_of_basic_search_answer(method: str, project: Path) -> None:
-    result = query(QUESTION, "-r", str(project), "-m", method, "--verbose")
-
-    assert result.exit_code == 0, result.output
-    assert ANSWER in result.stdout
-    assert "embeddings: 0 calls" in result.stderr
-    assert "offline" in result.stderr.lower()
-    streamed = query(QUESTION, "-r", str(project), "-m", method, "--streaming")
-    assert streamed.stdout == result.stdout
-    assert query(QUESTION, "-r", str(project), "-m", method, "--connect").exit_code == 2
-
-
 def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
     question = "Who taught the glassmaker that repaired the lamp?"
     result = query(question, "-r", str(project), "-m", "agentic", "--verbose")
@@ -101,6 +75,8 @@ def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
 
 
 def test_a_failed_search_is_an_error(project: Path) -> None:
+    assert query(QUESTION, "-r", str(project), "-m", "tok").exit_code == 2
+    assert query(QUESTION, "-r", str(project / "nowhere"), "-m", "tog").exit_code == 2
     result = query(" ", "-r", str(project), "-m", "tog")
 
     assert result.exit_code == 1
@@ -115,23 +91,11 @@ def test_the_other_methods_still_answer(method: str, project: Path) -> None:
     assert (ANSWER if method != "drift" else "could not find") in result.stdout
 
 
-def test_an_unknown_method_is_wrong_usage(project: Path) -> None:
-    assert query(QUESTION, "-r", str(project), "-m", "tok").exit_code == 2
-
-
-def test_verbose_shows_what_was_walked(project: Path) -> None:
-    result = query(QUESTION, "-r", str(project), "-m", "tog", "--verbose")
-
-    arrows = [line for line in result.stderr.splitlines() if "-[" in line]
-    assert arrows
-    assert "Paths\n" in result.stderr
-    assert "Paths" not in result.stdout
-
-
-@pytest.mark.parametrize("method", ["bm25", "basic"])
-@pytest.mark.parametrize("how", [(), ("--streaming",)])
+@pytest.mark.parametrize(
+    ("method", "how"), [("bm25", ["--streaming"]), ("basic", []), ("basic", ["--streaming"])]
+)
 def test_an_answer_steers_no_terminal(
-    method: str, how: tuple[str, ...], make_project: Callable[..., Path], server: SpiedServer
+    method: str, how: list[str], make_project: MakeProject, server: SpiedServer
 ) -> None:
     """Also where a sequence of it arrives in two pieces."""
     server.reset(lambda _: "The lamp \x1b]0;owned\x07 is \x1b[2J lit \x9b31m by \u202e night.")
@@ -155,13 +119,12 @@ except SystemExit as ended:
     ("method", "allowed"),
     [
         ("tog", {"scipy"}),
-        ("ppr", {"scipy"}),
         ("bm25", {"scipy"}),
         ("local", {"lancedb", "networkx", "openai"}),
     ],
 )
 def test_a_question_loads_what_its_search_needs(
-    method: str, allowed: set[str], make_project: Callable[..., Path], server: SpiedServer
+    method: str, allowed: set[str], make_project: MakeProject, server: SpiedServer
 ) -> None:
     words = ["query", QUESTION, "-r", str(make_project()), "-m", method]
     done = subprocess.run(

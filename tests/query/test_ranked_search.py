@@ -4,11 +4,9 @@ import asyncio
 import csv
 import gc
 import io
-import math
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,50 +16,32 @@ import bm25s
 import numpy as np
 import pandas as pd
 import pytest
-import snowballstemmer
 from graphrag_vectors import VectorStoreDocument
 from graphrag_vectors.lancedb import LanceDBVectorStore
 from hypothesis import given, strategies
-from support.lighthouse import SpiedServer
+from support.lighthouse import QUESTION, MakeProject, SpiedServer
 from support.projects import offline_settings
 from typer.testing import CliRunner, Result
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.offline.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import IndexTables
-from graphrag.text.lexicon import STOP_WORDS
+from graphrag.query.index_header import IndexHeader, IndexTables
 from graphrag.text.ranking import WordIndex, WordIndexes, fuse_scores
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
-QUESTION = "Who repaired the great lamp with Marta Quill?"
 LENGTH = 64
-WORDS = [
-    "lamp",
-    "storm",
-    "ferry",
-    "isle",
-    "letter",
-    "glass",
-    "captain",
-    "lens",
-    "sale",
-    "whale",
-    "harbour",
-    "repairing",
-    "light",
-]
+WORDS = re.findall(
+    r"\w+", "lamp storm ferry isle letter glass captain lens sale whale harbour repairing light"
+)
 CJK = [
     "灯台守は大きなランプを修理した。",
     "船長は嵐の夜に手紙を運んだ。",
     "玛塔修理了灯塔的大灯。",
     "ห้องสมุดอยู่ในเมืองเก่า",
 ]
-
-pytestmark = pytest.mark.usefixtures("as_before")
 
 
 def texts(count: int = 80) -> list[str]:
@@ -76,18 +56,10 @@ def texts(count: int = 80) -> list[str]:
 def as_table(given: Sequence[str]) -> pd.DataFrame:
     """Return a table of text units whose ids sort in another order than they stand in."""
     ids = [f"unit-{997 * (at + 1) % 1_009:04d}" for at in range(len(given))]
-    return pd.DataFrame(
-        {
-            "id": ids,
-            "human_readable_id": range(len(given)),
-            "text": list(given),
-            "n_tokens": 1,
-            "document_id": "all",
-            "entity_ids": None,
-            "relationship_ids": None,
-            "covariate_ids": None,
-        }
-    )
+    alike = {"n_tokens": 1, "document_id": "all"}
+    none = dict.fromkeys(("entity_ids", "relationship_ids", "covariate_ids"))
+    texts = {"id": ids, "human_readable_id": range(len(given)), "text": list(given)}
+    return pd.DataFrame({**texts, **alike, **none})
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +84,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> ProjectConfig:
     return config
 
 
-def index_of(config: ProjectConfig, given: Sequence[str], **settings: Any) -> GraphIndex:
+def index_of(config: ProjectConfig, given: Sequence[str], **settings: object) -> GraphIndex:
     header = IndexHeader(config).changed("basic", {"max_context_tokens": 100_000, **settings})
     return GraphIndex(header, IndexTables(text_units=as_table(given)))
 
@@ -123,47 +95,21 @@ async def shown(index: GraphIndex, method: str, question: str) -> list[int]:
     return [int(short) for short in found.context_data["sources"].get("id", ())]
 
 
-def plain_bm25(question: str, given: Sequence[str]) -> list[float]:
-    """Score texts by the formula alone, in plain Python."""
-    stem = snowballstemmer.stemmer("english").stemWord
-    documents = [[stem(word) for word in re.findall("[a-z0-9]+", t.lower())] for t in given]
-    asked = re.findall("[a-z0-9]+", question.lower())
-    wanted = {stem(word) for word in asked if word not in STOP_WORDS}
-    length = sum(map(len, documents)) / len(documents)
-    holding = Counter(word for document in documents for word in set(document))
-    scores: list[float] = []
-    for document in documents:
-        counts, score = Counter(document), 0.0
-        for word in wanted & set(document):
-            rare = math.log(1 + (len(given) - holding[word] + 0.5) / (holding[word] + 0.5))
-            room = 1.5 * (1 - 0.75 + 0.75 * len(document) / length)
-            score += rare * counts[word] / (counts[word] + room)
-        scores.append(score)
-    return scores
+async def test_bm25_shows_the_texts_that_share_a_word_best_first(config: ProjectConfig) -> None:
+    given, question = texts(), "storms, storms and a letter"
+    expected = WordIndex(given).rank(question)
 
-
-@pytest.mark.parametrize("question", ["Who repairs the lamp?", "storms, storms and a letter"])
-async def test_bm25_shows_the_best_by_the_plain_formula_best_first(
-    question: str, config: ProjectConfig
-) -> None:
-    given = texts()
-    scores = plain_bm25(question, given)
-    expected = [at for at in np.argsort(-np.asarray(scores), kind="stable") if scores[at] > 0]
-
-    every = await shown(index_of(config, given, k=len(given)), "bm25", question)
-    first = await shown(index_of(config, given, k=7), "bm25", question)
-
-    assert 10 < len(every) < len(given)
-    assert sorted(every) == sorted(expected), "those that share a word, and no other"
-    assert [scores[at] for at in every] == pytest.approx([scores[at] for at in expected])
-    assert first == every[:7]
+    assert 10 < len(expected) < len(given)
+    assert await shown(index_of(config, given, k=len(given)), "bm25", question) == expected
+    assert await shown(index_of(config, given, k=7), "bm25", question) == expected[:7]
 
 
 async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(
     config: ProjectConfig,
 ) -> None:
     given, question = texts(), "Who repairs the lamp in the storm?"
-    by_words = np.asarray(plain_bm25(question, given))
+    scores = dict(WordIndex(given).best(question, len(given)))
+    by_words = np.asarray([scores.get(at, 0.0) for at in range(len(given))])
     (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
     by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
@@ -306,6 +252,7 @@ def counted() -> int:
 async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(
     project: Path,
 ) -> None:
+    gc.freeze()  # what there was before is not looked through
     before, index = counted(), await GraphIndex.open(project)
     await index.search("basic", QUESTION)
     assert counted() == before, "who does not rank by words pays nothing"
@@ -337,22 +284,20 @@ def test_other_texts_are_counted_apart() -> None:
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])
 async def test_the_request_is_that_of_basic_search_but_for_the_rows(
-    method: str, make_project: Any, server: SpiedServer
+    method: str, make_project: MakeProject, server: SpiedServer
 ) -> None:
     settings = "basic_search: {k: 1000, max_context_tokens: 9000}\n"
     remote = await GraphIndex.open(make_project(settings))
     basic = await remote.search("basic", QUESTION)
     other = await remote.search(method, QUESTION)
 
-    first, second = (request for request in server.requests.values() if "messages" in request)
+    requests = [request for request in server.requests.values() if "messages" in request]
     texts = [str(found.context_text) for found in (basic, other)]
-    assert [request["messages"][0]["content"].count(text) for request, text in (
-        (first, texts[0]), (second, texts[1])
-    )] == [1, 1]  # fmt: skip
-    for request, text in ((first, texts[0]), (second, texts[1])):
+    for request, text in zip(requests, texts, strict=True):
         system = request["messages"][0]
+        assert system["content"].count(text) == 1
         system["content"] = system["content"].replace(text, "")
-    assert first == second
+    assert requests[0] == requests[1]
     assert {*texts[1].splitlines()} <= {*texts[0].splitlines()}
     assert basic.usage.embedding_calls == 1
     assert other.usage.embedding_calls == (method == "hybrid")
@@ -373,6 +318,7 @@ def without_vectors(project: Path, tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.usefixtures("as_before")
 def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(without_vectors: Path) -> None:
     here = ("query", QUESTION, "--root", str(without_vectors), "--method")
     answered = graphrag(*here, "bm25", "--verbose")
@@ -388,6 +334,7 @@ def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(without_vectors: Pat
     assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.usefixtures("as_before")
 def test_an_evaluation_by_bm25_alone_needs_no_vectors(without_vectors: Path) -> None:
     root = without_vectors.parent
     (root / "questions.csv").write_text(

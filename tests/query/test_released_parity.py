@@ -17,11 +17,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.metadata import files, version
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import parity_calls
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from support.openai_server import Behaviour, Fault, Json, LocalServer, offline_reply, running_server
 from support.projects import server_settings
 from uv import find_uv_bin
 
@@ -35,8 +34,8 @@ GLOBAL = "global_search: {max_context_tokens: 300}\n"
 class Seen:
     """What one environment did: outcomes by call, requests by question."""
 
-    outcomes: dict[str, Any]
-    requests: list[dict[str, Any]]
+    outcomes: Json
+    requests: list[Json]
 
 
 def _environment(**more: str) -> dict[str, str]:
@@ -68,7 +67,7 @@ def _uv(*words: str | Path) -> None:
     subprocess.run([find_uv_bin(), *words], check=True, capture_output=True, timeout=240)
 
 
-def _reply(request: dict[str, Any]) -> str:
+def _reply(request: Json) -> str:
     asked = (request.get("response_format") or {}).get("json_schema", {})
     if asked.get("name") != "PrimerResponse":
         return _answer(request)
@@ -81,7 +80,7 @@ def _reply(request: dict[str, Any]) -> str:
 _answer = offline_reply()
 
 
-def _fault(request: dict[str, Any]) -> Fault | None:
+def _fault(request: Json) -> Fault | None:
     messages = request.get("messages") or [{"content": ""}]
     question = str(messages[-1]["content"])
     if question == "refuse this":
@@ -93,9 +92,9 @@ def _fault(request: dict[str, Any]) -> Fault | None:
 
 
 def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
-    requests: list[dict[str, Any]] = []
+    requests: list[Json] = []
 
-    def keep(_: int, request: dict[str, Any]) -> Fault | None:
+    def keep(_: int, request: Json) -> Fault | None:
         requests.append(request)
         return _fault(request)
 
@@ -204,7 +203,6 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
         "graphrag.api.search",
         "graphrag.query.counted_result",
         "graphrag.query.model_facts",
-        "graphrag.query.own_time",
         "graphrag.query.usage",
         "graphrag_overlay",
     }

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.lighthouse import METHODS
+from support.lighthouse import METHODS, QUESTION, MakeProject, SpiedServer
 from support.openai_server import Fault
 
+from graphrag import api
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.index_header import SearchOptions
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import Usage
-
-QUESTION = "Who repaired the great lamp with Marta Quill?"
 
 
 @pytest.fixture(autouse=True)
@@ -37,38 +36,35 @@ def index(project: Path) -> GraphIndex:
     return opened
 
 
+GRAPH = ("entities", "relationships", "text_units")
+COMMUNITIES = ("entities", "communities", "community_reports")
+TABLES = {
+    **dict.fromkeys(("tog", "ppr"), GRAPH),
+    **dict.fromkeys(("basic", "bm25", "hybrid", "agentic"), ("text_units",)),
+    "global": COMMUNITIES,
+    **dict.fromkeys(("local", "drift"), (*COMMUNITIES, "text_units", "relationships")),
+}
+MORE: dict[str, dict[str, object]] = {
+    "local": {"community_level": 2, "covariates": None},
+    "drift": {"community_level": 2},
+    "global": {"community_level": 2, "dynamic_community_selection": False},
+}
+
+
 def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
-    names = {
-        "tog": ("entities", "relationships", "text_units"),
-        "ppr": ("entities", "relationships", "text_units"),
-        "basic": ("text_units",),
-        "bm25": ("text_units",),
-        "hybrid": ("text_units",),
-        "agentic": ("text_units",),
-        "global": ("entities", "communities", "community_reports"),
-    }.get(method, ("entities", "communities", "community_reports", "text_units", "relationships"))
-    given: dict[str, Any] = {name: index.tables.table(name) for name in names}
-    given |= {"config": index.header.config, "query": QUESTION}
-    if method == "local":
-        given["covariates"] = None
-    if method not in ("tog", "ppr", "basic", "bm25", "hybrid", "agentic"):
-        given["community_level"] = 2
-    if method == "global":
-        given["dynamic_community_selection"] = False
-    if method not in ("tog", "ppr"):
-        given["response_type"] = "Multiple Paragraphs"
-    return given
+    form = {} if method in ("tog", "ppr") else {"response_type": "Multiple Paragraphs"}
+    tables = {name: index.tables.table(name) for name in TABLES[method]}
+    given = {"config": index.header.config, "query": QUESTION}
+    return {**tables, **given, **form, **MORE.get(method, {})}
 
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_search_function_gives_a_result_that_unpacks(
     method: str, index: GraphIndex
 ) -> None:
-    import graphrag.api
-
     given = arguments(method, index)
-    tables = {name: frame.copy() for name, frame in given.items() if hasattr(frame, "copy")}
-    result = await getattr(graphrag.api, f"{method}_search")(**given)
+    tables = {name: frame.copy() for name, frame in given.items() if hasattr(frame, "equals")}
+    result = await getattr(api, f"{method}_search")(**given)
 
     assert isinstance(result, SearchResult)
     assert isinstance(result, CountedSearchResult)
@@ -76,47 +72,21 @@ async def test_a_search_function_gives_a_result_that_unpacks(
     assert response == result.response != ""
     assert context is result.context_data
     assert result.usage.llm_calls == result.llm_calls > 0
-    for name, frame in tables.items():
-        if name not in ("config",):
-            assert frame.equals(given[name]), f"{name} was written into"
+    assert [name for name, frame in tables.items() if not frame.equals(given[name])] == []
+    if method == "drift":
+        assert len(result.context_text) > 1
+        assert all(QUESTION in asked for asked in result.context_text)
+        assert all("-----Entities-----" in shown for shown in result.context_text.values())
+    else:
+        assert result.context_text == (await index.search(method, QUESTION)).context_text
+        assert result.context_text
 
 
-@pytest.mark.parametrize("method", ["local", "basic", "bm25", "hybrid"])
-async def test_the_context_text_is_what_the_model_was_shown(method: str, index: GraphIndex) -> None:
-    import graphrag.api
-
-    result = await getattr(graphrag.api, f"{method}_search")(**arguments(method, index))
-
-    assert result.context_text == (await index.search(method, QUESTION)).context_text != ""
-
-
-async def test_drift_tells_the_context_of_each_follow_up(index: GraphIndex) -> None:
-    from graphrag.api import drift_search
-
-    result = await drift_search(**arguments("drift", index))
-
-    assert len(result.context_text) > 1
-    assert all(QUESTION in asked for asked in result.context_text)
-    assert all("-----Entities-----" in shown for shown in result.context_text.values())
-
-
-async def test_the_reports_of_a_global_search_are_its_context_text(index: GraphIndex) -> None:
-    from graphrag.api import global_search
-
-    result = await global_search(**arguments("global", index))
-
-    assert result.context_text == (await index.search("global", QUESTION)).context_text != []
-
-
-@pytest.mark.parametrize("method", ["basic", "bm25", "hybrid"])
+@pytest.mark.parametrize("method", ["basic", "hybrid"])
 async def test_basic_search_by_name_needs_no_form_of_answer(method: str, index: GraphIndex) -> None:
-    import graphrag.api
-
-    search = getattr(graphrag.api, f"{method}_search")
-    given = arguments(method, index)
+    search, given = getattr(api, f"{method}_search"), arguments(method, index)
     del given["response_type"]
-    units = given["text_units"]
-    config = index.header.config
+    config, units = index.header.config, given["text_units"]
 
     named = await search(**given)
     placed = await search(config, units, "Multiple Paragraphs", QUESTION)
@@ -127,15 +97,13 @@ async def test_basic_search_by_name_needs_no_form_of_answer(method: str, index: 
 async def test_tog_without_text_units_answers_from_the_paths(
     config: str, index: GraphIndex
 ) -> None:
-    from graphrag.api import tog_search
-
     given = arguments("tog", index)
     settings = given.pop("config")
     if config == "mapping":
         settings = {**settings.model_dump(mode="json"), "tog_search": {"depth": 1}}
     frames = given["entities"], given["relationships"]
-    alone = await tog_search(settings, *frames, QUESTION)
-    grounded = await tog_search(settings, *frames, QUESTION, given["text_units"])
+    alone = await api.tog_search(settings, *frames, QUESTION)
+    grounded = await api.tog_search(settings, *frames, QUESTION, given["text_units"])
 
     assert alone.response != ""
     assert len(alone.context_data["paths"]) > 0
@@ -146,19 +114,14 @@ async def test_tog_without_text_units_answers_from_the_paths(
 
 @pytest.mark.parametrize("kind", ["", "    type: litellm\n"])
 async def test_a_released_search_counts_what_the_server_saw(
-    kind: str, make_project: Any, server: Any
+    kind: str, make_project: MakeProject, server: SpiedServer
 ) -> None:
-    from graphrag.api import basic_search, drift_search, global_search, local_search
-
     remote = await GraphIndex.open(make_project(model_extra=kind))
     server.behave(faults=lambda n, _: Fault(status=503) if n in (2, 5) else None)
-    searches = {
-        "local": local_search,
-        "basic": basic_search,
-        "global": global_search,
-        "drift": drift_search,
-    }
-    found = [await search(**arguments(name, remote)) for name, search in searches.items()]
+    found = [
+        await getattr(api, f"{name}_search")(**arguments(name, remote))
+        for name in ("local", "basic", "global", "drift")
+    ]
 
     chat, embedded = server.totals()["chat"], server.totals()["embeddings"]
     assert sum(each.llm_calls for each in found) == len(server.of("chat"))
@@ -171,45 +134,38 @@ async def test_a_released_search_counts_what_the_server_saw(
     assert found[0].usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
 
 
-async def test_a_batch_that_failed_is_left_out_and_counted(make_project: Any, server: Any) -> None:
-    from graphrag.api import global_search
-
+async def test_a_batch_that_failed_is_left_out_and_counted(
+    make_project: MakeProject, server: SpiedServer
+) -> None:
     remote = await GraphIndex.open(make_project())
     server.behave(faults=lambda number, _: Fault(status=400))
-    result = await global_search(**arguments("global", remote))
+    result = await api.global_search(**arguments("global", remote))
 
     assert result.usage.failed_calls == result.llm_calls == len(server.of("chat")) == 1
     assert result.prompt_tokens == 0
 
 
-@pytest.mark.parametrize("method", ["global", "drift"])
+@pytest.mark.parametrize(("method", "n_forms"), [("global", 0), ("drift", 5)])
 async def test_an_evaluated_search_asks_for_no_form_that_the_release_does_not(
-    method: str, make_project: Any, server: Any
+    method: str, n_forms: int, make_project: MakeProject, server: SpiedServer
 ) -> None:
-    remote = await GraphIndex.open(make_project())
-    await remote.search(method, QUESTION)
-
+    await (await GraphIndex.open(make_project())).search(method, QUESTION)
     forms = [request.get("response_format") for request in server.requests.values()]
-    assert [form["type"] for form in forms if form] == (
-        ["json_schema"] * 5 if method == "drift" else []
-    )
+    assert [form["type"] for form in forms if form] == ["json_schema"] * n_forms
 
 
 @pytest.mark.parametrize("method", ["tog", "bm25", "hybrid"])
 async def test_the_streamed_pieces_are_the_response(method: str, index: GraphIndex) -> None:
-    import graphrag.api
-
     given = arguments(method, index)
-    streamed = getattr(graphrag.api, f"{method}_search_streaming")(**given)
+    streamed = getattr(api, f"{method}_search_streaming")(**given)
     pieces = [piece async for piece in streamed]
 
     assert len(pieces) > 1
-    whole = await getattr(graphrag.api, f"{method}_search")(**given)
+    whole = await getattr(api, f"{method}_search")(**given)
     assert "".join(pieces) == whole.response
 
 
 async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex) -> None:
-    from graphrag.api import local_search, tog_search_streaming
     from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 
     class Told(NoopQueryCallbacks):
@@ -219,15 +175,15 @@ async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex)
         def on_llm_new_token(self, token: str) -> None:
             self.text += token
 
-        def on_context(self, context: Any) -> None:
+        def on_context(self, context: object) -> None:
             self.contexts.append(context)
 
     streamed, whole = Told(), Told()
     pieces = [
         piece
-        async for piece in tog_search_streaming(**arguments("tog", index), callbacks=[streamed])
+        async for piece in api.tog_search_streaming(**arguments("tog", index), callbacks=[streamed])
     ]
-    result = await local_search(**arguments("local", index), callbacks=[whole])
+    result = await api.local_search(**arguments("local", index), callbacks=[whole])
 
     assert streamed.text == "".join(pieces)
     assert len(streamed.contexts) == 1
@@ -236,18 +192,14 @@ async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex)
 
 
 async def test_the_failure_of_a_streamed_search_reaches_the_caller(index: GraphIndex) -> None:
-    from graphrag.api import tog_search_streaming
-
     given = {**arguments("tog", index), "query": "   "}
     with pytest.raises(SearchError, match="question is empty"):
-        async for _ in tog_search_streaming(**given):
+        async for _ in api.tog_search_streaming(**given):
             pass
 
 
 async def test_a_stream_that_is_left_early_leaves_nothing_running(index: GraphIndex) -> None:
-    from graphrag.api import tog_search_streaming
-
-    stream = tog_search_streaming(**arguments("tog", index))
+    stream = api.tog_search_streaming(**arguments("tog", index))
     assert await anext(stream)
     await stream.aclose()
     await asyncio.sleep(0)
@@ -256,24 +208,22 @@ async def test_a_stream_that_is_left_early_leaves_nothing_running(index: GraphIn
 
 
 async def test_tog_leaves_the_handlers_of_the_caller(index: GraphIndex) -> None:
-    from graphrag.api import tog_search
-
     logger = logging.getLogger("graphrag")
     mine = logging.NullHandler()
     logger.addHandler(mine)
     try:
-        await tog_search(**arguments("tog", index))
+        await api.tog_search(**arguments("tog", index))
         assert mine in logger.handlers
     finally:
         logger.removeHandler(mine)
 
 
-@pytest.mark.parametrize("method", ["tog", "local", "basic", "global", "hybrid"])
+@pytest.mark.parametrize("method", ["tog", "local", "global"])
 async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
     method: str, index: GraphIndex
 ) -> None:
     people = ("Marta Quill", "Jonas Feld", "Silas Crane", "Agnes Thorne", "Rufus Doyle")
-    questions = [f"What has {people[n % 5]} to do with number {n}?" for n in range(40)]
+    questions = [f"What has {people[n % 5]} to do with number {n}?" for n in range(12)]
     single = [await index.search(method, question) for question in questions]
     together = await asyncio.gather(*(index.search(method, question) for question in questions))
 
@@ -282,17 +232,9 @@ async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
     assert len({str(found.context_text) for found in single}) > 1 or method not in ("tog", "local")
 
 
-async def test_usage_survives_being_stored(index: GraphIndex) -> None:
-    usage = (await index.search("tog", QUESTION)).usage
-
-    assert Usage.from_dict(usage.to_dict()) == usage
-
-
 async def test_dynamic_selection_of_communities_is_counted_too(
-    make_project: Any, server: Any
+    make_project: MakeProject, server: SpiedServer
 ) -> None:
-    from graphrag.query.index_header import SearchOptions
-
     options = SearchOptions(dynamic_community_selection=True)
     index = await GraphIndex.open(make_project(), options=options)
     result = await index.search("global", QUESTION)

@@ -12,6 +12,7 @@ from graphrag.eval.store.records import Unit
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import Answer, RetryPolicy
+from graphrag.query.limits import CallLimit
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import CallLog
 
@@ -140,9 +141,13 @@ def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evalu
 
 
 async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):
-    limit = asyncio.Semaphore(1)
-    await limit.acquire()
-    asyncio.get_running_loop().call_later(0.9, limit.release)
+    limit = CallLimit(1)
+
+    async def take_the_place():
+        place = await limit.acquire(limit.lane("other", "other"), object(), 0)
+        asyncio.get_running_loop().call_later(0.9, limit.release, place)
+
+    await take_the_place()
     caller = ModelCaller(
         "completion", ModelConfig(model_provider="a", model="b", api_key="x"), RetryPolicy()
     )
@@ -165,8 +170,7 @@ async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):
     assert (found.failure, found.response) == (None, "It was Ann.")
 
     work_s = 30
-    asyncio.get_running_loop().call_later(0.9, limit.release)
-    await limit.acquire()
+    await take_the_place()
     late = await runner.search_unit(unit, CallLog(limit))
     assert late.failure.kind == "timeout"
     assert 0.4 <= late.latency_s < 0.8

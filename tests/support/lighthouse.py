@@ -1,13 +1,26 @@
 """The text, the settings and the server that the tests of this folder share."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from support.openai_server import Behaviour, FaultPlan, LocalServer, Record, Reply
+from graphrag_llm.config import ModelConfig
+from support.openai_server import (
+    Behaviour,
+    Fault,
+    FaultPlan,
+    Json,
+    LocalServer,
+    Record,
+    Reply,
+    Totals,
+)
 
 from graphrag.query.usage import RecordedCall
 
+MakeProject = Callable[..., Path]
+QUESTION = "Who repaired the great lamp with Marta Quill?"
 METHODS = ("tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic")
 
 TEXT = """\
@@ -31,7 +44,7 @@ class SpiedServer:
     """The session's server from one test's point of view: only that test's calls."""
 
     server: LocalServer
-    requests: dict[int, dict[str, Any]] = field(default_factory=dict)
+    requests: dict[int, Json] = field(default_factory=dict)
     _before: int = 0
     _faults: FaultPlan | None = None
 
@@ -44,13 +57,13 @@ class SpiedServer:
         self.requests = {}
         self.behave(reply=reply)
 
-    def behave(self, *, faults: FaultPlan | None = None, **changes: Any) -> None:
+    def behave(self, *, faults: FaultPlan | None = None, **changes: object) -> None:
         """Change how later calls are answered; calls are numbered from 1 in each test."""
         self._faults = faults
         given = {"reply": self.server.behaviour.reply, **changes}
         self.server.behaviour = Behaviour(faults=self._remember, **given)
 
-    def _remember(self, sequence: int, request: dict[str, Any]) -> Any:
+    def _remember(self, sequence: int, request: Json) -> Fault | None:
         number = sequence - self._before
         self.requests[number] = request
         return None if self._faults is None else self._faults(number, request)
@@ -63,7 +76,7 @@ class SpiedServer:
     def of(self, endpoint: str) -> list[Record]:
         return [record for record in self.records if record.endpoint == endpoint]
 
-    def totals(self) -> Any:
+    def totals(self) -> dict[str, Totals]:
         return self.server.totals(after=self._before)
 
     def naming(self, mark: str) -> list[Record]:
@@ -73,6 +86,19 @@ class SpiedServer:
             for record in self.records
             if mark in str(self.requests[record.sequence - self._before])
         ]
+
+
+def chat_gets(fault: Fault) -> FaultPlan:
+    """Plan this fault for every completion."""
+    return lambda _, request: fault if "messages" in request else None
+
+
+def model_config(server: SpiedServer | None, kind: str = "direct", **more: object) -> ModelConfig:
+    """Return a model of the server that is asked directly or through litellm."""
+    base = "http://127.0.0.1:9/v1" if server is None else server.base_url
+    written = {"type": kind} if kind == "litellm" else {}
+    given = {"model": "gpt-4o", "model_provider": "openai", "api_base": base, "api_key": "none"}
+    return ModelConfig.model_validate({**written, **given, **more})
 
 
 class MemoryJournal:

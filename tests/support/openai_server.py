@@ -7,32 +7,22 @@ each call that it sees and fails on request. In the test process::
         ...  # clients talk to server.base_url
         assert server.totals()["chat"].failed_calls == 1
 
-As a process of its own, which outlives a killed client: ``server_process(log=FILE)``, or
-``python tests/openai_server.py --log FILE``. It prints ``listening on PORT`` and appends each
-record to FILE twice, on arrival and when it is finished; `read_log` reads them back.
-
 Tokens are counted by a rule of its own: the words between white space, and 3 more for each chat
 message. Tokens that a client sends as integers count one each.
 """
 
-import argparse
 import asyncio
 import base64
 import contextlib
 import hashlib
 import json
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from socket import IPPROTO_TCP, SHUT_RDWR, TCP_NODELAY, create_server
-from types import FrameType
-from typing import Any, Literal, Union, cast
+from typing import Any, Literal, Union
 
 import numpy as np
 import uvicorn
@@ -77,8 +67,6 @@ class Fault:
         Sent with an error as the header ``retry-after`` (seconds) or ``retry-after-ms``.
     retry_after : str | None
         Sent as that header as it is, e.g. an HTTP date.
-    body : bytes | None
-        Sent with status 200 in place of the whole answer, which then costs nothing.
     endless_s : float
         Send one byte of the answer at a time, for so many seconds, and never the end of it.
     hang_s : float
@@ -98,7 +86,7 @@ class Fault:
     ramble : bool
         Write words until the request's ``max_tokens`` (1,000 without one) and end with finish
         reason ``length``, as a small model does. Words of ``content`` come first.
-    raw : str | None
+    raw : str | bytes | None
         Sent as it is, with the status, in place of every body; it costs nothing.
     """
 
@@ -108,7 +96,6 @@ class Fault:
     retry_after_s: float | None = None
     retry_after_ms: float | None = None
     retry_after: str | None = None
-    body: bytes | None = None
     endless_s: float = 0.0
     hang_s: float = 0.0
     disconnect: Literal["before", "mid-stream"] | None = None
@@ -117,7 +104,7 @@ class Fault:
     omit_usage: bool = False
     cached_tokens: int | None = None
     ramble: bool = False
-    raw: str | None = None
+    raw: str | bytes | None = None
 
     @property
     def reason(self) -> str:
@@ -211,7 +198,7 @@ class LocalServer:
     Everything here may be read from any thread.
     """
 
-    def __init__(self, port: int, behaviour: Behaviour, log: Path | None) -> None:
+    def __init__(self, port: int, behaviour: Behaviour) -> None:
         self.port = port
         self.base_url = f"http://127.0.0.1:{port}/v1"
         self.behaviour = behaviour
@@ -219,7 +206,6 @@ class LocalServer:
         self._records: dict[int, Record] = {}
         self._in_flight = 0
         self._max_in_flight = 0
-        self._log = log
 
     @property
     def records(self) -> list[Record]:
@@ -253,7 +239,7 @@ class LocalServer:
             )
             self._in_flight += 1
             self._max_in_flight = max(self._max_in_flight, self._in_flight)
-            self._keep("arrived", record)
+            self._records[record.sequence] = record
         return record
 
     def finish(self, record: Record, outcome: Outcome, status: int | None, usage: Json) -> None:
@@ -268,13 +254,7 @@ class LocalServer:
                 prompt_tokens=usage.get("prompt_tokens", 0),
                 completion_tokens=usage.get("completion_tokens", 0),
             )
-            self._keep("finished", done)
-
-    def _keep(self, event: str, record: Record) -> None:
-        self._records[record.sequence] = record
-        if self._log is not None:
-            with self._log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"event": event, **asdict(record)}) + "\n")
+            self._records[record.sequence] = done
 
 
 @contextlib.contextmanager
@@ -284,7 +264,6 @@ def running_server(
     faults: FaultPlan | None = None,
     latency_s: float | Callable[[Json], float] = 0.0,
     vector_size: int = 384,
-    log: Path | None = None,
     port: int = 0,
 ) -> Generator[LocalServer]:
     """Serve from a thread of this process until the block ends.
@@ -302,8 +281,6 @@ def running_server(
         Seconds before each answer.
     vector_size : int
         Length of an embedding unless the request gives ``dimensions``.
-    log : Path | None
-        File to which records are appended as JSON lines.
     port : int
         0 for any free one.
     """
@@ -312,7 +289,7 @@ def running_server(
     # asyncio does so only for sockets that name their protocol. Without it the second part of an
     # answer waits for the client's acknowledgement of the first, which takes 40 ms.
     listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-    local = LocalServer(listener.getsockname()[1], behaviour, log)
+    local = LocalServer(listener.getsockname()[1], behaviour)
     app = _App(local)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -340,37 +317,6 @@ def running_server(
         server.should_exit = True
         app.close_waiting()
         thread.join()
-
-
-@contextlib.contextmanager
-def server_process(*, log: Path, arguments: tuple[str, ...] = ()) -> Generator[str]:
-    """Serve from a process of its own until the block ends; yields the base URL.
-
-    `arguments` are further command-line options, e.g. ``("--latency-s", "0.2")``.
-    """
-    command = [sys.executable, __file__, "--log", str(log), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.startswith("listening on "):
-                raise RuntimeError("the server process did not start; see its standard error")
-            yield f"http://127.0.0.1:{int(line.split()[-1])}/v1"
-        finally:
-            process.terminate()
-
-
-def read_log(path: Path) -> list[Record]:
-    """Read the newest state of each record from a log file; [] when there is no file."""
-    records: dict[int, Record] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        # A line without its end is still being written.
-        with contextlib.suppress(json.JSONDecodeError):
-            fields = cast(Json, json.loads(line))
-            del fields["event"]
-            fields["messages"] = tuple(fields["messages"])
-            records[fields["sequence"]] = Record(**fields)
-    return list(records.values())
 
 
 def totals_of(records: list[Record]) -> dict[str, Totals]:
@@ -412,10 +358,6 @@ class _Exchange:
 
     async def respond(self, status: int, body: Json, headers: dict[str, str]) -> None:
         await JSONResponse(body, status, headers)(self.scope, self.receive, self.send)
-
-    async def respond_raw(self, status: int, body: str) -> None:
-        answer = Response(body, status, media_type="application/json")
-        await answer(self.scope, self.receive, self.send)
 
     async def close(self) -> None:
         """Close the connection after what was written, and wait until it is closed."""
@@ -468,14 +410,10 @@ class _App:
             await exchange.close()
         elif fault.raw is not None:
             self._server.finish(record, "error", fault.status or 200, {})
-            await exchange.respond_raw(fault.status or 200, fault.raw)
+            answer = Response(fault.raw, fault.status or 200, media_type="application/json")
+            await answer(exchange.scope, exchange.receive, exchange.send)
         elif fault.status is not None:
             await self._refuse(exchange, fault)
-        elif fault.body is not None:
-            self._server.finish(record, "error", 200, {})
-            await Response(fault.body, 200, {}, "application/json")(
-                exchange.scope, exchange.receive, exchange.send
-            )
         elif fault.endless_s:
             await self._dribble(exchange)
         elif record.endpoint == "embeddings":
@@ -683,38 +621,3 @@ def _model_of(schema: Json, name: str, root: Json | None = None) -> Any:
         "object": dict,
     }
     return plain.get(kind, str)
-
-
-def main() -> None:
-    """Serve until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(description="A local OpenAI-compatible server for tests.")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--log", type=Path)
-    parser.add_argument("--reply", choices=["offline", "echo"], default="offline")
-    parser.add_argument("--latency-s", type=float, default=0.0)
-    parser.add_argument("--vector-size", type=int, default=384)
-    parser.add_argument("--faults", default="{}", help='JSON, e.g. {"3": {"status": 429}}')
-    given = parser.parse_args()
-    faults = {int(number): Fault(**fault) for number, fault in json.loads(given.faults).items()}
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
-    with running_server(
-        echo_reply if given.reply == "echo" else None,
-        faults=lambda sequence, _: faults.get(sequence),
-        latency_s=given.latency_s,
-        vector_size=given.vector_size,
-        log=given.log,
-        port=given.port,
-    ) as server:
-        sys.stdout.write(f"listening on {server.port}\n")
-        sys.stdout.flush()
-        stop.wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -14,6 +14,7 @@ import pytest
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Undo what the released commands leave behind: the working directory, log handlers."""
     monkeypatch.chdir(Path.cwd())
+    gc.freeze()  # or all that was imported is looked through again below: seconds a test
     yield
     for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
         for handler in list(logger.handlers):

@@ -24,8 +24,8 @@ from support.tog_world import (
     text_units,
 )
 
-from graphrag.query.engine_building import open_graph_of
-from graphrag.query.index_tables import IndexNotBuiltError, IndexTables
+from graphrag.query.graph_index import open_graph_of
+from graphrag.query.index_header import IndexNotBuiltError, IndexTables
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
 from graphrag.query.structured_search.tog_search.store import (
     FOLDER,

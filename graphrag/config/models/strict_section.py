@@ -1,8 +1,8 @@
 """Sections of settings that refuse an unknown key."""
 
 import difflib
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -14,16 +14,16 @@ class StrictSection(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_nearest_key(cls, values: Any) -> Any:
+    def _name_nearest_key(cls, values: object) -> object:
         if isinstance(values, Mapping):
-            for key in cast("Mapping[str, Any]", values):
+            for key in cast("Mapping[str, object]", values):
                 if key not in cls.model_fields:
                     msg = f"unknown key {key!r}{nearest(str(key), cls.model_fields)}"
                     raise ValueError(msg)
-        return cast("Any", values)
+        return cast("object", values)
 
 
-def nearest(word: str, known: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:
+def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the known word nearest to a mistyped one, or ``""``."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""

@@ -26,7 +26,7 @@ from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds
 from graphrag.query.model_facts import is_offline, model_price
-from graphrag.query.output import own_bound
+from graphrag.query.replies import own_bound
 from graphrag.text.phrases import counted
 
 _UNBOUND = "not bounded by the settings"

@@ -61,8 +61,7 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 def init(place: Place, quiet: Quiet = False) -> int:
     """Write a configuration and a dataset template beside a project."""
-    from graphrag.config.models.prompt_files import SettingsError
-    from graphrag.config.settings_files import find_settings
+    from graphrag.config.settings_files import SettingsError, find_settings
     from graphrag.eval.config.file_schema import config_schema
     from graphrag.eval.suite.cases import suite_schema
 

@@ -82,9 +82,7 @@ def read_input(place: "Place", flags: RunFlags) -> RunInput:
 
     Raises ConfigError, DatasetError, IndexUnavailableError what is wrong.
     """
-    from graphrag.config.built_tables import find_unbuilt
-    from graphrag.config.models.prompt_files import SettingsError
-    from graphrag.config.settings_files import find_settings
+    from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
     from graphrag.eval.dataset.samples import check_keys
 
     config = _apply(flags, place.read_config())

@@ -37,8 +37,7 @@ def validate(
     Those of the configuration in a folder that is no project itself, or of --config; else the
     project in --root. Exit code 100 when a check fails.
     """
-    from graphrag.config.built_tables import VALIDATED_TABLES, find_unbuilt
-    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt
 
     roots = find_roots(place, prefer_config=fix)
     if len(roots) > 1 and (json or markdown):
@@ -120,8 +119,8 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
 
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
-    from graphrag.config.models.prompt_files import SettingsError
     from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
     from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
 
     explained = {

@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.config.safe_yaml import read_yaml
+from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.budgets import (
     LEAST_BUDGET,
     check_pairs,

@@ -29,7 +29,7 @@ from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.methods import GRAPH_METHODS
 from graphrag.query.model_facts import input_limit, is_offline, model_price
-from graphrag.query.output import own_bound
+from graphrag.query.replies import own_bound
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.settings_files import is_project
+from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
@@ -62,7 +61,7 @@ from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.log_lines import stay_silent
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.index_tables import IndexNotBuiltError
+from graphrag.query.index_header import IndexNotBuiltError
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:

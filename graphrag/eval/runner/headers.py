@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
-from graphrag.config.settings_files import is_project
+from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
@@ -17,10 +16,10 @@ from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.index_header import (
     IndexHeader,
+    IndexNotBuiltError,
     model_name,
     read_header,
 )
-from graphrag.query.index_tables import IndexNotBuiltError
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag.config.models.prompt_files import SettingsError, check_index_prompts
 from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.config.settings_files import SettingsError, check_index_prompts
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
 

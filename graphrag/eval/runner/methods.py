@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms
 from graphrag.eval.dataset.samples import Sample

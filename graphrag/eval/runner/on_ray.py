@@ -31,8 +31,7 @@ from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
 from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.query.calls import describe_error
-from graphrag.query.limits import CallLimit, CallTime, Lane
-from graphrag.query.spending import Spending
+from graphrag.query.limits import CallLimit, CallTime, Lane, Spending
 from graphrag.query.usage import CallAttempt, CallLog, OutputBound
 from graphrag.redaction import is_secret_variable, know_settings, redact
 

@@ -30,8 +30,7 @@ from graphrag.eval.runner.searching import (
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession, StoredResponses
-from graphrag.query.limits import CallTime
-from graphrag.query.spending import Spending
+from graphrag.query.limits import CallTime, Spending
 from graphrag.query.usage import CallLog, OutputBound, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]

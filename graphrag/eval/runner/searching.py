@@ -11,8 +11,7 @@ from graphrag.eval.errors import AllowanceStop, ServiceDownStop
 from graphrag.eval.records import Failure
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
-from graphrag.query.limits import CallLimit, CallTime
-from graphrag.query.spending import AllowanceSpentError, Spending
+from graphrag.query.limits import AllowanceSpentError, CallLimit, CallTime, Spending
 from graphrag.query.usage import CallLog, OutputBound, Usage
 
 _OF_JUDGE = "judge.max_output_tokens"

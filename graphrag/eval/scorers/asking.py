@@ -7,12 +7,12 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar, cast
 
-from pydantic import ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
 from graphrag.query.models import CountedCompletion
-from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
+from graphrag.query.replies import UnreadableReplyError, read_reply
 
 NO_REASON = "No reason provided"
 """Stands for the reason of a grade that came without one."""
@@ -21,7 +21,7 @@ _NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream
 _JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
 
 
-class JudgeForm(StructuredReply):
+class JudgeForm(BaseModel):
     """What a judge must reply; ``shape`` shows it to the judge."""
 
     model_config = ConfigDict(extra="ignore")

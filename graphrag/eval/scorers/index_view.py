@@ -12,8 +12,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import Extraction, NameRule, component_labels
 from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
 from graphrag.eval.scorers.index_columns import cells_of, id_lists_of, texts_of
-from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import IndexTables, open_tables
+from graphrag.query.index_header import IndexHeader, IndexTables, open_tables
 
 if TYPE_CHECKING:
     import pandas as pd

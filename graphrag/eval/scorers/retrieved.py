@@ -9,7 +9,7 @@ from graphrag.eval.scorers.index_columns import id_lists_of, texts_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.index_tables import IndexTables
+    from graphrag.query.index_header import IndexTables
 
     _Frames = Mapping[str, list[pd.DataFrame]]
     _Row = Mapping[str, Any]

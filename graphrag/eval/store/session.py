@@ -17,7 +17,6 @@ from graphrag.query.usage import (
     CallLog,
     RecordedCall,
     Usage,
-    attempt_spent_usd,
     summarize_attempts,
 )
 
@@ -221,7 +220,7 @@ class StoredSession(MemorySession):
         usages += [judgement.usage for judgement in judgements]
         self._spent_usd = 0.0 if prepaid else sum(usd for *_, usd in searches)
         self._spent_usd += sum(usage.spent_usd for usage in usages)
-        self._spent_usd += sum(attempt_spent_usd(a) for call in calls for a in call.attempts)
+        self._spent_usd += sum(a.most_usd or 0.0 for call in calls for a in call.attempts)
         if retry_errors and not prepaid:
             for unit in [unit for unit, standing in self._standings.items() if standing.failed]:
                 del self._standings[unit]

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
-from graphrag.config.safe_yaml import read_yaml
+from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.evaluation import check_below
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError

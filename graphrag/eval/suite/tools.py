@@ -30,8 +30,7 @@ from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.models import open_completion
-from graphrag.query.own_time import OwnTime
-from graphrag.query.usage import CallLog, OutputBound, Usage, measure_calls, sum_usages
+from graphrag.query.usage import CallLog, OutputBound, OwnTime, Usage, measure_calls, sum_usages
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion

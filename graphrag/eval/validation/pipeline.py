@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import SettingsError
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.checks import check_documents, check_entities, check_relationships
 from graphrag.eval.validation.graph import check_graph, read_edges

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graphrag.config.built_tables import VALIDATED_TABLES, describe_unbuilt
+from graphrag.config.settings_files import VALIDATED_TABLES, describe_unbuilt
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.report import MAX_EXAMPLES
 

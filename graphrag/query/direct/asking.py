@@ -1,25 +1,29 @@
 """Completions and embeddings of one service of OpenAI's interface, asked once each.
 
-What comes is read without converting what nobody looks at.
+What comes is read without converting what nobody looks at. The form of a reply is described as a
+service that keeps to it exactly wants it (https://platform.openai.com/docs/guides/structured-outputs,
+supported schemas): all properties of an object are required, no other is allowed, and a reference
+stands alone.
 """
 
 import base64
 import binascii
 import re
 from array import array
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeGuard, cast
+
+from pydantic import BaseModel
 
 from graphrag.query.calls import GarbledReplyError
-from graphrag.query.direct.forms import describe_form
-from graphrag.query.direct.http import DirectService
+from graphrag.query.direct.http import DirectService, Json
 from graphrag.query.direct.settings import read_settings
-from graphrag.query.reply_types import Completion, Embeddings, TokenUsage
+from graphrag.query.replies import Completion, Embeddings, TokenUsage
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
-_Json = Mapping[str, Any]
 # `response_format_json_object`: the release takes it out too, as it always names a form.
 _NOT_SENT = ("metrics", "mock_response", "response_format_json_object", "timeout", "max_retries")
 _THOUGHTS = re.compile(
@@ -36,122 +40,170 @@ class DirectModel:
         self._given = settings.body
         self._service = DirectService(settings)
 
-    async def ask(self, **request: Any) -> Any:
+    async def ask(self, **request: object) -> Completion | AsyncIterator[Completion]:
         """Ask for a completion, whole, or in pieces with ``stream=True``."""
         body = self._body(request)
-        form = body.get("response_format")
-        if isinstance(form, type):
+        if isinstance(form := body.get("response_format"), type):
             body["response_format"] = describe_form(form)
-        messages: list[Any] = body["messages"]
         body["messages"] = [
-            each if isinstance(each, dict) else each.model_dump(exclude_none=True)
-            for each in messages
+            each.model_dump(exclude_none=True) if isinstance(each, BaseModel) else each
+            for each in cast("list[object]", body["messages"])
         ]
         if request.get("stream"):
             return self._stream(body)
         return _read_completion(await self._service.post("/chat/completions", body))
 
-    async def _stream(self, body: dict[str, Any]) -> AsyncIterator[Completion]:
+    async def _stream(self, body: Json) -> AsyncIterator[Completion]:
         async for event in self._service.stream("/chat/completions", body):
             usage = _read_usage(event.get("usage"))
             choice = _first_choice(event)
             if choice is None:
                 yield Completion([], usage)
                 continue
-            delta: Any = choice.get("delta") or {}
-            text, refusal = _text_of(delta.get("content")), delta.get("refusal")
+            delta = _mapping(choice.get("delta"))
+            text, refusal = _text_of(delta.get("content")), _text_or_none(delta.get("refusal"))
             yield Completion.of(text, _finish_reason(choice), refusal, usage)
 
-    async def embed(self, **request: Any) -> Embeddings:
+    async def embed(self, **request: object) -> Embeddings:
         """Ask for one vector for each text of ``input``."""
         body = {"encoding_format": "float", **self._body(request)}
         return _read_vectors(await self._service.post("/embeddings", body, None))
 
-    def _body(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _body(self, request: Json) -> dict[str, object]:
         sent = {k: v for k, v in request.items() if k not in _NOT_SENT and v is not None}
         return {**self._given, **sent}
 
 
-def _read_completion(body: _Json) -> Completion:
+@lru_cache(maxsize=256)
+def describe_form(form: type) -> dict[str, object]:
+    """Return the request for replies of a pydantic class, as openai's client writes it.
+
+    Raises TypeError if the form is another class.
+    """
+    if not issubclass(form, BaseModel):
+        msg = f"a reply's form is a pydantic model, not {form!r}"
+        raise TypeError(msg)
+    schema = cast("dict[str, object]", form.model_json_schema())
+    strict = _strict(schema, schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {"schema": strict, "name": form.__name__, "strict": True},
+    }
+
+
+def _strict(part: Json, top: Json) -> dict[str, object]:
+    """Return a schema in which nothing is optional; ``top`` holds what references point to."""
+    if "$ref" in part and len(part) > 1:
+        found: object = top
+        for name in str(part["$ref"]).removeprefix("#/").split("/"):
+            found = _mapping(found)[name]
+        rest = {key: value for key, value in part.items() if key != "$ref"}
+        return _strict({**_mapping(found), **rest}, top)
+    schema = {key: value for key, value in part.items() if key != "default" or value is not None}
+    for key in ("$defs", "definitions", "properties"):
+        if _is_mapping(named := schema.get(key)):
+            schema[key] = {name: _strict(_mapping(each), top) for name, each in named.items()}
+    if schema.get("type") == "object":
+        schema.setdefault("additionalProperties", False)
+    if _is_mapping(properties := schema.get("properties")):
+        schema["required"] = list(properties)
+    if _is_mapping(items := schema.get("items")):
+        schema["items"] = _strict(items, top)
+    for key in ("anyOf", "allOf"):
+        if _is_list(several := schema.get(key)):
+            schema[key] = [_strict(_mapping(each), top) for each in several]
+    if _is_list(only := schema.get("allOf")) and len(only) == 1:
+        schema |= _mapping(only[0])
+        del schema["allOf"]
+    return schema
+
+
+def _read_completion(body: Json) -> Completion:
     choice = _first_choice(body)
-    message: Any = None if choice is None else choice.get("message")
-    if choice is None or not isinstance(message, dict):
-        msg = "it holds no message"
-        raise GarbledReplyError(msg)
-    values = cast("_Json", message)
-    content = _text_of(values.get("content"))
-    if content is not None and not values.get("reasoning_content") and not values.get("reasoning"):
+    message = None if choice is None else choice.get("message")
+    if choice is None or not _is_mapping(message):
+        raise GarbledReplyError("it holds no message")
+    content = _text_of(message.get("content"))
+    if content is not None and not (message.get("reasoning_content") or message.get("reasoning")):
         thoughts = _THOUGHTS.match(content)
         content = content if thoughts is None else thoughts.group(2)
-    refusal: Any = values.get("refusal")
-    usage = _read_usage(body.get("usage"))
-    refused = refusal if isinstance(refusal, str) else None
-    return Completion.of(content, _finish_reason(choice), refused, usage)
+    refusal, usage = _text_or_none(message.get("refusal")), _read_usage(body.get("usage"))
+    return Completion.of(content, _finish_reason(choice), refusal, usage)
 
 
-def _first_choice(body: _Json) -> _Json | None:
-    choices: Any = body.get("choices")
-    first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
-    return cast("_Json", first) if isinstance(first, dict) else None
+def _first_choice(body: Json) -> Json | None:
+    choices = body.get("choices")
+    first = choices[0] if _is_list(choices) and choices else None
+    return first if _is_mapping(first) else None
 
 
-def _finish_reason(choice: _Json) -> str | None:
-    reason: Any = choice.get("finish_reason")
-    return _CUT_OFF.get(reason, reason) if isinstance(reason, str) else None
+def _finish_reason(choice: Json) -> str | None:
+    reason = _text_or_none(choice.get("finish_reason"))
+    return None if reason is None else _CUT_OFF.get(reason, reason)
 
 
-def _text_of(content: Any) -> str | None:
+def _text_of(content: object) -> str | None:
     """Return the text of a message's content, which may be a list of parts; None without one."""
     if content is None or isinstance(content, str):
         return content
-    if isinstance(content, list):
-        parts = cast("list[Any]", content)
-        texts = (cast("_Json", part).get("text") for part in parts if isinstance(part, dict))
-        return "".join(str(text or "") for text in texts)
-    msg = "its content is no text"
-    raise GarbledReplyError(msg)
+    if _is_list(content):
+        return "".join(str(part.get("text") or "") for part in content if _is_mapping(part))
+    raise GarbledReplyError("its content is no text")
 
 
-def _read_usage(given: Any) -> TokenUsage | None:
+def _read_usage(usage: object) -> TokenUsage | None:
     """Read usage figures; a count that can't be right is 0, of cached tokens None."""
-    if not isinstance(given, dict):
+    if not _is_mapping(usage):
         return None
-    usage = cast("_Json", given)
-    details: Any = usage.get("prompt_tokens_details")
-    named = cast("_Json", details).get("cached_tokens") if isinstance(details, dict) else None
-    counts = (_count(named), _count(usage.get("prompt_cache_hit_tokens")))
+    details = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+    counts = (_count(details), _count(usage.get("prompt_cache_hit_tokens")))
     cached = max((count for count in counts if count is not None), default=None)
     prompt, output = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     return TokenUsage(prompt or 0, output or 0, cached)
 
 
-def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    return int(value) if is_count and value == int(value) else None
+def _count(value: object) -> int | None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        return None
+    return int(value) if value == int(value) else None
 
 
-def _read_vectors(body: _Json) -> Embeddings:
+def _read_vectors(body: Json) -> Embeddings:
     """Read embeddings, as numbers or in base64 (32-bit floats, the lowest byte first)."""
-    rows: Any = body.get("data")
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and "embedding" in row for row in cast("list[Any]", rows)
-    ):
-        msg = "it holds no embeddings"
-        raise GarbledReplyError(msg)
-    given = cast("list[_Json]", rows)
-    if all(isinstance(row.get("index"), int) for row in given):
-        given = sorted(given, key=lambda row: int(row["index"]))
-    return Embeddings([_vector(row["embedding"]) for row in given], _read_usage(body.get("usage")))
+    data = body.get("data")
+    given = data if _is_list(data) else [None]
+    rows = [row for row in given if _is_mapping(row) and "embedding" in row]
+    if len(rows) < len(given):
+        raise GarbledReplyError("it holds no embeddings")
+    places = [row.get("index") for row in rows]
+    if all(isinstance(place, int) for place in places):
+        rows = sorted(rows, key=lambda row: cast("int", row["index"]))
+    return Embeddings([_vector(row["embedding"]) for row in rows], _read_usage(body.get("usage")))
 
 
-def _vector(given: Any) -> list[float]:
-    if isinstance(given, str):
+def _vector(numbers: object) -> list[float]:
+    if isinstance(numbers, str):
         try:
-            return array("f", base64.b64decode(given, validate=True)).tolist()
+            return array("f", base64.b64decode(numbers, validate=True)).tolist()
         except (binascii.Error, ValueError) as error:
-            msg = "an embedding is not base64"
-            raise GarbledReplyError(msg) from error
-    if isinstance(given, list) and all(type(n) in (int, float) for n in cast("list[Any]", given)):
-        return cast("list[float]", given)
-    msg = "an embedding is no list of numbers"
-    raise GarbledReplyError(msg)
+            raise GarbledReplyError("an embedding is not base64") from error
+    if _is_list(numbers) and all(type(number) in (int, float) for number in numbers):
+        return cast("list[float]", numbers)
+    raise GarbledReplyError("an embedding is no list of numbers")
+
+
+def _is_mapping(value: object) -> TypeGuard[Json]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
+
+
+def _mapping(value: object) -> Json:
+    """Return a JSON object; an empty one in place of anything else."""
+    return value if _is_mapping(value) else {}
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -12,26 +12,132 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import cache
-from typing import Any, TypeVar, cast
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 import aiohttp
 from yarl import URL
 
 from graphrag.query.calls import GarbledReplyError
-from graphrag.query.direct.errors import (
-    TIMEOUT,
-    APIConnectionError,
-    error_in_reply,
-    error_of_reply,
-)
 from graphrag.query.direct.settings import DirectSettings
+
+Json = Mapping[str, object]
+T = TypeVar("T")
+_FULL_CONTEXT = (
+    "context_length_exceeded",
+    "exceed context limit",
+    "this model's maximum context length is",
+    "string too long. expected a string with maximum length",
+    "model's maximum context limit",
+    "is longer than the model's context length",
+    "input tokens exceed the configured limit",
+    "`inputs` tokens + `max_new_tokens` must be",
+    "exceeds the available context size",
+    "exceeds the maximum number of tokens allowed",
+)
+_SHOWN = 1000
+
+
+class DirectError(RuntimeError):
+    """A request was not answered; ``status_code`` is None without a reply."""
+
+    def __init__(
+        self, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status_code = status
+        self.response = SimpleNamespace(headers=headers or {})
+
+
+class APIConnectionError(DirectError):
+    """There was no connection, or it was lost."""
+
+    def __init__(self) -> None:
+        super().__init__("Connection error.")
+
+
+class APITimeoutError(DirectError):
+    """There was no answer in time."""
+
+
+def _kind(name: str, base: type[DirectError] = DirectError) -> type[DirectError]:
+    return type(name, (base,), {"__module__": __name__})
+
+
+TIMEOUT = _kind("Timeout", APITimeoutError)
+_BAD_REQUEST = _kind("BadRequestError")
+_NO_ROOM = _kind("ContextWindowExceededError", _BAD_REQUEST)
+_FILTERED = _kind("ContentPolicyViolationError", _BAD_REQUEST)
+_FAILED, _OTHER = _kind("InternalServerError"), _kind("APIError")
+_BY_STATUS = {
+    400: _BAD_REQUEST,
+    401: _kind("AuthenticationError"),
+    403: _kind("PermissionDeniedError"),
+    404: _kind("NotFoundError"),
+    408: TIMEOUT,
+    422: _BAD_REQUEST,
+    429: _kind("RateLimitError"),
+    502: _kind("BadGatewayError"),
+    503: _kind("ServiceUnavailableError"),
+    504: TIMEOUT,
+}
+
+
+def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> DirectError:
+    """Return the error that a reply of HTTP with status >= 400 and this body tells of."""
+    message, code = _read_error(text)
+    said = message or text.strip()[:_SHOWN] or f"Error code: {status}"
+    kind = _kind_of(status, f"{text} {message}".lower(), code)
+    if code and not code.isdigit() and code not in said:
+        said = f"{said} ({code})"
+    return kind(said, status, headers)
+
+
+def error_in_reply(body: Json, headers: Mapping[str, str]) -> DirectError:
+    """Return the error that stands in place of an answer; gateways send them with status 200."""
+    text = json.dumps(body)
+    code = _read_error(text)[1]
+    status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
+    return error_of_reply(status, headers, text)
+
+
+def _read_error(text: str) -> tuple[str, str]:
+    """Return the message and the code of an error's body, "" where there is none."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return "", ""
+    if not isinstance(body, dict):
+        return "", ""
+    whole = cast("Json", body)
+    error = whole.get("error") or whole
+    if not isinstance(error, dict):
+        return str(error), ""
+    values = cast("Json", error)
+    return str(values.get("message") or values.get("detail") or ""), str(values.get("code") or "")
+
+
+def _kind_of(status: int, text: str, code: str) -> type[DirectError]:
+    if status in {400, 413, 422, 500} and _names_full_context(text):
+        return _NO_ROOM
+    if status == 400 and code in {"content_policy_violation", "content_filter"}:
+        return _FILTERED
+    return _BY_STATUS.get(status, _FAILED if status >= 500 else _OTHER)
+
+
+def _names_full_context(text: str) -> bool:
+    if "string_above_max_length" in text:
+        return False
+    limited = "maximum input length is" in text and "tokens" in text
+    compared = "current length is" in text and "while limit is" in text
+    return limited or compared or any(phrase in text for phrase in _FULL_CONTEXT)
+
 
 _MOST_BYTES = 64_000_000
 """Of one completion: several times the longest that is taken, in any encoding."""
 _WARNED_OF = 1 << 20
 _PATHS = ("/chat/completions", "/embeddings")
 _BODY = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-T = TypeVar("T")
 _SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 _LOCK = threading.Lock()
 _kept: set[AsyncGenerator[None]] = set()
@@ -90,7 +196,7 @@ def close_sessions() -> None:
             _drop(session)
 
 
-def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+def wait_for(coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine to its end, also where this thread's loop is running."""
     return asyncio.run_coroutine_threadsafe(coroutine, _background()).result()
 
@@ -110,27 +216,18 @@ class DirectService:
         self._settings = settings
         self._urls = {path: URL(f"{settings.base}{path}") for path in _PATHS}
 
-    async def post(self, path: str, body: Mapping[str, Any], most: int | None = _MOST_BYTES) -> Any:
+    async def post(self, path: str, body: Json, most: int | None = _MOST_BYTES) -> Json:
         """Send a request and return what came: a JSON object of at most so many bytes."""
         session = await _session()
         with _NAMED_ERRORS:
             async with self._asked(session, path, body) as response:
                 await _check_status(response)
-                text = (await _read(response, most)).decode("utf-8", "replace")
-                try:
-                    reply: Any = json.loads(text)
-                except (ValueError, RecursionError) as error:
-                    msg = "it is not JSON"
-                    raise GarbledReplyError(msg) from error
-                return _checked(reply, response.headers)
+                return _object_of(await _read(response, most), response.headers)
 
-    async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, path: str, body: Json) -> AsyncIterator[Json]:
         """Send a request and give the events of its reply as they come.
 
-        Raises
-        ------
-        APIConnectionError
-            Also where the stream ends without saying so.
+        Raises APIConnectionError also where the stream ends without saying so.
         """
         session = await _session()
         with _NAMED_ERRORS:
@@ -142,25 +239,19 @@ class DirectService:
                     if len(held) > _MOST_BYTES:
                         raise _too_long(len(held), _MOST_BYTES)
                     for line in lines:
-                        said = line.strip()
-                        if not said.startswith(b"data:"):
+                        name, _, data = line.strip().partition(b":")
+                        if name != b"data":
                             continue
-                        data = said[5:].strip()
-                        if data == b"[DONE]":
+                        if data.strip() == b"[DONE]":
                             return
-                        try:
-                            given: Any = json.loads(data.decode("utf-8", "replace"))
-                        except (ValueError, RecursionError) as error:
-                            msg = "a piece of it is not JSON"
-                            raise GarbledReplyError(msg) from error
-                        event = _checked(given, response.headers)
+                        event = _object_of(data, response.headers, "a piece of it")
                         is_whole = is_whole or _ends(event)
                         yield event
                 if not is_whole:
                     raise APIConnectionError
 
     def _asked(
-        self, session: aiohttp.ClientSession, path: str, body: Mapping[str, Any]
+        self, session: aiohttp.ClientSession, path: str, body: Json
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         given = self._settings
         data = _BODY.encode(body).encode()
@@ -212,18 +303,22 @@ async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:
     return b"".join(pieces)
 
 
-def _checked(reply: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
+    """Read the JSON object of a reply; raise what it says went wrong."""
+    try:
+        reply = json.loads(content.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise GarbledReplyError(f"{what} is not JSON") from error
     if not isinstance(reply, dict):
-        msg = "it is no JSON object"
-        raise GarbledReplyError(msg)
-    body = cast("dict[str, Any]", reply)
+        raise GarbledReplyError("it is no JSON object")
+    body = cast("Json", reply)
     if body.get("error") and not body.get("choices"):
         raise error_in_reply(body, headers)
     return body
 
 
-def _ends(event: Mapping[str, Any]) -> bool:
-    choices: Any = event.get("choices")
+def _ends(event: Json) -> bool:
+    choices = cast("list[Json] | None", event.get("choices"))
     return bool(choices) and bool(choices[0].get("finish_reason"))
 
 

@@ -3,7 +3,7 @@
 import os
 from base64 import b64encode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -42,7 +42,7 @@ class DirectSettings:
     base: str
     headers: dict[str, str] = field(repr=False)
     query: dict[str, str] = field(repr=False)
-    body: dict[str, Any]
+    body: dict[str, object]
     proxy: str | None = field(repr=False)
 
 
@@ -67,7 +67,7 @@ def is_asked_directly(config: "ModelConfig") -> bool:
 
 def read_settings(config: "ModelConfig") -> DirectSettings:
     """Read how the service of a model is asked that is asked directly."""
-    given: dict[str, Any] = dict(config.call_args)
+    given = config.call_args
     base, authorization = _address(config)
     headers = {"Content-Type": "application/json", **authorization}
     organization = given.get("organization") or (config.model_extra or {}).get("organization")
@@ -77,7 +77,7 @@ def read_settings(config: "ModelConfig") -> DirectSettings:
         more = cast("Mapping[str, object]", given.get(key) or {})
         headers.update({name: str(value) for name, value in more.items()})
     in_address = parse_qsl(urlsplit(config.api_base or "").query)
-    query: dict[str, Any] = {**dict(in_address), **(given.get("extra_query") or {})}
+    query: dict[str, object] = {**dict(in_address), **(given.get("extra_query") or {})}
     sent = {k: v for k, v in given.items() if k not in _SENT_OTHERWISE and v is not None}
     return DirectSettings(
         base=base,

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from pydantic import BaseModel, ConfigDict
 
 from graphrag.query.calls import CutOffReplyError
-from graphrag.query.output import blame, bound_in_force, describe_cut
-from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
+from graphrag.query.replies import (
+    UnreadableReplyError,
+    blame,
+    bound_in_force,
+    describe_cut,
+    read_reply,
+)
 from graphrag.query.usage import CUT_OFF, OutputBound
 
 if TYPE_CHECKING:
@@ -90,7 +95,7 @@ class CompletionModel(Protocol):
         ...
 
 
-class EdgeScore(StructuredReply):
+class EdgeScore(BaseModel):
     """One edge's score, meant to be in [0, 1]; the edge is numbered as in the request."""
 
     model_config = ConfigDict(extra="forbid")
@@ -99,7 +104,7 @@ class EdgeScore(StructuredReply):
     score: float
 
 
-class EdgeScores(StructuredReply):
+class EdgeScores(BaseModel):
     """Reply to a scoring call."""
 
     model_config = ConfigDict(extra="forbid")
@@ -107,7 +112,7 @@ class EdgeScores(StructuredReply):
     scores: list[EdgeScore]
 
 
-class ReasonedAnswer(StructuredReply):
+class ReasonedAnswer(BaseModel):
     """Reply to a check-and-answer call; ids are as shown in the context.
 
     The order of the fields is the order of writing: a reader of the stream knows whether the

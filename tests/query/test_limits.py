@@ -1,8 +1,12 @@
-"""The arithmetic of places, rates and outages, under a clock of the test's own."""
+"""Places, rates, outages, and the time that a search takes itself beside waiting for its turn."""
 
 import asyncio
+import gc
+import time
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar, copy_context
 from math import inf
 
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.query.limits import AdaptiveLimit, CallLimit, Lane, Outage, RateWindow
+from graphrag.query.usage import OwnTime
 
 Event = tuple[bool, float, int]
 
@@ -203,3 +208,74 @@ async def test_a_rate_is_kept_by_all_that_ask_a_model_and_a_huge_request_gets_th
     await asyncio.wait_for(asyncio.gather(*(ask(tokens) for tokens in (6, 15))), 5)
     assert [tokens for tokens, _ in sent] == [6, 15], "in the order in which they asked"
     assert sent[1][1] >= 0.99
+
+
+async def call(own: OwnTime, wait_s: float, work_s: float) -> None:
+    with own.call():
+        with own.waiting():
+            await asyncio.sleep(wait_s)
+        await asyncio.sleep(work_s)
+
+
+async def test_calls_that_wait_side_by_side_wait_once() -> None:
+    own = OwnTime()
+    began = time.perf_counter()
+    await asyncio.gather(*(call(own, 0.2, 0) for _ in range(10)))
+    gone = time.perf_counter() - began
+    assert 0.19 <= own.waited_s <= gone
+
+
+async def test_waiting_beside_a_call_in_flight_is_own_time() -> None:
+    own = OwnTime()
+    await asyncio.gather(call(own, 0, 0.3), call(own, 0.15, 0))
+    assert own.waited_s < 0.1
+
+
+async def test_a_deadline_stands_still_while_everything_waits() -> None:
+    own = OwnTime()
+    async with own.deadline(0.2):
+        await call(own, 0.5, 0.05)
+    with pytest.raises(TimeoutError):
+        async with own.deadline(0.2):
+            await call(own, 0.3, 0.5)
+    assert 0.75 < own.waited_s < 1
+
+
+async def test_a_deadline_inside_another_is_held_too() -> None:
+    own = OwnTime()
+    async with own.deadline(5):
+        with pytest.raises(TimeoutError):
+            async with own.deadline(0.1):
+                await call(own, 0.2, 1)
+        await call(own, 0.1, 0)
+
+
+async def test_a_deadline_begun_while_everything_waits_starts_with_the_work() -> None:
+    own = OwnTime()
+    waiting = asyncio.create_task(call(own, 0.3, 0))
+    await asyncio.sleep(0.05)
+    began = time.perf_counter()
+    with pytest.raises(TimeoutError):
+        async with own.deadline(0.1):
+            await asyncio.sleep(2)
+    assert 0.3 < time.perf_counter() - began < 2
+    await waiting
+
+
+async def test_a_deadline_that_was_kept_holds_nothing_of_the_search() -> None:
+    class Log:
+        pass
+
+    held: ContextVar[Log] = ContextVar("held")
+
+    async def search() -> "weakref.ref[Log]":
+        log = Log()
+        held.set(log)
+        async with OwnTime().deadline(600):
+            await asyncio.sleep(0)
+        return weakref.ref(log)
+
+    found = await asyncio.create_task(search(), context=copy_context())
+    await asyncio.sleep(0)
+    gc.collect()
+    assert found() is None
