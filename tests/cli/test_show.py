@@ -6,10 +6,15 @@ import re
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
+import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from graphrag.cli.main import app
+from graphrag.eval.cli.app import app as eval_app
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.store.database import EvaluationStore
@@ -287,9 +292,46 @@ def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished
     assert f"show {run.run_id} --full --root {finished.root}" in flat(shown.stdout)
 
 
-def test_the_help_fits_one_screen():
-    from graphrag.cli.main import app
+def test_results_are_kept_once(finished: Evaluation):
+    (run,) = runs_of(finished)
+    for name in (*FILES, "report.html"):
+        assert (finished.output / name).samefile(own_folder(finished, run) / name), name
 
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("list", "show"), ("diff", "compare"), ("ui", "view"), ("shwo", "show")]
+)
+def test_a_command_of_another_name_is_told_which_is_meant(given: str, meant: str):
+    asked = CliRunner().invoke(app, ["eval", given])
+    assert asked.exit_code == USAGE
+    assert f"Did you mean '{meant}'?" in flat(asked.stderr)
+
+
+def test_every_command_has_a_quiet_form_and_there_is_a_version():
+    shown = CliRunner().invoke(app, ["eval", "--version"])
+    assert shown.stdout.startswith("gtog ")
+    assert " over graphrag 3.3" in shown.stdout
+    group: Any = get_command(eval_app)
+    for command in (group, *group.commands.values()):
+        assert any("-q" in parameter.opts for parameter in command.params), command.name
+
+
+def test_a_missing_extra_is_named_before_the_work(
+    finished: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        "graphrag.installation.requirements",
+        lambda extra=None: ["nowhere-at-all>=2"] if extra else [],
+    )
+    sheet = finished.root / "labels.csv"
+    sheet.write_text("", encoding="utf-8")
+    for flags in (("judge", "--labels", str(sheet)), ("--workers", "2")):
+        refused = finished.run(*flags)
+        assert refused.exit_code == USAGE
+        assert 'which is missing: pip install "nowhere-at-all>=2"' in flat(refused.stderr)
+
+
+def test_the_help_fits_one_screen():
     shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "80"})
     lines = shown.stdout.strip().splitlines()
     assert len(lines) <= 40

@@ -9,7 +9,7 @@ import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
 from graphrag.eval.report.cells import p_value
-from graphrag.eval.report.run_lines import describe_correction, describe_uncorrected
+from graphrag.eval.report.run_lines import describe_comparisons, describe_uncorrected
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
 from graphrag.eval.results.labels import RunLabels, correct_change, correct_comparisons, read_labels
@@ -39,7 +39,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert after.corrected.judged_alone == before.verdict
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
-    assert "by the judge alone +" in describe_correction(after)
+    assert "by the judge alone +" in describe_comparisons(found)[0]
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
     assert difference == after.corrected.result.difference != after.result.difference
     assert limits == (after.corrected.low_simultaneous, after.corrected.high_simultaneous)

@@ -28,6 +28,7 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
     from graphrag.eval.compare.figures import FigureChange, FigureComparison
+    from graphrag.eval.compare.pairing import Flip
     from graphrag.eval.results.runs import StoredRun
     from graphrag.eval.stats.gates import GateDecision
     from graphrag.query.usage import Usage
@@ -244,15 +245,17 @@ def _figure_reason(each: "FigureComparison") -> str:
 def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
     """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
     flips = [each for each in comparison.flips if full or each.newly == "wrong"]
-    lines = [
-        f"Newly {each.newly}: {each.method}, {each.metric}: {each.question_id}"
-        f"{f' of {each.document}' if each.document else ''}"
-        f"{'' if each.question is None else f': {shorten(each.question)}'}"
-        for each in (flips if full else flips[:_FEW])
-    ]
+    lines = [f"Newly {describe_flip(each)}" for each in (flips if full else flips[:_FEW])]
     if len(flips) > len(lines):
         lines.append(f"... and {len(flips) - len(lines):,} more newly wrong; --full names all.")
     return lines
+
+
+def describe_flip(flip: "Flip", n_chars: int = 90) -> str:
+    """Return what became of which question, whose words are cut to so many characters."""
+    where = f" of {flip.document}" if flip.document else ""
+    words = "" if flip.question is None else f": {shorten(flip.question, n_chars)}"
+    return f"{flip.newly}: {flip.method}, {flip.metric}: {flip.question_id}{where}{words}"
 
 
 def look_line(comparison: "RunComparison") -> str:

@@ -14,6 +14,7 @@ from graphrag.eval.compare.compare import BASELINE, NEW
 from graphrag.eval.report.answer import list_lines
 from graphrag.eval.report.comparison import (
     answer_comparison,
+    describe_flip,
     differences_table,
     label_of,
     list_decided,
@@ -90,13 +91,7 @@ def list_annotations(comparison: "RunComparison") -> list[str]:
 def _flips(flips: "Sequence[Flip]") -> list[str]:
     n_wrong = sum(flip.newly == "wrong" for flip in flips)
     ordered = sorted(flips, key=lambda flip: flip.newly == "right")
-    lines = [
-        f"- newly {flip.newly}: {escape(flip.method)}, {escape(flip.metric)}: "
-        f"{escape(flip.question_id)}"
-        f"{f' of {escape(flip.document)}' if flip.document else ''}"
-        f"{'' if flip.question is None else f': {escape(shorten(flip.question, 200))}'}"
-        for flip in ordered[:_MOST_FLIPS]
-    ]
+    lines = [f"- newly {escape(describe_flip(each, 200))}" for each in ordered[:_MOST_FLIPS]]
     if len(flips) > _MOST_FLIPS:
         lines.append(f"- ... and {len(flips) - _MOST_FLIPS:,} more")
     name = f"Flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"

@@ -23,7 +23,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.records import QueryResult
-    from graphrag.eval.results.analysis import Analysis, Comparison
+    from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
@@ -43,30 +43,18 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
     """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
     lines: list[str] = []
     for each in analysis.comparisons:
-        found, dropped = each.result, each.result.n_dropped_pairs
-        if each.family is not None:
-            limits = (each.family.low_simultaneous, each.family.high_simultaneous)
-            left = f" ({counted(dropped, 'question')} without both verdicts left out)"
-            lines.append(
-                describe_correction(each)
-                or f"{each.a} - {each.b}: {points(found.difference, UNKNOWN)} "
-                f"({span(*limits, missing=UNKNOWN)}), {p_value(found.p_holm)}: {each.verdict}"
-                f"{left if dropped else ''}"
-            )
+        (decided, family), dropped = each.decided, each.result.n_dropped_pairs
+        if family is None:
+            continue
+        end = f" ({counted(dropped, 'question')} without both verdicts left out)" if dropped else ""
+        if each.is_corrected:
+            end = f"; by the judge alone {points(each.result.difference)}"
+        lines.append(
+            f"{each.a} - {each.b}: {points(decided.difference, UNKNOWN)} "
+            f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
+            f"{p_value(decided.p_holm)}: {each.verdict}{end}"
+        )
     return lines
-
-
-def describe_correction(compared: "Comparison") -> str:
-    """Return a comparison that labels corrected as a line, the judge's beside it; "" for others."""
-    found, family = compared.decided
-    if family is None or not compared.is_corrected:
-        return ""
-    return (
-        f"{compared.a} - {compared.b}: {points(found.difference)} "
-        f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
-        f"{p_value(found.p_holm)}: {compared.verdict}; by the judge alone "
-        f"{points(compared.result.difference)}"
-    )
 
 
 def describe_uncorrected(analysis: "Analysis") -> list[str]:
