@@ -5,7 +5,7 @@ from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, MetricScores, QueryResult
-from graphrag.eval.report.questions import ShownQuestion, show_question
+from graphrag.eval.report.questions import show_question
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import Usage
 
@@ -19,7 +19,7 @@ def shown(result: QueryResult) -> str:
         id="q1", imdb_key="clock", question=result.question, ground_truth=result.ground_truth
     )
     console = Console(record=True, width=300)
-    show_question(console, ShownQuestion(sample, [("basic", result)], {}))
+    show_question(console, sample, [("basic", result, {})])
     return console.export_text()
 
 

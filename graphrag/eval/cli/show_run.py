@@ -1,7 +1,7 @@
 """A run shown from the store: its tables and files made again, its page, its questions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunDescription, RunReport, Supervisor, make_report
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import QueryResult
 from graphrag.eval.report.files import (
@@ -27,7 +26,7 @@ from graphrag.eval.report.files import (
     write_run,
 )
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
-from graphrag.eval.report.questions import ShownQuestion, is_wrong, list_wrong, show_question
+from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
 from graphrag.eval.results.runs import pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
@@ -59,8 +58,12 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
     store_path, notes = place.store_path(), supervisor.notes
     with ExitStack() as held:
         # Taken before anything is read, so that no file shows less than is kept by then.
-        writes = flags.to is None and not flags.asks
-        refusal = _hold(held, store_path) if writes else None
+        refusal = None
+        if flags.to is None and not flags.asks:
+            try:
+                held.callback(hold_folder(store_path).release)
+            except StoreError as error:
+                refusal = str(error)
         store = held.enter_context(open_store(store_path))
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
@@ -76,8 +79,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         with working(notes, f"Reading run {run.run_id}"):
             read = _read(store, place, run)
         if flags.asks and flags.lists:
-            wrong = [result for result in read.outcome.results if is_wrong(result)]
-            lines = list(list_wrong(read.samples, wrong))
+            lines = list(list_wrong(read.samples, list(filter(name_wrong, read.outcome.results))))
             for line in lines:
                 say(line, quiet=flags.quiet)
             n = f"{len(lines):,} of {counted(run.setup.n_questions, 'question')}"
@@ -105,15 +107,6 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             return DONE
         _write(supervisor, description, report, newest)
     return DONE
-
-
-def _hold(held: ExitStack, store_path: Path) -> str | None:
-    """Keep others from writing the files of a folder's runs; return why that can't be, if so."""
-    try:
-        held.callback(hold_folder(store_path).release)
-    except StoreError as error:
-        return str(error)
-    return None
 
 
 def _read(store: EvaluationStore, place: Place, run: Run) -> ReadRun:
@@ -273,20 +266,11 @@ def _show_questions(
         for each in report.figures.retrieval["results"]
     }
     label = _in_brackets(report.results.metadata["embedded_models"])
-    theirs = "" if before is None else _label_of(before)
+    wanted = chosen if flags.changed is not None else of_these
     for sample in samples:
-        answers = _answers(sample, chosen if flags.changed is not None else of_these, before)
-        show_question(
-            console,
-            ShownQuestion(
-                sample,
-                [(name, _whole(result, run or read)) for name, result, run in answers],
-                measures.get(sample.id, {}),
-                {name: theirs for name, _, run in answers if run is not None},
-            ),
-            label,
-            flags.full,
-        )
+        results = [result for result in wanted if result.sample_id == sample.id]
+        answers = _answers(results, measures.get(sample.id, {}), label, read, before)
+        show_question(console, sample, answers, flags.full)
     if len(shown) < len(ids):
         left = counted(len(ids) - len(shown), "more question")
         say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
@@ -297,7 +281,7 @@ def _choose(read: ReadRun, flags: "ShowFlags", store_path: Path) -> list[QueryRe
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        results = [result for result in results if is_wrong(result)]
+        results = list(filter(name_wrong, results))
     if flags.changed is not None:
         rows = read_rows(read.run.run_id, store_path), read_rows(flags.changed, store_path)
         flips = compare_rows(rows, store_path).flips
@@ -307,35 +291,25 @@ def _choose(read: ReadRun, flags: "ShowFlags", store_path: Path) -> list[QueryRe
 
 
 def _answers(
-    sample: Sample, results: Sequence[QueryResult], before: ReadRun | None
-) -> list[tuple[str, QueryResult, ReadRun | None]]:
-    """Return what the methods answered, each after what it answered in the run before, if any."""
-    earlier: Mapping[str, QueryResult] = {
-        r.method: r
-        for r in ([] if before is None else before.outcome.results)
-        if r.trial == 0 and r.sample_id == sample.id
-    }
-    answers: list[tuple[str, QueryResult, ReadRun | None]] = []
+    results: Sequence[QueryResult],
+    measures: Mapping[str, Mapping[str, float | None]],
+    label: str,
+    read: ReadRun,
+    before: ReadRun | None,
+) -> Iterator[ShownAnswer]:
+    """Yield what the methods answered, each after what it answered in the run before, if any."""
     for result in results:
-        if result.sample_id != sample.id:
-            continue
-        if result.method in earlier and result.trial == 0:
-            name = f"{result.method}, in the baseline"
-            answers.append((name, earlier[result.method], before))
+        if before is not None and not result.trial:
+            judged = [judgement.usage for _, judgement in before.outcome.judged]
+            theirs = _in_brackets(label_embedded(before.outcome.results, judged))
+            key = result.sample_id, result.method, 0
+            old = (r for r in before.outcome.results if (r.sample_id, r.method, r.trial) == key)
+            for whole in before.outcome.read_whole(list(old)):
+                yield f"{result.method}, in the baseline{theirs}", whole, {}
         which = f", search {result.trial + 1}" if result.trial else ""
-        answers.append((f"{result.method}{which}", result, None))
-    return answers
-
-
-def _whole(result: QueryResult, run: ReadRun) -> QueryResult:
-    (whole,) = run.outcome.read_whole([result])
-    return whole
-
-
-def _label_of(read: ReadRun) -> str:
-    outcome = read.outcome
-    judged = [judgement.usage for _, judgement in outcome.judged]
-    return _in_brackets(label_embedded(outcome.results, judged))
+        measured = [] if result.trial else [*measures.get(result.method, {}).items()]
+        for whole in read.outcome.read_whole([result]):
+            yield f"{result.method}{which}{label}", whole, dict(measured)
 
 
 def _in_brackets(label: str | None) -> str:

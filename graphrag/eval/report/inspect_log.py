@@ -103,7 +103,7 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
             "completed_samples": sum(r.failure is None for r in results.results),
             "scores": [_mean(metric, means) for metric in results.metrics],
         },
-        "stats": {"completed_at": stamp, **_stats(results.results)},
+        "stats": {"completed_at": stamp, **_add_up([*map(_by_role, results.results)])},
         "samples": samples,
     }
     yield from json_pieces(values)
@@ -171,8 +171,7 @@ def _sample(
             **result.grades,
             "context": result.context_text,
         },
-        "model_usage": _by_model([roles]),
-        "role_usage": {role: _total(used.values()) for role, used in roles.items() if used},
+        **_add_up([roles]),
         "total_time": seconds,
     }
     if result.failure is not None:
@@ -188,9 +187,8 @@ def _asked(results: Iterable[QueryResult]) -> str:
     return " + ".join(sorted({name for names in asked for name in names})) or "none"
 
 
-def _stats(results: Sequence[QueryResult]) -> dict[str, Usages]:
-    """Return all samples' usage by model and by role; nothing for what is not known of them all."""
-    every = [_by_role(result) for result in results]
+def _add_up(every: Sequence[Mapping[str, Usages | None]]) -> dict[str, Usages]:
+    """Return usages by model and by role; nothing for what is not known of them all."""
     roles: Usages = {}
     for role in _ROLES:
         used = [of[role] for of in every]

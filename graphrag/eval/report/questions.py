@@ -1,9 +1,9 @@
 """One question of a run on the terminal: answers, verdicts, evidence, cost, and ToG's paths."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 
@@ -23,39 +23,25 @@ if TYPE_CHECKING:
 _MOST_QUESTION = 60  # characters of one in a list
 
 
-@dataclass(frozen=True, slots=True)
-class ShownQuestion:
-    """One question and what the methods made of it, by what each result is called.
-
-    ``measures``: name of a result -> measure -> value, as in retrieval_results.json. ``notes``:
-    name of a result -> what it must be labelled with, where that is not the others' label.
-    """
-
-    sample: Sample
-    results: Sequence[tuple[str, QueryResult]]
-    measures: Mapping[str, Mapping[str, Any]]
-    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+ShownAnswer: TypeAlias = tuple[str, QueryResult, Mapping[str, float | None]]
+"""What it is called, a result, and its measures as in retrieval_results.json."""
 
 
 def show_question(
-    console: Console, question: ShownQuestion, note: str = "", full: bool = False
+    console: Console, sample: Sample, answers: Iterable[ShownAnswer], full: bool = False
 ) -> None:
     """Print a question: each method's answer, verdicts with reasons, evidence, cost and paths.
 
-    ``note``: what the answers must be labelled with. ``full``: with every pruned edge and the
-    context that the model was shown.
+    ``full``: with every pruned edge and the context that the model was shown.
     """
-    sample = question.sample
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
     lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
     if sample.ground_truth:
         lines.append(Line(f"Expected: {sample.ground_truth}"))
     show(console, [*lines, *(Line(f"Evidence: {quote}") for quote in sample.evidence)])
-    for name, result in question.results:
+    for name, result, measures in answers:
         console.print()
-        answer = result.response if result.failure is None else "no answer"
-        measures = question.measures.get(name, {})
-        lines = [f"{name}{question.notes.get(name, note)}: {answer}"]
+        lines = [f"{name}: {result.response if result.failure is None else 'no answer'}"]
         for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
             lines.append(f"  {line}")
         show(console, map(Line, lines))
@@ -67,23 +53,18 @@ def show_question(
     console.print()
 
 
-def is_wrong(result: QueryResult) -> bool:
-    """Whether the search failed, or a verdict is 0 or was not given."""
-    verdicts = [result.scores.get(metric) for metric in METRICS]
-    return result.failure is not None or any(v.score == 0 or v.failure for v in verdicts)
-
-
 def list_wrong(samples: Sequence[Sample], results: Sequence[QueryResult]) -> Iterator[str]:
     """Yield a line a question of what is wrong with its answers, of those that are."""
     for sample in samples:
         key = sample.imdb_key, sample.id
-        wrong = {r.method: _name_wrong(r) for r in results if (r.imdb_key, r.sample_id) == key}
+        wrong = {r.method: name_wrong(r) for r in results if (r.imdb_key, r.sample_id) == key}
         if wrong:
             said = "; ".join(f"{method} {what}" for method, what in wrong.items())
             yield f"{sample.id}  {shorten(sample.question, _MOST_QUESTION)}  {said}"
 
 
-def _name_wrong(result: QueryResult) -> str:
+def name_wrong(result: QueryResult) -> str:
+    """Return what failed, and which verdicts are 0 or missing; "" of an answer without any."""
     if result.failure is not None:
         return f"failed ({result.failure.kind})"
     scores = {metric: result.scores.get(metric) for metric in METRICS}
@@ -113,7 +94,7 @@ def _verdicts(result: QueryResult) -> list[str]:
     return lines or ["not judged"]
 
 
-def _evidence(sample: Sample, measures: Mapping[str, Any]) -> list[str]:
+def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:
     """Return whether the evidence was retrieved; no line where there is none to look for."""
     if not sample.evidence and not sample.expected_sources:
         return []
