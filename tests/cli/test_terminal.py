@@ -167,7 +167,7 @@ def test_every_step_of_a_run_is_said_in_a_pipe(make_evaluation):
     assert any(line.startswith("2/2 ") for line in shown)
     assert not any(line.strip(" .") == "" for line in ran.stderr.splitlines())
     for command, steps in {
-        ("show", "latest", "--failed"): ["Looking for the questions"],
+        ("show", "latest", "--failed", "--full"): ["Looking for the questions"],
         ("compare", "latest", "--pin"): ["Pinning the run"],
         ("view", "--labels", "latest"): ["Reading the run"],
         ("dashboard",): ["Drawing the page"],

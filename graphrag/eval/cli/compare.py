@@ -1,6 +1,7 @@
 """``graphrag eval compare``: a run held against a baseline, which it pins as well."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,7 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
     from graphrag.eval.results.runs import RunRows
+    from graphrag.query.usage import Usage
 
 EXIT_CODES = {"pass": DONE, "inconclusive": INCOMPLETE, "fail": FAILED}
 PLAN = "How many questions"
@@ -167,7 +169,9 @@ def show_outcome(
 
     for warning in comparison.warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
-    usages = read_usages(store_path, (comparison.new.run_id, comparison.baseline.run_id))
+    usages: dict[str, Usage] = {}
+    with suppress(StoreError):  # held by a run: what both took is left out
+        usages = read_usages(store_path, (comparison.new.run_id, comparison.baseline.run_id))
     if quiet:
         but = f" But {'; '.join(comparison.warnings)}." if comparison.warnings else ""
         say(f"{answer_comparison(comparison).line}{but}")
