@@ -52,6 +52,7 @@ def answer_comparison(
     )
     who = join_names(list(dict.fromkeys(each.method for each in decisive)))
     n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
+    dropped = next(filter(None, (_dropped(item.decision) for item in comparison.items)), "")
     n_pairs = max((item.decision.n_pairs for item in comparison.items), default=0)
     n_more = max((_more(item.decision) for item in items), default=0)
     chip: Chip = "PASS"
@@ -73,7 +74,7 @@ def answer_comparison(
         chip,
         headline,
         f"{counted(n_pairs, 'question')} in both runs, {n_wrong:,} newly wrong, {n_right:,} newly "
-        "right.",
+        f"right{f'; left out: {dropped}' if dropped else ''}.",
         f"{lead[:1].upper()}{lead[1:]}." if len(because) == 1 else lead,
         _costs(comparison, usages) if usages else "",
         next_,
@@ -211,13 +212,13 @@ def list_reasons(comparison: "RunComparison") -> list[str]:
     return [
         f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
         f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
-        f"{_dropped(item.decision)})"
+        f"{_dropped(item.decision) or '0 without both verdicts'})"
         for item in comparison.items
     ] + [_figure_reason(each) for each in comparison.figures]
 
 
 def _dropped(decision: "GateDecision") -> str:
-    """Say how many questions make no pair, and why."""
+    """Say how many questions make no pair, and why; "" of none."""
     why = {
         "without both verdicts": decision.n_without_verdict,
         "only in the baseline": decision.n_only_baseline,
@@ -225,7 +226,7 @@ def _dropped(decision: "GateDecision") -> str:
         "with another accepted answer now": decision.n_other_reference,
     }
     told = [f"{n:,} {reason}" for reason, n in why.items() if n]
-    return ", ".join(told) or "0 without both verdicts"
+    return ", ".join(told)
 
 
 def _figure_reason(each: "FigureComparison") -> str:
