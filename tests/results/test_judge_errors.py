@@ -32,22 +32,25 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     found = analysed(rows, read_labels(tmp_path, "r1", rows))
     (after,) = found.comparisons
     assert after.corrected is not None
+    result, family = after.decided
+    assert result == after.corrected.result
+    assert family is not None
     assert after.result == before.result
     assert after.corrected.n_labels == 120
-    assert abs(after.corrected.result.difference or 0) < 0.15 < (before.result.difference or 0)
-    assert after.corrected.p_holm == after.corrected.p
+    assert abs(result.difference or 0) < 0.15 < (before.result.difference or 0)
+    assert result.p_holm == result.p
     assert after.corrected.judged_alone == before.verdict
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_comparisons(found)[0]
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
-    assert difference == after.corrected.result.difference != after.result.difference
-    assert limits == (after.corrected.low_simultaneous, after.corrected.high_simultaneous)
-    assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)
+    assert difference == result.difference != after.result.difference
+    assert limits == (family.low_simultaneous, family.high_simultaneous)
+    assert (p, verdict) == (p_value(result.p_holm), after.verdict)
     assert describe_uncorrected(found) == []
     kept = found.to_dict()
     json.dumps(kept, allow_nan=False)
-    assert kept["comparisons"][0]["corrected"]["difference"] == after.corrected.result.difference
+    assert kept["comparisons"][0]["corrected"]["difference"] == result.difference
 
 
 def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
@@ -58,7 +61,7 @@ def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
     (plain,) = analyse(rows, METHODS, ["correctness"]).comparisons
     assert replace(compared, corrected=None) == plain
     assert compared.corrected is not None
-    assert compared.corrected.difference is None
+    assert compared.corrected.result is None
     (why,) = describe_uncorrected(found)
     assert why.startswith("Not corrected by labels (tog - basic): 40 labelled responses are too")
 

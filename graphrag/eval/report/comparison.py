@@ -26,9 +26,8 @@ from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.compare.compare import RunComparison
+    from graphrag.eval.compare.compare import Flip, RunComparison
     from graphrag.eval.compare.figures import FigureChange, FigureComparison
-    from graphrag.eval.compare.pairing import Flip
     from graphrag.eval.results.runs import StoredRun
     from graphrag.eval.stats.gates import GateDecision
     from graphrag.query.usage import Usage
