@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,7 +101,7 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
         with notes.status(what) as status:
             yield status.update
     else:
-        with Pulse(notes, f"{what} ...", at_once) as pulse:
+        with Pulse(partial(notes.print, soft_wrap=True), f"{what} ...", at_once=at_once) as pulse:
             yield lambda text: pulse.update(f"{text} ...")
 
 

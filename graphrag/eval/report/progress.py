@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
 from rich.progress import (
@@ -23,17 +25,26 @@ SAME_LINE_AFTER_S = 60.0
 
 
 class Pulse:
-    """What a step does, as lines in a pipe: now or once it lasts, and that it goes on."""
+    """What a step does, as lines in a pipe: now or once it lasts, and that it goes on.
 
-    def __init__(self, console: Console, text: str, at_once: bool = True) -> None:
-        self._console, self._text, self._shown = console, text, ""
-        self._begun_at = self._line_at = time.monotonic()
+    ``write`` prints a line, ``clock`` returns seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        text: str,
+        clock: Callable[[], float] = time.monotonic,
+        at_once: bool = True,
+    ) -> None:
+        self._write, self._clock, self._text, self._shown = write, clock, text, ""
+        self._begun_at = self._line_at = clock()
         self._at_once, self._ended = at_once, threading.Event()
 
     def __enter__(self) -> "Pulse":
         if self._at_once:
             self.say(self._text)
-        threading.Thread(target=self._beat, name="progress", daemon=True).start()
+        threading.Thread(target=self._go_on, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,16 +60,20 @@ class Pulse:
         """Take what is printed when it is time for a line."""
         self._text = text
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
+        """Print a line if it is time for one."""
+        now, text = self._clock(), self._text
+        is_same = text == self._shown
+        if now - self._line_at >= (SAME_LINE_AFTER_S if is_same else LINE_AFTER_S):
+            self._print(text, f" ({now - self._begun_at:.0f} s)" if is_same else "")
+
+    def _go_on(self) -> None:
         while not self._ended.wait(1):
-            now, text = time.monotonic(), self._text
-            is_same = text == self._shown
-            if now - self._line_at >= (SAME_LINE_AFTER_S if is_same else LINE_AFTER_S):
-                self._print(text, f" ({now - self._begun_at:.0f} s)" if is_same else "")
+            self.beat()
 
     def _print(self, line: str, took: str = "") -> None:
-        self._shown, self._line_at = line, time.monotonic()
-        self._console.print(f"{line}{took}", soft_wrap=True)
+        self._shown, self._line_at = line, self._clock()
+        self._write(f"{line}{took}")
 
 
 class BarProgress:
@@ -94,7 +109,8 @@ class LineProgress:
     """Lines for a pipe or a log: at the start, every ten seconds, and at the end."""
 
     def __init__(self, console: Console) -> None:
-        self._pulse = Pulse(console, "Evaluating ...", at_once=False)
+        write = partial(console.print, soft_wrap=True)
+        self._pulse = Pulse(write, "Evaluating ...", at_once=False)
 
     def __enter__(self) -> "LineProgress":
         self._pulse.__enter__()
