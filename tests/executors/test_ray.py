@@ -109,6 +109,7 @@ def begun(monkeypatch):
     own = Begun()
     ray = SimpleNamespace(is_initialized=lambda: True)
     monkeypatch.setattr(on_ray, "_import_ray", lambda: ray)
+    monkeypatch.setattr("graphrag.eval.cli.app.need_extra", lambda *_: None)
     monkeypatch.setattr(on_ray, "_hire", own.hire)
     # Else what a worker logs, and its owner once more, would be logged for ever.
     monkeypatch.setattr(on_ray, "lines_to", lambda *_: nullcontext())

@@ -52,14 +52,14 @@ def evaluate(
     if version:
         say(f"gtog {version_of('gtog')}, over graphrag {version_of('graphrag')}")
         return DONE
-    if flags.workers is not None and flags.workers > 1:
-        need_extra("ray", "More than one worker")
     if flags.quiet and flags.verbose:
         msg = "--quiet and --verbose exclude each other; leave one out."
         raise UsageError(msg)
     notes = open_console(stderr=True, quiet=flags.quiet)
     with working(notes, "Reading the settings", at_once=False):
         given = read_input(place, flags)
+    if flags.workers is not None and flags.workers > 1:
+        need_extra("ray", "More than one worker")
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 
