@@ -110,6 +110,9 @@ SEARCH_FAILED = "Search failed"
 NOT_JUDGED = "Not judged"
 
 
+FailureKind: TypeAlias = Literal["error", "timeout", "refused", "unreadable", "empty", "cut_off"]
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a search or a verdict is missing.
@@ -121,7 +124,7 @@ class Failure:
     """
 
     stage: Literal["search", "judge"]
-    kind: Literal["error", "timeout", "refused", "unreadable", "empty", "cut_off"]
+    kind: FailureKind
     message: str
 
     def to_dict(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
-from graphrag.eval.scorers.loss import STAGES, Stage
+from graphrag.eval.scorers.loss import STAGES, LossRow, Stage
 from graphrag.eval.scorers.measures import Group, MeasureForm
 from graphrag.text.phrases import counted
 
@@ -54,7 +54,7 @@ _MEASURES: Mapping[str, tuple[Group, ...]] = {
     "Measured without a model": ("ranking", "entities", "words"),
     "Traced to the index": ("traced",),
 }
-_STAGES: dict[Stage, str] = {
+STAGE_NAMES: dict[Stage, str] = {
     "in_source": "source",
     "in_text_unit": "unit",
     "extracted": "entity",
@@ -395,6 +395,11 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
     return [form for _, form in sorted(shown, key=lambda each: each[0])]
 
 
+def loss_label(row: LossRow) -> str:
+    """Return what a line of :func:`loss_table` is called."""
+    return f"{row.imdb_key or 'all'}  {row.method}"
+
+
 def loss_table(figures: "Figures") -> Table | None:
     """Return where answers were lost; None where no question has evidence."""
     documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
@@ -430,13 +435,19 @@ def loss_table(figures: "Figures") -> Table | None:
             f" Left out here and in the retrieval measures: {' and '.join(left_out)}, as the text "
             "does not hold it."
         )
-    names = [*(_STAGES[s] for s in stages), "right", *["unjudged"] * unjudged, "right*", "wrong*"]
+    names = [
+        *(STAGE_NAMES[s] for s in stages),
+        "right",
+        *["unjudged"] * unjudged,
+        "right*",
+        "wrong*",
+    ]
     return Table(
         "Where answers were lost: questions with evidence, by the first stage",
         [("document  method", "text"), *((name, "count") for name in names)],
         [
             [
-                f"{row.imdb_key or 'all'}  {row.method}",
+                loss_label(row),
                 *(row.lost.get(stage, 0) for stage in stages),
                 row.n_kept,
                 *[row.n_unjudged] * unjudged,

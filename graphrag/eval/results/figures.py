@@ -74,7 +74,8 @@ class Figures:
     method -> measure -> mean in [0, 1] with t limits, ``pairwise``: (a, b) -> preferences; empty
     unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
     but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
-    ``curves``: of a run at several context budgets; no section of these.
+    ``curves``: of a run at several context budgets; no section of these, as is
+    ``traced``: the stages of each first answer.
     """
 
     measures: dict[str, MethodMeasures]
@@ -87,6 +88,7 @@ class Figures:
     retrieval: Content
     evaluations: dict[str, Content]
     curves: BudgetCurves | None = None
+    traced: Sequence[LossRecord] = field(default=(), repr=False)
 
     def to_dict(self) -> Content:
         """Return the sections of the summary file."""
@@ -207,6 +209,7 @@ def compute_figures(
         curves=draw_curves(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
+        traced=records,
     )
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from graphrag.eval.records import FailureKind
 from graphrag.eval.store.connection import Values
 from graphrag.query.usage import Usage
 
@@ -31,7 +32,7 @@ class VerdictCount(NamedTuple):
     abstained: bool
     metric: str
     score: int | None
-    failure: str | None
+    failure: FailureKind | None
     n: int
 
 
@@ -127,6 +128,11 @@ class RunSums:
             (self._run_id, self._run_id, most),
         )
         return [(seconds, method, bool(failed), text) for seconds, method, failed, text in rows]
+
+    def latest(self, most: int) -> list[str]:
+        """Return when the latest searches were kept (ISO 8601), the newest first."""
+        sql = "SELECT recorded_at FROM responses WHERE run_id = ? ORDER BY recorded_at DESC LIMIT ?"
+        return [at for (at,) in self._read(sql, (self._run_id, most))]
 
     def models(self) -> set[str]:
         """Return every model that is named by what was kept."""
