@@ -40,9 +40,9 @@ def page(request: pytest.FixtureRequest) -> Iterator[Page]:
     assert asked[0].startswith("file:")
 
 
-@pytest.fixture
-def collector(tmp_path: Path) -> MetricsCollector:
-    made = MetricsCollector(tmp_path / "metrics.db")
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> MetricsCollector:
+    made = MetricsCollector(tmp_path_factory.mktemp("recorded") / "metrics.db")
     for hour in range(700):
         labels = {"method": "tog" if hour % 2 else NASTY}
         made.record("answer_s", hour % 7, labels, at=AT + timedelta(hours=hour))

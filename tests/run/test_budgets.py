@@ -97,7 +97,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert "offline baseline models" in text
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
     assert '"plot-curve-0"' in page
-    assert '"plot-means"' not in page
+    assert '"plot-scores"' not in page
     again = said(evaluation.run("show", "latest", COLUMNS="300"))
     assert "Area under correctness" in again
     judged = evaluation.run("judge", "latest", "--metrics", "relevance", COLUMNS="300")

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -38,9 +38,10 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0) -> Generator[Served]:
+def serving(folder: Path, port: int = 0, patience_s: float = 60) -> Generator[Served]:
     listener = Listener.on(port)
-    server = make_server(make_app(viewed_of(Place(output=folder))), listener)
+    viewed = replace(viewed_of(Place(output=folder)), patience_s=patience_s)
+    server = make_server(make_app(viewed), listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener.socket]})
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""The served pages in a real browser: keys, refreshing, labels that outlive the server."""
+"""The served pages in a real browser: what a person does there, by mouse and by keys."""
 
 import socket
 from collections.abc import Iterator
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from support.viewed_store import keep_run, serving
+from support.chromium import findings, overflow, watched
+from support.viewed_store import NASTY, Served, keep_run, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.location import Place
@@ -16,47 +17,106 @@ from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder of three runs and their ids, the oldest first: pinned, worse, and in progress."""
+    folder = tmp_path_factory.mktemp("runs")
+    ids = [keep_run(folder, 0, 60), keep_run(folder, 40, 60), keep_run(folder, 3, 60, n_asked=7)]
+    pin_baseline(read_rows(ids[0], folder / "eval.db"), folder / "eval.db")
+    assert draw_labels(Place(output=folder), ids[0], questions=12) == 0
+    return folder, ids
+
+
+@pytest.fixture(scope="module")
+def served(runs: tuple[Path, list[str]]) -> Iterator[Served]:
+    with serving(runs[0]) as found:
+        yield found
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A narrow tab; whatever goes wrong on its page fails the test, unless it is expected."""
-    context = browser.new_context(viewport={"width": 360, "height": 740})
-    wrong: list[str] = []
-    opened = context.new_page()
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("console", lambda line: wrong.append(line.text))
-    yield opened
-    context.close()
-    assert [line for line in wrong if "Failed to load resource" not in line] == []
+    """A tab; whatever goes wrong on its page fails the test, unless it is expected."""
+    expected = "Failed to load resource"
+    with watched(
+        browser, "http://127.0.0.1", expected, viewport={"width": 390, "height": 844}
+    ) as tab:
+        yield tab
 
 
-@pytest.fixture
-def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
+def test_compare_two_runs_and_read_what_got_worse(
+    page: Page, served: Served, runs: tuple[Path, list[str]]
+):
+    _, (first, worse, _) = runs
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(served.listener.address)
+    assert page.url == f"{served.origin}/"  # the token is gone from the address
+    page.get_by_label(f"Before: {first}").check()
+    page.get_by_label(f"Now: {worse}").check()
+    page.get_by_role("button", name="Compare the two chosen").click()
+    assert page.inner_text("#gate .chip") == "FAIL"
+    assert "40 newly wrong, 0 newly right" in page.inner_text("#gate")
+    assert "ore newly wrong than newly right" in page.inner_text("#gate")
+    assert "Nothing: the same questions" in page.inner_text("#settings")
+    flipped = page.locator("#newly-wrong article").first
+    assert flipped.locator("h4").all_inner_texts() == ["Before right", "Now wrong"]
+    assert flipped.locator(".text").all_text_contents() == [f"Said {NASTY}"] * 2
+    assert "Accepted answer: Truth" in flipped.inner_text()
+    places = [
+        page.locator(f"#{part}").bounding_box() for part in ("gate", "settings", "newly-wrong")
+    ]
+    tops = [place["y"] for place in places if place]
+    assert tops == sorted(tops)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#question .side")
+    assert page.url.startswith(f"{served.origin}/runs/{worse}#id=")
+    page.keyboard.press("u")
+    page.wait_for_selector("#list a")
+    page.keyboard.press("u")
+    page.wait_for_selector("#runs")
+    page.locator(f'a.chip[href*="{worse}"]').click()  # as the gate says it in the list
+    assert page.inner_text("#gate .chip") == "FAIL"
 
 
-def test_pages_are_walked_by_keys_and_drawn_without_errors(page: Page, tmp_path: Path):
-    ids = [keep_run(tmp_path, 0), keep_run(tmp_path, 9)]
-    pin_baseline(read_rows(ids[0], tmp_path / "eval.db"), tmp_path / "eval.db")
-    with serving(tmp_path) as served:
+def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(
+    page: Page, runs: tuple[Path, list[str]]
+):
+    folder, (first, _, _) = runs
+    with serving(folder, patience_s=0) as served:
         page.goto(served.listener.address)
-        assert page.url == f"{served.origin}/"  # the token is gone from the address
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Go to the content"
-        assert page.locator("svg.drawing").first.is_visible()
-        page.focus("#runs a")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#list a")
-        for path in ("/", "/audit", f"/runs/{ids[1]}"):
+        page.goto(f"{served.origin}/runs/{first}")
+        assert page.inner_text("h1") == "Reading ..."
+        page.wait_for_selector("#answer", timeout=20_000)
+
+
+def test_each_page_can_be_read_left_and_walked_by_keys(
+    page: Page, served: Served, runs: tuple[Path, list[str]]
+):
+    _, (first, worse, unfinished) = runs
+    page.goto(served.listener.address)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Go to the content"
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == worse
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#list a")
+    for width, scheme in ((390, "dark"), (1280, "light")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        for path in (
+            *("/", "/audit", "/audit/correctness", f"/compare?new={worse}&old=pinned"),
+            *(f"/runs/{first}", f"/runs/{unfinished}", "/runs/none"),
+        ):
             page.goto(f"{served.origin}{path}")
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
-        page.goto(f"{served.origin}/")
-        page.focus("select[name=old]")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
-        assert "The gate says" in page.inner_text("#won")
-        page.wait_for_selector("#list a")
-        assert page.title().startswith("Evaluation")
+            page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+            rules = () if width == 390 else ("color-contrast",)
+            assert (findings(page, *rules), overflow(page) <= 0) == ([], True), (path, width)
+            assert page.get_by_role("link", name="Runs", exact=True).is_visible()
+            assert page.locator("img").count() == 0
+            page.keyboard.press("?")
+            assert page.locator("dialog").is_visible()
+            page.keyboard.press("Escape")
 
 
 def test_a_run_in_progress_refreshes_by_itself(page: Page, tmp_path: Path):
@@ -64,7 +124,8 @@ def test_a_run_in_progress_refreshes_by_itself(page: Page, tmp_path: Path):
     with serving(tmp_path) as served:
         page.goto(served.listener.address)
         page.goto(f"{served.origin}/runs/{run}")
-        assert "8 of 24 done" in page.inner_text("#state")
+        assert "8 of 24 done, about" in page.inner_text("#state")
+        assert page.locator("progress").get_attribute("value") == "8"
         page.evaluate("document.querySelector('#table-1 .scroll').focus()")
         with EvaluationStore(tmp_path / "eval.db") as store:
             found = next(iter(store.responses(run).values()))
@@ -87,7 +148,15 @@ def test_a_run_in_progress_refreshes_by_itself(page: Page, tmp_path: Path):
         page.wait_for_selector("#answer", timeout=9000)  # the page of the whole run
 
 
-def test_labels_by_keys_outlive_the_server_and_another_tab(page: Page, tmp_path: Path, port: int):
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def test_ten_labels_by_keys_outlive_the_server_and_another_tab(
+    page: Page, tmp_path: Path, port: int
+):
     run = keep_run(tmp_path, 0)
     assert draw_labels(Place(output=tmp_path), run, questions=6) == 0
     sheet = tmp_path / "audit_correctness.csv"
@@ -102,7 +171,7 @@ def test_labels_by_keys_outlive_the_server_and_another_tab(page: Page, tmp_path:
 
     with serving(tmp_path, port) as served:
         page.goto(served.listener.address)
-        page.click("text=Audit")
+        page.click("text=Labels")
         page.click("text=Label correctness")
         other = page.context.new_page()
         other.goto(page.url)
@@ -125,8 +194,14 @@ def test_labels_by_keys_outlive_the_server_and_another_tab(page: Page, tmp_path:
         again.goto(f"{served.origin}/audit/correctness")
         assert "Response 6 of" in again.inner_text("#progress")
         assert "4 labelled, 1 skipped" in again.inner_text("#progress")
+        again.keyboard.press("k")
+        assert "Response 5 of" in again.inner_text("#progress")
+        again.keyboard.press("j")
         again.fill("#comment", "odd, =1")
-        press(again, "Escape", "1")
-        item = read_sheet(sheet)[5]
-        assert (item.label, item.comment) == (1, "odd, =1")
+        press(again, "Escape", "1", "1", "0", "1", "0", "1")
+        marked = read_sheet(sheet)
+        assert (marked[5].label, marked[5].comment) == (1, "odd, =1")
+        assert [item.label for item in marked[:11]].count(None) == 1
+        again.keyboard.press("u")
+        again.wait_for_selector("text=11 of")
         again.close()

@@ -68,7 +68,9 @@ def test_it_holds_a_run_against_another(
     _, (_, older) = stored
     shown = report("--changed", older, "--html", str(tmp_path / "a.html"))
     assert shown.exit_code == DONE, shown.output
-    assert f"Against <bdi>{older}</bdi>" in (tmp_path / "a.html").read_text("utf-8")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert f"against <bdi>{older}</bdi>" in page
+    assert "0 newly wrong, 0 newly right" in page
 
 
 def test_it_writes_nothing_else(report: Report, tmp_path: Path):

@@ -55,7 +55,7 @@ from graphrag.eval.runner.searching import needs_new_run
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.records import Run, RunDetails
 from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
-from graphrag.eval.web.run_page import Baseline, ReportInput, report_pieces
+from graphrag.eval.web.run_page import ReportInput, report_pieces
 from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
@@ -113,8 +113,8 @@ class RunReport:
         files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
         return {**files, PAGE_FILE: self.page()}
 
-    def page(self, baseline: Baseline | None = None) -> Iterator[str]:
-        """Yield the run's page in pieces; with a baseline, which it is held against."""
+    def page(self) -> Iterator[str]:
+        """Yield the run's page in pieces."""
         about = self.description
         no_root = has_place() or about.config.root == Path()
         place = () if no_root else ("--root", about.config.root)
@@ -131,7 +131,6 @@ class RunReport:
                 self.notes,
                 {name: line for name, line in commands.items() if line},
                 about.details.config,
-                baseline,
                 about.details.validated,
                 about.unread,
             )

@@ -27,7 +27,7 @@ from graphrag.eval.report.files import (
 )
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
-from graphrag.eval.results.runs import pinned_run_id, read_rows
+from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
 from graphrag.eval.store.connection import hold_folder
@@ -35,7 +35,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED, find_run, open_store
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file, write_whole
-from graphrag.eval.web.run_page import Baseline
+from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -209,34 +209,36 @@ async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
         yield report
 
 
-async def draw_page(place: Place, run_id: str, other: str | None) -> str:
-    """Return a run's page, alone or held against another run."""
+async def draw_page(place: Place, run_id: str) -> str:
+    """Return a run's page."""
     async with _open_report(place, run_id) as report:
-        return "".join(report.page(_compare(place, run_id, other)))
+        return "".join(report.page())
 
 
 def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
-    """Write a run's page to a file, alone or held against another run."""
+    """Write a run's page, or that of two runs, to a file."""
 
     async def write() -> tuple[str, ...]:
         with working(notes, "Reading the run and its indexes"):
             async with _open_report(place, run_id) as report:
-                write_file(path, report.page(_compare(place, run_id, other)), "--html")
+                write_file(path, report.page(), "--html")
                 return tuple(report.description.unread)
 
     notes = open_console(stderr=True)
-    for line in asyncio.run(write()):
-        say(f"Warning: {line}", "yellow", stderr=True)
+    if other is None:
+        for line in asyncio.run(write()):
+            say(f"Warning: {line}", "yellow", stderr=True)
+    else:
+        store_path = place.store_path()
+        with working(notes, "Comparing the runs"):
+            sides = read_rows(run_id, store_path), read_rows(other, store_path)
+            ids = [side.metadata.run_id for side in sides]
+            with open_store(store_path) as store:
+                known = {run.run_id: run for run in store.runs()}
+                runs = [describe_run(store, known[i], False) for i in ids if i in known]
+            write_file(path, render_two_runs(store_path, sides, runs), "--html")
     say(f"Report: {path}")
     return DONE
-
-
-def _compare(place: Place, run_id: str, other: str | None) -> Baseline | None:
-    if other is None:
-        return None
-    store_path = place.store_path()
-    rows = read_rows(run_id, store_path), read_rows(other, store_path)
-    return Baseline(compare_rows(rows, store_path), rows[1].rows)
 
 
 def _show_questions(

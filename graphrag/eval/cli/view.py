@@ -107,9 +107,8 @@ def viewed_of(place: Place) -> "Viewed":
 
     store = place.store_path()
 
-    def render(run_id: str, other: str | None) -> str:
-        written = read_page(store, run_id) if other is None else None
-        return written or asyncio.run(draw_page(place, run_id, other))
+    def render(run_id: str) -> str:
+        return read_page(store, run_id) or asyncio.run(draw_page(place, run_id))
 
     return Viewed(
         store,

@@ -75,7 +75,7 @@ class Figures:
     unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
     but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
-    ``traced``: the stages of each first answer.
+    ``traced``: the measures and stages of each first answer.
     """
 
     measures: dict[str, MethodMeasures]
@@ -88,7 +88,7 @@ class Figures:
     retrieval: Content
     evaluations: dict[str, Content]
     curves: BudgetCurves | None = None
-    traced: Sequence[LossRecord] = field(default=(), repr=False)
+    traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
 
     def to_dict(self) -> Content:
         """Return the sections of the summary file."""
@@ -209,7 +209,7 @@ def compute_figures(
         curves=draw_curves(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
-        traced=records,
+        traced=list(zip(measured, records, strict=True)),
     )
 
 

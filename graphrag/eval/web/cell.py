@@ -1,4 +1,4 @@
-"""What a notebook shows of results: the answer, the page's plots as images, its tables.
+"""What a notebook shows of results: the answer, the page's table and plot, the rest folded.
 
 One representation for every front end: of several a front end shows the one it likes best, and
 JupyterLab would show a plot in place of the answer. An image in a ``data:`` address is shown where
@@ -25,7 +25,6 @@ from graphrag.eval.web.page import read, render
 from graphrag.eval.web.plots import plot_run
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
 
 # On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one colour can have.
@@ -42,36 +41,30 @@ def render_cell(results: "EvaluationResults") -> str:
     """
     analysis = results.analysis
     if analysis is None:
-        return render(
-            "cell.html.j2",
-            answer=[],
-            label=results.metadata.get("embedded_models"),
-            plots=[],
-            tables=[_plain_means(results)],
-        )
+        label, plain = results.metadata.get("embedded_models"), [_plain_means(results)]
+        return render("cell.html.j2", answer=[], label=label, plots=[], tables=plain, further=[])
     style = _COLOURS + read("drawing.css")
     plots: list[tuple[str, str, str]] = []
-    for plot in plot_run(results, analysis).values():
-        data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
-        plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
+    for name, plot in plot_run(results, analysis).items():
+        if name == "scores" or results.curves is not None:
+            data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
+            plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
+    curves = results.curves
+    tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
+    further = [
+        *([metrics_table(results.metrics, analysis.outcomes)] if results.metrics else []),
+        *([pairs_table(analysis)] if analysis.comparisons else []),
+        *([areas_table(curves)] if curves else []),
+        spent_table(results),
+    ]
     return render(
         "cell.html.j2",
         answer=list_answer(results),
         label=label_results(results),
         plots=plots,
-        tables=_tables(results, analysis),
+        tables=[table for table in tables if table.rows],
+        further=[table for table in further if table.rows],
     )
-
-
-def _tables(results: "EvaluationResults", analysis: "Analysis") -> list[Table]:
-    tables = [score_table(results, analysis)]
-    if results.metrics:
-        tables.append(metrics_table(results.metrics, analysis.outcomes))
-    if analysis.comparisons:
-        tables.append(pairs_table(analysis))
-    if results.curves is not None:
-        tables += [curves_table(results.curves), areas_table(results.curves)]
-    return [table for table in (*tables, spent_table(results)) if table.rows]
 
 
 def _plain_means(results: "EvaluationResults") -> Table:

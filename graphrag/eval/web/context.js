@@ -1,4 +1,4 @@
-// Contexts and citations.
+// Contexts, citations, and the expected quotes where they stand in what was shown.
 
 /** Read the tables of a context: sections "-----Name-----", rows "id|...", texts in quotes. */
 function readContext(text) {
@@ -30,20 +30,20 @@ function rowOf(sections, name, id) {
 }
 
 /** Return an answer's text with each cited id as a button that shows its row. */
-function cited(text, sections, go) {
-  const box = make("div", { class: "text", dir: "auto", tabindex: 0 });
+function cited(text, sections, go, name) {
+  const box = make("div", { class: "text", dir: "auto", tabindex: 0, role: "region",
+    "aria-label": `Answer of ${name}` });
   let at = 0;
   for (const found of text.matchAll(/\[Data:[^\]]*\]/g)) {
     box.append(text.slice(at, found.index));
-    let name = "";
+    let section = "";
     for (const part of found[0].split(/([\w-]+ *(?=\())|(\b[\w-]+\b)/)) {
       if (!part) continue;
       if (/^[\w-]+ *$/.test(part) && !/^\d/.test(part) && part !== "Data" && part !== "more") {
-        name = part;
+        section = part;
         box.append(part);
-      } else if (/^[\w-]+$/.test(part) && name) {
-        const hit = rowOf(sections, name, part);
-        const section = name;
+      } else if (/^[\w-]+$/.test(part) && section) {
+        const hit = rowOf(sections, section, part);
         box.append(make("button", { class: "cite", type: "button", text: part,
           "data-lost": hit ? undefined : "yes",
           title: hit ? `${section.trim()} ${part}` : "not in the context that the model was shown",
@@ -56,16 +56,43 @@ function cited(text, sections, go) {
   return box;
 }
 
-function contextBox(sections) {
-  const rows = make("div", { class: "rows", tabindex: 0, role: "region", "aria-label": "Context" });
+/** Return what finds a quote's words in a text, whatever stands between them; null of none. */
+function patternOf(quote) {
+  const parts = quote.split(/…|\.{2,}|[\r\n]+|\[[^\]]{0,12}\]/)
+    .map((part) => part.match(/[\p{L}\p{N}]+/gu) || [])
+    .filter((words, _, all) => all.length === 1 || (words.length > 2 && words.join("").length > 7));
+  const sources = parts.filter((words) => words.length).map((words) => words.join("[^\\p{L}\\p{N}]+"));
+  return sources.length ? new RegExp(`(?<![\\p{L}\\p{N}])(?:${sources.join("|")})(?![\\p{L}\\p{N}])`, "giu")
+    : null;
+}
+
+/** Return a row's text with the quotes that stand in it marked. */
+function marked(text, patterns) {
+  const spans = patterns.flatMap((pattern) =>
+    [...text.matchAll(pattern)].map((found) => [found.index, found.index + found[0].length]));
+  spans.sort((a, b) => a[0] - b[0]);
+  const pieces = [];
+  let at = 0;
+  for (const [from, to] of spans) {
+    if (to <= at) continue;
+    pieces.push(text.slice(at, from), make("mark", { text: text.slice(Math.max(from, at), to) }));
+    at = to;
+  }
+  return [...pieces, text.slice(at)];
+}
+
+function contextBox(sections, patterns, name) {
+  const rows = make("div", { class: "rows", tabindex: 0, role: "region", "aria-label": `What ${name} was shown` });
   const n = sections.reduce((sum, section) => sum + section.rows.length, 0);
-  const box = make("details", {}, make("summary", { text: `Context: ${n} row${n === 1 ? "" : "s"}` }), rows);
+  const box = make("details", {}, make("summary", {
+    text: `What the model was shown: ${n} row${n === 1 ? "" : "s"}` }), rows);
   const fillOnce = () => {
     if (rows.firstChild) return;
     for (const section of sections) {
-      rows.append(make("h4", {}, own(section.name)));
+      rows.append(make("h3", {}, own(section.name)));
       for (const each of section.rows) {
-        each.element = make("div", { class: "row", dir: "auto", tabindex: -1, text: each.text });
+        each.element = make("div", { class: "row", dir: "auto", tabindex: -1 },
+          ...marked(each.text, patterns));
         rows.append(each.element);
       }
     }
@@ -77,6 +104,7 @@ function contextBox(sections) {
     rows.querySelectorAll(".cited").forEach((each) => each.classList.remove("cited"));
     hit.element.classList.add("cited");
     hit.element.focus();
+    (hit.element.querySelector("mark") || hit.element).scrollIntoView({ block: "center" });
   };
   return { box, go };
 }

@@ -97,6 +97,25 @@ class Drawing:
         """Return it as SVG; ``style`` stands in it where no page has the style sheet."""
         return _draw(self, style)
 
+    def line(self) -> Markup:
+        """Return its series as lines of a word's height, without axes, for eyes alone."""
+        points = [point for series in self.series for point in series.points]
+        x_at, _ = _scale(self.x, [p.x for p in points])
+        y_at, _ = _scale(Axis(), [p.y for p in points])
+        parts: list[Markup] = []
+        for series in self.series:
+            places = [
+                (round(4 + 112 * x_at(p.x), 1), round(24 - 20 * y_at(p.y), 1))
+                for p in series.points
+            ]
+            path = "M" + " L".join(f"{x} {y}" for x, y in places)
+            parts.append(_tag('<path class="line {}" d="{}"/>', _kind(series), path))
+            parts.append(_shape(series.style, *places[-1], f"mark {_kind(series)}", 2.5))
+        return _tag(
+            '<svg class="spark" viewBox="0 0 120 28" aria-hidden="true">{}</svg>',
+            Markup("").join(parts),
+        )
+
 
 _Scale = Callable[[float], float]
 

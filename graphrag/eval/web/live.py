@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from datetime import UTC, datetime
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS, METRICS
@@ -30,6 +30,10 @@ from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.phrases import counted
 
 _SLOWEST = 5
+_PACE = 200
+"""Of the latest answers, by whose pace the time that is left is told."""
+_STILL_S = 120
+"""Without an answer for so long, nothing is said of the time that is left."""
 _CAUSES = 20
 _LONGEST_TEXT = 200
 _WITH_TRUTH = Sample("", "", "", "known")
@@ -56,7 +60,8 @@ class LiveRun:
         Method, metric, mean in per cent with its interval, results behind it.
     slowest : sequence of (str, str, str)
         Seconds, method, question; the slowest first.
-    spent : str
+    spent, left : str
+        What it took, and how long it may go on; "" where that is not known.
     recorded_at : str or None
         When the latest result was kept.
     embedded_models : str or None
@@ -73,6 +78,7 @@ class LiveRun:
     means: Sequence[tuple[str, str, str, int]]
     slowest: Sequence[tuple[str, str, str]]
     spent: str
+    left: str
     recorded_at: str | None
     embedded_models: str | None
 
@@ -138,6 +144,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
             for seconds, method, failed, text in sums.slowest(_SLOWEST)
         ],
         spent=_spent(store, run),
+        left=_left(run, store, sum(each.n for each in searches if each.is_done)),
         recorded_at=store.recorded_at(run.run_id),
         embedded_models=_label(store, run, sums.models()),
     )
@@ -185,7 +192,7 @@ def _end_of_search(count: SearchCount, metric: str) -> Outcome:
 
 
 def _end_of_verdict(count: VerdictCount) -> Outcome:
-    failure = None if count.failure is None else Failure("judge", cast("Any", count.failure), "")
+    failure = None if count.failure is None else Failure("judge", count.failure, "")
     scores = MetricScores.of({count.metric: JudgeResult(count.score, "", failure)})
     return _outcome(scores, count.metric, count.document, count.abstained)
 
@@ -217,6 +224,21 @@ def _short(text: str) -> str:
 
 def _cause(failure: Mapping[str, str]) -> str:
     return f"{failure['kind']}: {failure['message']}"[:300]
+
+
+def _left(run: Run, store: EvaluationStore, n_done: int) -> str:
+    """Return how long the run goes on at the pace of its latest answers; "" where none is seen."""
+    times = store.sums(run.run_id).latest(_PACE)
+    if run.status == "finished" or len(times) < 3:
+        return ""
+    first, last = (datetime.fromisoformat(at) for at in (times[-1], times[0]))
+    since = (datetime.now(UTC) - last).total_seconds()
+    seconds = (last - first).total_seconds() / (len(times) - 1) * (run.details.n_units - n_done)
+    if since > _STILL_S or seconds <= 0:
+        return ""
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
 def _spent(store: EvaluationStore, run: Run) -> str:

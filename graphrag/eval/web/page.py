@@ -10,6 +10,11 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+NAV = Markup(
+    '<nav aria-label="Pages"><a href="/" data-up>Runs</a> <a href="/audit">Labels</a></nav>'
+)
+NO_NAV = "<!--nav-->"
+"""Where ``NAV`` stands in a page that is a file, from which nothing leads back."""
 _STYLES = ("style.css", "drawing.css")
 _GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
 
@@ -35,11 +40,10 @@ def stream(
     **values : object
         For the template.
     """
-    style, script = "".join(map(read, _STYLES)), ""
-    if scripts:
-        # In a function of its own, so that its names do not become the page's.
-        parts = "\n".join(map(read, scripts))
-        script = f'"use strict";\n(() => {{\n{parts}}})();\n'
+    style = "".join(map(read, _STYLES))
+    # In a function of its own, so that its names do not become the page's.
+    parts = "\n".join(map(read, ("keys.js", *scripts)))
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     own = "'self'" if asks else "'none'"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
@@ -48,7 +52,14 @@ def stream(
     yield from (
         _templates()
         .get_template(name)
-        .generate(style=Markup(style), script=Markup(script), policy=policy, **values)
+        .generate(
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy,
+            served=asks,
+            nav=NAV,
+            **values,
+        )
     )
 
 

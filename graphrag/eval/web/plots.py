@@ -1,15 +1,13 @@
-"""The plots of a run: means, differences, and what a score costs in tokens, dollars and seconds."""
+"""The plots of a run: scores, differences, and what a score costs in tokens or dollars and time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from graphrag.eval.report.run_tables import name_figure, total_of
+from graphrag.eval.report.run_tables import by_score, name_figure, total_of
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
-
-_PERCENT = Axis("mean score in %", (0, 100))
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
@@ -22,7 +20,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
         return _plot_curves(results.curves)
     medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
     plots = {
-        "means": _plot_means(analysis, results.metrics),
+        "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
         "cost": _plot_tradeoff(analysis, *_costs(results)),
         "latency": _plot_tradeoff(analysis, medians, "median seconds a search", "latency"),
@@ -30,26 +28,19 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     return {name: plot for name, plot in plots.items() if plot is not None}
 
 
-def _plot_means(analysis: Analysis, metrics: Sequence[str]) -> Drawing | None:
-    step = 1 / (len(analysis.outcomes) + 1)
-    rows = [m for m in metrics if any(of[m].mean.n for of in analysis.outcomes.values())]
-    series: list[Series] = []
-    for style, (method, of) in enumerate(analysis.outcomes.items()):
-        points = [
-            _point(of[metric].mean, f"{method}, {metric}", row + (style + 1) * step - 0.5)
-            for row, metric in enumerate(rows)
-            if of[metric].mean.n
-        ]
-        series.append(Series(method, style, points))
-    if not rows:
+def _plot_scores(analysis: Analysis) -> Drawing | None:
+    """Return the primary metric's mean of each method, the best on top."""
+    means = {m: of[analysis.primary].mean for m, of in analysis.outcomes.items()}
+    order = [method for method in by_score(analysis) if means[method].n]
+    if not order:
         return None
     return Drawing(
-        "Mean scores, each with its own 95 % interval",
-        "Mean score of each method on each metric, with 95 % intervals",
-        [each for each in series if each.points],
-        _PERCENT,
-        Axis("", (-0.5, len(rows) - 0.5), list(enumerate(rows))),
-        height=len(rows) * max(46, 16 * len(series)),
+        f"{analysis.primary} in %, with its 95 % interval",
+        f"Mean {analysis.primary} of each method with its 95 % interval, the best on top",
+        [Series("", 0, [_point(means[m], m, row) for row, m in enumerate(order)])],
+        Axis("", (0, 100)),
+        Axis("", (-0.5, len(order) - 0.5), list(enumerate(order))),
+        height=34 * len(order),
         in_rows=True,
     )
 

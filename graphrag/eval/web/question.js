@@ -4,12 +4,12 @@ function contextText(detail, lines) {
   return detail.context === null ? null : detail.context.map((n) => lines[n]).join("\n");
 }
 
-function usageTable(answer, detail) {
+function usageTable(name, detail) {
   const rows = detail.phases.map(([name, ...counts]) =>
     [name, ...counts.map((n) => n.toLocaleString("en"))]);
   if (detail.judge) rows.push(["judge", ...detail.judge.slice(0, 3).map((n) => n.toLocaleString("en"))]);
   if (!rows.length) return make("p", { class: "note", text: "What it took was not counted." });
-  return table("Usage by phase", ["Phase", "Calls", "Prompt tokens", "Output tokens"], rows);
+  return table("Tokens by phase", ["Phase", "Calls", "In", "Out"], rows, name);
 }
 
 function took(answer) {
@@ -20,32 +20,69 @@ function took(answer) {
   return parts.join(", ");
 }
 
-function side(question, answer, detail, found) {
+/** Return what became of an answer and of its evidence, as badges. */
+function badges(answer) {
+  const state = answer.states[0];
+  const kind = state === 1 ? "good" : counted(state) === 0 ? "bad" : "";
+  const made = [];
+  if (state !== undefined) made.push(make("span", { class: `badge ${kind}`, text: WORDS[state] || state }));
+  if (answer.declined && state !== "abstained") made.push(make("span", { class: "badge", text: "declined" }));
+  if (index.lost[answer.lost]) {
+    made.push(make("span", { class: "badge bad", text: `evidence ${index.lost[answer.lost]}`,
+      title: "the first stage that the expected quotes did not pass" }));
+  }
+  if (answer.aside === "right*") made.push(make("span", { class: "badge", text: "evidence not shown" }));
+  if (answer.rank) {
+    const part = answer.share < 1 ? `, ${Math.round(100 * answer.share)} % of it found` : "";
+    made.push(make("span", { class: "badge", text: `evidence first at rank ${answer.rank}${part}` }));
+  }
+  return make("p", { class: "badges" }, ...made);
+}
+
+/** Return an answer with what is needed to show it: its context, and what moves to a row there. */
+function read(question, answer, detail, found) {
   const text = contextText(detail, found.lines);
   const sections = text ? readContext(text) : [];
-  const { box, go } = contextBox(sections);
+  const patterns = question.evidence.map(patternOf);
   const trial = answer.trial ? `, search ${answer.trial + 1}` : "";
-  const verdicts = index.metrics.map((metric, n) => {
-    const was = answer.before?.[n];
-    const changed = was !== undefined && was !== answer.states[n]
-      ? make("em", { text: ` (before: ${WORDS[was] || was})` }) : null;
-    return make("li", {}, mark(answer.states[n]), make("b", { text: ` ${metric}` }), changed, ": ",
-      own(detail.reasons[n]));
-  });
-  const made = make("section", { class: "side", "aria-label": answer.method },
-    make("h3", {}, own(answer.method), trial), make("p", { class: "note", text: took(answer) }),
-    cited(answer.response, sections, go), make("ul", { class: "verdicts" }, ...verdicts));
+  const held = patterns.map((pattern) => pattern && sections.flatMap((section) =>
+    section.rows.filter((each) => each.text.search(pattern) >= 0)
+      .map((each) => ({ section, each })))[0]);
+  return { question, answer, detail, text, sections, trial, held,
+    ...contextBox(sections, patterns.filter(Boolean), `${answer.method}${trial}`) };
+}
+
+function side({ answer, detail, text, sections, trial, box, go }) {
+  const verdicts = index.metrics.map((metric, n) => make("li", {}, mark(answer.states[n]),
+    make("b", { text: ` ${metric} ` }), own(detail.reasons[n])));
+  const made = make("section", { class: "side card", "aria-label": `${answer.method}${trial}` },
+    make("h2", {}, own(answer.method), trial), badges(answer),
+    cited(answer.response, sections, go, `${answer.method}${trial}`), make("ul", { class: "verdicts" }, ...verdicts));
+  for (const cause of answer.causes || []) made.append(make("p", { class: "note" }, own(cause)));
   if (detail.grades) {
     made.append(make("details", {}, make("summary", { text: "Further judges" }),
-      make("pre", { dir: "auto", text: JSON.stringify(detail.grades, null, 2) })));
+      make("pre", { dir: "auto", tabindex: 0, text: JSON.stringify(detail.grades, null, 2) })));
   }
   made.append(text === null
     ? make("p", { class: "note", text: "Its context is left out to keep this page small." }) : box,
-  usageTable(answer, detail));
-  const elsewhere = (edge) => findElsewhere(question.film, edge, found);
-  const paths = detail.walk || detail.paths
-    ? pathsBox(question.question, `${answer.method}${trial}`, detail, { sections, elsewhere }) : null;
-  return { made, paths };
+  make("p", { class: "note", text: took(answer) }), usageTable(`${answer.method}${trial}`, detail));
+  return made;
+}
+
+/** Return the expected quotes, each with where it stands in what each method was shown. */
+function expected(question, answers) {
+  if (!question.evidence.length) return [];
+  return [make("h2", { text: question.evidence.length > 1 ? "Expected quotes" : "Expected quote" }),
+    ...question.evidence.map((quote, n) => make("blockquote", {}, make("p", {}, own(quote)),
+      make("p", { class: "marks" }, ...answers.map(({ answer, trial, held, go, text }) => {
+        const name = `${answer.method}${trial}`;
+        if (!held[n]) {
+          return make("span", { class: "note" }, own(name), text === null ? ": not kept" : ": not shown");
+        }
+        const { section, each } = held[n];
+        return make("button", { class: "cite", type: "button", onclick: () => go(each) },
+          own(`${name}: ${section.name} ${each.id}`.trim()));
+      }))))];
 }
 
 /** Return the row of a relationship from any context of the same document. */
@@ -65,42 +102,61 @@ async function showQuestion(position) {
   const question = index.questions[position];
   const found = await details();
   const at = shown.indexOf(position);
-  const link = (text, to) => (to === undefined ? make("span", { text })
-    : make("a", { href: `#q=${to}`, text }));
-  const sides = question.answers.map((answer, n) =>
-    side(question, answer, found.details[position][n], found));
+  const link = (text, to, name) => (to === undefined ? make("span", { class: "note", text })
+    : make("a", { href: `#q=${to}`, text, [name]: "" }));
+  const answers = question.answers.map((answer, n) =>
+    read(question, answer, found.details[position][n], found));
+  const elsewhere = (edge) => findElsewhere(question.film, edge, found);
+  const paths = answers.filter(({ detail }) => detail.walk || detail.paths)
+    .map((each) => pathsBox(each, elsewhere));
   byId("question").replaceChildren(
     make("nav", { class: "marks", "aria-label": "Other questions" },
-      make("a", { href: "#questions", text: "All questions" }),
-      link("Earlier question", shown[at - 1]), link("Next question", at < 0 ? undefined : shown[at + 1])),
-    make("h3", {}, own(question.question || question.id)),
-    make("p", {}, make("b", { text: "Accepted answer: " }), own(question.truth || "none is given")),
+      make("a", { href: "#questions", text: "← All questions", "data-up": "" }),
+      link("Earlier", shown[at - 1], "data-earlier"),
+      link("Next", at < 0 ? undefined : shown[at + 1], "data-next"),
+      make("span", { class: "note", text: at < 0 ? "" : `${at + 1} of ${shown.length}` })),
+    make("h1", {}, own(question.question || question.id)),
+    make("p", { class: "truth" }, make("b", { text: "Accepted answer " }),
+      own(question.truth || "none is given")),
     make("p", { class: "note" }, own(question.film), ", ", own(question.id),
       question.tags.length ? ", " : "", own(question.tags.join(", "))),
-    make("div", { class: "sides" }, ...sides.map((each) => each.made)),
-    ...sides.map((each) => each.paths).filter(Boolean));
-  for (const id of ["filters", "list", "count", "marks"]) byId(id).hidden = true;
-  byId("pager").hidden = true;
-  byId("question").hidden = false;
+    ...expected(question, answers),
+    make("div", { class: "sides" }, ...answers.map(side)), ...paths);
+  show(true);
   byId("question").focus({ preventScroll: true });
-  byId("questions").scrollIntoView();
+  scrollTo(0, 0);
 }
 
-function showList() {
-  for (const id of ["filters", "list", "count", "marks"]) byId(id).hidden = false;
-  byId("question").hidden = true;
-  byId("question").replaceChildren();
-  showRows();
+/** Show one question, or all else of the page. */
+function show(one) {
+  document.body.classList.toggle("one", one);
+  byId("question").hidden = !one;
 }
+
+function showList(left) {
+  show(false);
+  byId("question").replaceChildren();
+  const link = byId("list").querySelector(`a[href="#q=${left}"]`);
+  if (link) link.focus();
+  else byId("questions").scrollIntoView();
+}
+
+let open = null; // position of the question that is shown
 
 async function follow() {
-  const asked = /^#q=(\d+)$/.exec(location.hash);
-  if (asked && index.questions[asked[1]]) await showQuestion(Number(asked[1]));
-  else if (!byId("question").hidden) showList();
+  const [, kind, value] = /^#(q=|id=|f\?)(.*)$/.exec(location.hash) || [];
+  const left = open;
+  const at = kind === "id=" ? index.questions.findIndex((q) => q.id === decodeURIComponent(value))
+    : kind === "q=" ? Number(value) : -1;
+  open = index.questions[at] ? at : null;
+  if (open !== null) return showQuestion(open);
+  if (kind === "f?") filterByAddress(value);
+  if (left !== null) showList(left);
+  else if (kind === "f?") byId("questions").scrollIntoView();
 }
 
 addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !byId("question").hidden) location.hash = "#questions";
+  if (event.key === "Escape" && open !== null && !byId("keys").open) location.hash = "#questions";
 });
 
 function trouble(error) {

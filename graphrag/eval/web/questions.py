@@ -5,21 +5,83 @@ other. Each line stands in the page once, and a context is a list of their numbe
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, TypedDict, cast
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, ReadWhole, Walk
 from graphrag.eval.report.questions import cited_rows, edges_of
+from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
+from graphrag.eval.scorers.loss import Stage
 from graphrag.query.usage import Usage
 from graphrag.text.path_tree import find_leads
 
-Json: TypeAlias = dict[str, Any]
+Json: TypeAlias = dict[str, object]
+LOST: Mapping[Stage, str] = {
+    "in_source": "not in the source",
+    "in_text_unit": "in no text unit",
+    "extracted": "entity not extracted",
+    "connected": "graph not connected",
+    "retrieved": "not found",
+    "in_context": "found, not shown",
+    "in_answer": "shown, not said",
+    "judged_correct": "said, judged wrong",
+}
+"""The first stage that a question's evidence did not pass, as a badge."""
+_ASIDES: Mapping[tuple[bool | None, bool | None], str] = {
+    (False, True): "right*",
+    (True, False): "wrong*",
+}
+"""Whether the evidence was shown and the answer is right -> what stands aside."""
+MOST_CAUSE = 300
+"""Characters of a failure's cause, in the list and in the table of failures alike."""
 MOST_CONTEXT_CHARACTERS = 24_000_000
 """Distinct lines of contexts up to which they are in the page; later contexts are left out."""
 _SCORED = "scored"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where one answer's evidence went.
+
+    ``lost`` is a stage of ``LOST``, "right" or "unjudged" past all of them; ``aside`` is "right*"
+    for an answer that is right without its evidence, "wrong*" for one that is wrong with it;
+    ``rank`` is that of the first expected source, ``share`` of those found; None if not measured.
+    """
+
+    lost: str
+    aside: str
+    rank: int | None
+    share: float | None
+
+
+class QuestionIndex(TypedDict):
+    """What the list of questions needs."""
+
+    methods: list[str]
+    metrics: list[str]
+    films: list[str]
+    lost: Mapping[Stage, str]
+    questions: list[Json]
+
+
+def trace_answers(figures: Figures | None) -> dict[tuple[str, str], Trace]:
+    """Return (question's id, method) -> where its evidence went, of what could be traced."""
+    traces: dict[tuple[str, str], Trace] = {}
+    for measured, record in figures.traced if figures else ():
+        if not record.n_evidence:
+            continue
+        rank, is_right = measured.values.get("mrr"), record.stage("judged_correct")
+        traces[measured.sample_id, measured.method] = Trace(
+            record.first_break or ("right" if is_right else "unjudged"),
+            _ASIDES.get((record.stage("in_context"), is_right), ""),
+            round(1 / rank) if rank else None,
+            measured.values.get("recall"),
+        )
+    return traces
 
 
 class _Lines:
@@ -49,35 +111,42 @@ def _digest(line: str) -> bytes:
 
 
 def list_questions(
-    results: Sequence[QueryResult], samples: Iterable[Sample], metrics: Sequence[str]
-) -> Json:
+    results: Sequence[QueryResult],
+    samples: Iterable[Sample],
+    metrics: Sequence[str],
+    traces: Mapping[tuple[str, str], Trace],
+) -> QuestionIndex:
     """Return what the list of questions needs, JSON-ready.
 
-    Parameters
-    ----------
-    results : sequence of QueryResult
-        Every trial.
-    samples : iterable of Sample
-        For tags and unanswered questions' names; may be empty.
-    metrics : sequence of str
-        What was to be judged, the primary one first.
+    ``results`` are of every trial; ``samples``, for tags and evidence, may be empty; ``metrics``
+    were to be judged, the primary one first; ``traces``: see :func:`trace_answers`.
     """
     judged = _order_metrics(results, metrics)
-    tags = {(s.imdb_key, s.id): _tags(s) for s in samples}
-    listed: list[Json] = [
-        {
-            "id": sample_id,
-            "film": film,
-            "question": question,
-            "truth": found[0].ground_truth,
-            "tags": tags.get((film, sample_id), []),
-            "answers": [_answer(result, judged) for result in found],
-        }
-        for (film, sample_id, question), found in _by_question(results).items()
-    ]
-    methods = list(dict.fromkeys(result.method for result in results))
-    films = list(dict.fromkeys(result.imdb_key for result in results))
-    return {"methods": methods, "metrics": judged, "films": films, "questions": listed}
+    known = {(s.imdb_key, s.id): s for s in samples}
+    listed: list[Json] = []
+    for (film, sample_id, question), answers in _by_question(results).items():
+        sample = known.get((film, sample_id))
+        listed.append(
+            {
+                "id": sample_id,
+                "film": film,
+                "question": question,
+                "truth": answers[0].ground_truth,
+                "evidence": list(sample.expected_sources or sample.evidence) if sample else [],
+                "tags": _tags(sample) if sample else [],
+                "answers": [
+                    _answer(result, judged, traces.get((sample_id, result.method)))
+                    for result in answers
+                ],
+            }
+        )
+    return {
+        "methods": list(dict.fromkeys(result.method for result in results)),
+        "metrics": judged,
+        "films": list(dict.fromkeys(result.imdb_key for result in results)),
+        "lost": LOST,
+        "questions": listed,
+    }
 
 
 def detail_questions(
@@ -88,14 +157,8 @@ def detail_questions(
 ) -> Iterator[list[Json]]:
     """Yield the details of each question, JSON-ready, in the order of :func:`list_questions`.
 
-    Parameters
-    ----------
-    results : sequence of QueryResult
-    metrics : sequence of str
-    read_whole : callable
-        Gives the results with their contexts.
-    give_line : callable
-        Takes each line of a context that is new; the details name lines by their numbers.
+    ``read_whole`` gives the results with their contexts; ``give_line`` takes each line of a context
+    that is new, and the details name lines by their numbers.
     """
     judged = _order_metrics(results, metrics)
     questions = list(_by_question(results).values())
@@ -137,7 +200,7 @@ def _tags(sample: Sample) -> list[str]:
     return [*map(str, own), *others, *answerable]
 
 
-def _answer(result: QueryResult, metrics: Sequence[str]) -> Json:
+def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) -> Json:
     values: Json = {
         "method": result.method,
         "states": [_state(result, metric) for metric in metrics],
@@ -148,6 +211,14 @@ def _answer(result: QueryResult, metrics: Sequence[str]) -> Json:
     }
     if result.trial:
         values["trial"] = result.trial
+    if result.abstained and result.failure is None:
+        values["declined"] = True
+    failures = (result.failure, *(result.scores.get(metric).failure for metric in METRICS))
+    if causes := [f"{f.kind}: {f.message}"[:MOST_CAUSE] for f in failures if f is not None]:
+        values["causes"] = list(dict.fromkeys(causes))
+    if trace is not None and not result.trial:
+        values |= {"lost": trace.lost, "rank": trace.rank, "share": trace.share}
+        values |= {"aside": trace.aside} if trace.aside else {}
     return values
 
 
@@ -165,8 +236,6 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
         "phases": _phases(result.usage),
         "judge": _total(result.judge_usage),
     }
-    if result.failure is not None:
-        values["failure"] = result.failure.to_dict()
     if result.grades:
         values["grades"] = {name: dict(given) for name, given in result.grades.items()}
     told = result.retrieved
@@ -181,18 +250,22 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
 
 
 def _walk(walk: Walk, response: str) -> Json:
-    leads = find_leads(edges_of(walk), cited_rows(response) if walk.rests_on else ())
+    cited = cited_rows(response)
+    leads = find_leads(edges_of(walk), cited if walk.rests_on else ())
+    none = ""
+    if walk.rests_on and not any(leads.rows):
+        none = f"No edge leads to the answer, which cites {'other rows' if cited else 'no row'}."
     return {
         "entities": list(walk.entities),
         "starts": list(walk.starts),
         "edges": [list(edge) for edge in walk.edges],
         "rounds": [list(told) for told in walk.rounds],
         "leads": [", ".join(rows) for rows in leads.rows],
-        "unreached": leads.sentence,
+        "unreached": leads.sentence or none,
     }
 
 
-def _phases(usage: Usage | None) -> list[list[Any]]:
+def _phases(usage: Usage | None) -> list[list[str | int]]:
     """Return name, calls, prompt and output tokens of each phase; empty where none were counted."""
     if usage is None or not usage.is_counted:
         return []
@@ -205,7 +278,7 @@ def _phases(usage: Usage | None) -> list[list[Any]]:
     return [[name, *(part.get(name, 0) for part in parts)] for name in names]
 
 
-def _total(usage: Usage | None) -> list[Any] | None:
+def _total(usage: Usage | None) -> list[float | None] | None:
     if usage is None or not usage.is_counted:
         return None
     return [usage.llm_calls, usage.prompt_tokens, usage.output_tokens, usage.cost_usd]

@@ -1,4 +1,4 @@
-// The page's script is these files in one, within a function of their own: report.js, list.js,
+// The script of a run's page is these files in one, within a function of their own: report.js, list.js,
 // context.js, walk.js, question.js.
 
 const byId = (id) => document.getElementById(id);
@@ -36,11 +36,11 @@ function make(tag, values = {}, ...children) {
 
 const own = (text) => make("bdi", { dir: "auto", text });
 
-function table(caption, columns, rows) {
+function table(caption, columns, rows, of = "") {
   const head = make("tr", {}, ...columns.map((text) => make("th", { scope: "col", text })));
   const body = rows.map((row) => make("tr", {}, ...row.map((cell, n) =>
     make(n ? "td" : "th", n ? {} : { scope: "row" }, cell instanceof Node ? cell : own(cell)))));
-  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": of ? `${caption} of ${of}` : caption },
     make("table", {}, make("caption", { text: caption }), make("thead", {}, head),
       make("tbody", {}, ...body)));
 }

@@ -2,18 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+from urllib.parse import urlencode
 
-from graphrag.eval.compare.compare import RunComparison
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.report.comparison import (
-    differences_table,
-    label_of,
-    list_notes,
-    list_reasons,
-    word_of,
-)
-from graphrag.eval.report.run import analysis_of, list_answer
+from graphrag.eval.report.answer import answer_run
+from graphrag.eval.report.run import analysis_of
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
     describe_comparisons,
@@ -26,12 +21,14 @@ from graphrag.eval.report.run_lines import (
     label_results,
 )
 from graphrag.eval.report.run_tables import (
+    STAGE_NAMES,
     areas_table,
     criteria_table,
     curves_table,
     documents_table,
     efficiency_table,
     failures_table,
+    loss_label,
     loss_table,
     metrics_table,
     pairs_table,
@@ -39,68 +36,35 @@ from graphrag.eval.report.run_tables import (
     spent_table,
     validated_table,
 )
-from graphrag.eval.report.table import Table
+from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.figures import Figures
-from graphrag.eval.results.rows import Row
 from graphrag.eval.web.page import Aside, pack, stream
 from graphrag.eval.web.plots import plot_run
-from graphrag.eval.web.questions import Json, detail_questions, list_questions
+from graphrag.eval.web.questions import (
+    QuestionIndex,
+    detail_questions,
+    list_questions,
+    trace_answers,
+)
 from graphrag.redaction import redact_data
 from graphrag.text.json_pieces import json_pieces
 
+_Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
 _COMPACT = (",", ":")
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """The comparison with another run, and its rows, by which questions that changed are found."""
-
-    comparison: RunComparison
-    rows: list[Row] = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The baseline's run id, or its file."""
-        return self.comparison.baseline.name
-
-    def lines(self) -> list[str]:
-        """Return what the gate says, with its reasons and warnings."""
-        of = self.comparison
-        return [
-            f"The gate says {word_of(of.outcome)}, for this run less {self.name}{label_of(of)}.",
-            *list_reasons(of),
-            *list_notes(of),
-            *(f"Warning: {line}" for line in of.warnings),
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class ReportInput:
     """What a page is made of.
 
-    Attributes
-    ----------
-    results : EvaluationResults
-        With its analysis.
-    figures : Figures or None
-    samples : sequence of Sample
-        For the questions' tags; may be empty.
-    notes : sequence of str
-        What else is to be said of the run.
-    commands : mapping
-        What it is for -> a command line.
-    config : mapping
-        The run's configuration, JSON-ready.
-    baseline : Baseline or None
-        The run that it is held against.
-    validated : mapping
-        Index key -> what a validation before the run found, a line each.
-    unread : sequence of str
-        What could not be read any more, so that figures are missing.
+    ``results`` hold their analysis; ``samples``, for tags and evidence, may be empty; ``notes``:
+    what else is to be said; ``commands``: what it is for -> a command line; ``config``: the run's,
+    JSON-ready; ``validated``: index key -> what a validation before the run found, a line each;
+    ``unread``: what could not be read any more, so that figures are missing.
     """
 
     results: EvaluationResults
@@ -109,7 +73,6 @@ class ReportInput:
     notes: Sequence[str] = ()
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     config: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
-    baseline: Baseline | None = None
     validated: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     unread: Sequence[str] = ()
 
@@ -128,10 +91,9 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
         If the results hold no analysis.
     """
     results, analysis = given.results, analysis_of(given.results)
-    index = list_questions(results.results, given.samples, results.metrics)
-    if given.baseline is not None:
-        _add_baseline(index, given.baseline)
-    metadata = results.metadata
+    traces = trace_answers(given.figures)
+    index = list_questions(results.results, given.samples, results.metrics, traces)
+    metadata, tables = results.metadata, _tables(given, analysis)
     yield from stream(
         "report.html.j2",
         _SCRIPTS,
@@ -140,7 +102,7 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
         label=label_results(results),
-        answer=list_answer(results) or ["No metric was to be judged."],
+        answer=answer_run(results),
         sure=[
             *describe_comparisons(analysis),
             *describe_documents(analysis),
@@ -154,12 +116,57 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
             *describe_oddities(results),
             *given.notes,
         ],
-        tables=_tables(given, analysis),
+        tables=tables,
+        links=_links(tables, given.figures, analysis.primary),
         unread=given.unread,
         commands=given.commands,
-        baseline=given.baseline,
         settings=_settings(given),
     )
+
+
+def _links(
+    tables: Mapping[str, Table | None], figures: Figures | None, primary: str
+) -> dict[str, _Links]:
+    """Return table -> (line, column) -> the address of the questions that a figure counts."""
+    found: dict[str, _Links] = {
+        name: {} for name in ("score", "failures", "loss", "lost", "documents")
+    }
+    for name, cell, row in _cells(tables["score"]):
+        if outcome := {"failed": "search_failed", "declined": "declined"}.get(name):
+            found["score"][cell] = _address({f"is:{row[0]}": outcome})
+    for name, cell, (method, what, _, cause) in _cells(tables["failures"]):
+        if name == "times":
+            metric = str(what).partition(" unscored")[0]
+            asked = {} if metric == what else {"metric": metric, f"is:{method}": "unscored"}
+            found["failures"][cell] = _address({"cause": cause, **asked})
+    for name, cell, row in _cells(tables["documents"]):
+        if name != "document":
+            asked = {"film": row[0], f"is:{name}": "0", "metric": primary}
+            found["documents"][cell] = _address(asked)
+    stages = {heading: stage for stage, heading in STAGE_NAMES.items()}
+    past = {name: name for name in ("right", "unjudged", "right*", "wrong*")}
+    lost = {loss_label(row): row for row in (figures.loss if figures else ())}
+    for table in ("loss", "lost"):
+        for name, cell, row in _cells(tables[table]):
+            of, stage = lost[str(row[0])], {**stages, **past}.get(name)
+            if stage is not None:
+                asked = {"lost": f"{of.method}|{stage}", "film": of.imdb_key or ""}
+                found[table][cell] = _address(asked)
+    return found
+
+
+def _cells(table: Table | None) -> Iterator[tuple[str, tuple[int, int], Sequence[Value]]]:
+    """Yield the column's name, place and line of each cell that is a count above 0, or a text."""
+    if table is None:
+        return
+    for line, row in enumerate(table.rows):
+        for column, (name, value) in enumerate(zip(table.names, row, strict=True)):
+            if column and value not in (0, "0", None):
+                yield name, (line, column), row
+
+
+def _address(asked: Mapping[str, Value]) -> str:
+    return f"#f?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
 def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
@@ -175,12 +182,25 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "cost": efficiency_table(results, analysis),
         "documents": documents_table(analysis) if judged else None,
         "failures": failures_table(results),
-        "loss": None if figures is None else loss_table(figures),
+        **_split_loss(figures),
         "validated": validated_table(given.validated),
         "criteria": None if figures is None else criteria_table(figures),
-        "baseline": None
-        if given.baseline is None
-        else differences_table(given.baseline.comparison),
+    }
+
+
+def _split_loss(figures: Figures | None) -> dict[str, Table | None]:
+    """Return the table of losses over all documents, and that of each where there are several."""
+    whole = None if figures is None else loss_table(figures)
+    if whole is None or figures is None:
+        return {"loss": None, "lost": None}
+    of_all = {loss_label(row) for row in figures.loss if row.imdb_key is None}
+    over = [row for row in whole.rows if row[0] in of_all]
+    if not over:
+        return {"loss": whole, "lost": None}
+    each = [row for row in whole.rows if row[0] not in of_all]
+    return {
+        "loss": replace(whole, rows=over),
+        "lost": replace(whole, title="The same by document", rows=each, note=""),
     }
 
 
@@ -199,31 +219,7 @@ def _settings(given: ReportInput) -> dict[str, str]:
     }
 
 
-def _add_baseline(index: Json, baseline: Baseline) -> None:
-    """Give each answer what its scores were in the other run: 1, 0, or why there is none."""
-    ours = {(q["film"], each["method"]) for q in index["questions"] for each in q["answers"]}
-    theirs = {(row.document, row.method) for row in baseline.rows}
-    # As the gate joins them: on the id where a run does not know its documents.
-    by_id = {method for document, method in ours | theirs if not document}
-    before = {
-        ("" if row.method in by_id else row.document, row.question_id, row.method): row
-        for row in baseline.rows
-    }
-    index["baseline"] = baseline.name
-    for question in index["questions"]:
-        for answer in question["answers"]:
-            document = "" if answer["method"] in by_id else question["film"]
-            row = before.get((document, question["id"], answer["method"]))
-            if row is None or answer.get("trial"):
-                continue
-            scores = {m: row.scores[m] for m in row.states}
-            answer["before"] = [
-                None if m not in scores else row.states[m].value if scores[m] is None else scores[m]
-                for m in index["metrics"]
-            ]
-
-
-def _index_pieces(index: Json) -> Iterator[str]:
+def _index_pieces(index: QuestionIndex) -> Iterator[str]:
     given = {**index, "questions": iter(index["questions"])}
     # Packed, a key would be hidden from those who look for keys in what is written.
     return map(redact_data, json_pieces(given, separators=_COMPACT))

@@ -8,12 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from threading import Lock
 
-from graphrag.eval.compare.changes import read_both_labels
-from graphrag.eval.compare.compare import GateTerms, compare_runs
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
 from graphrag.eval.report.cells import number
-from graphrag.eval.report.comparison import word_of
+from graphrag.eval.report.comparison import answer_comparison
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import (
     RunRows,
@@ -30,7 +28,8 @@ from graphrag.eval.store.records import Run, now
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.eval.web.live import LiveRun, read_live
-from graphrag.eval.web.page import render
+from graphrag.eval.web.page import NAV, NO_NAV, render
+from graphrag.eval.web.two_runs import compare_two, render_two_runs
 
 _GATED = 20
 """Of how many runs, the newest, the gate is asked."""
@@ -54,10 +53,14 @@ class NoSuchRun(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A figure over time: its drawing, if there is a value, and a table, the newest first."""
+    """A figure over time: its drawing, if there is a value, and a table, the newest first.
+
+    ``latest`` are the newest values as text, a method each.
+    """
 
     drawing: Drawing | None
     table: Table
+    latest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,16 @@ class ShownRun:
     is_of_suites: bool
 
     @property
-    def scores(self) -> list[str]:
-        """Each method with its means."""
-        lines: list[str] = []
-        for method, means in self.run.means.items():
-            cells = (f"{name} {_mean(self.run, method, name)}" for name in means)
-            lines.append(f"{method} {', '.join(cells) or '-'}")
-        return lines
+    def metric(self) -> str:
+        """The metric by which the list shows it; "" without any."""
+        return next((name for means in self.run.means.values() for name in means), "")
+
+    @property
+    def scores(self) -> list[tuple[str, str]]:
+        """Each method with its mean on that metric, the best first."""
+        means = {method: of.get(self.metric) for method, of in self.run.means.items()}
+        order = sorted(means, key=lambda method: -(means[method] or 0))
+        return [(method, _mean(self.run, method, self.metric)) for method in order]
 
 
 class StorePages:
@@ -86,7 +92,7 @@ class StorePages:
     place : Path
         The store.
     render_run : callable, optional
-        From a run's id and another run's, or None, to the page of the run.
+        From a run's id to its page.
 
     Raises
     ------
@@ -94,49 +100,80 @@ class StorePages:
         From each method: there is no store, or it can't be read.
     """
 
-    def __init__(
-        self, place: Path, render_run: Callable[[str, str | None], str] | None = None
-    ) -> None:
+    def __init__(self, place: Path, render_run: Callable[[str], str] | None = None) -> None:
         self._place, self._render_run = place, render_run
         self._described: dict[object, StoredRun] = {}
         self._gated: dict[object, str] = {}
         self._drawn: dict[object, str] = {}
+        self._pinned: dict[int, str | None] = {}
         self._rendering = Lock()
 
     def has_baseline(self) -> bool:
         """Whether a baseline is pinned."""
         return baseline_path(self._place).is_file()
 
+    def _pinned_id(self) -> str | None:
+        """Return the pinned run's id; the file with its rows is read when it changed."""
+        changed = _changed(baseline_path(self._place))
+        if changed not in self._pinned:
+            self._pinned = {changed: pinned_run_id(self._place)}
+        return self._pinned[changed]
+
     def embedded_models(self, run_id: str) -> str | None:
         """Return the label of the embedded models if they had a part in a run."""
         with open_store(self._place) as store:
             return stored_metadata(store, _take(store, run_id)).embedded_models
+
+    def is_whole(self, run_id: str) -> bool:
+        """Whether a run is finished and has a page of its own; raises NoSuchRun."""
+        with open_store(self._place) as store:
+            run = _take(store, run_id)
+        return run.status == "finished" and not run.setup.is_of_suites
 
     def live(self, run_id: str) -> LiveRun:
         """Return how far a run is; raises NoSuchRun."""
         with open_store(self._place) as store:
             return read_live(store, _take(store, run_id))
 
-    def report(self, run_id: str, other: str | None = None) -> str:
+    def report(self, run_id: str) -> str:
         """Return the page of a run; raises NoSuchRun, or UsageError if there is nothing to show."""
         with open_store(self._place) as store:
-            keys = [self._key(store, _take(store, run_id))]
-            if other not in (None, PINNED):
-                keys.append(self._key(store, _take(store, other)))
-        pinned = _changed(baseline_path(self._place)) if other == PINNED else None
-        key = (*keys, other, pinned)
+            key = self._key(store, _take(store, run_id))
+        render_run = self._render_run
+        draw = (lambda: "") if render_run is None else (lambda: render_run(run_id))
+        return self._once(key, draw).replace(NO_NAV, NAV, 1)
+
+    def compare(self, new: str, old: str, place: str) -> str:
+        """Return the page of a run held against another, or against PINNED."""
+        pinned = self._pinned_id() if old == PINNED else None
+        with open_store(self._place) as store:
+            runs = [_take(store, new)] + ([] if old == PINNED else [_take(store, old)])
+            keys = [self._key(store, run) for run in runs]
+            if old == PINNED:
+                keys.append(("pinned", _changed(baseline_path(self._place))))
+                runs += [run for run in store.runs() if run.run_id == pinned]
+            described = [self._describe(store, run, pinned) for run in runs]
+
+        def draw() -> str:
+            sides = read_rows(new, self._place), read_rows(old, self._place)
+            return render_two_runs(self._place, sides, described, place)
+
+        return self._once(None if None in keys else tuple(keys), draw)
+
+    def _once(self, key: object, draw: Callable[[], str]) -> str:
+        """Return what is kept of a page that can't change, else draw it."""
         with self._rendering:  # it takes the memory of a run with its contexts
-            if key in self._drawn:
+            if key is not None and key in self._drawn:
                 return self._drawn[key]
-            page = "" if self._render_run is None else self._render_run(run_id, other)
-            if None not in keys:
+            page = draw()
+            if key is not None:
                 self._drawn = {**dict([*self._drawn.items()][1 - _KEPT_PAGES :]), key: page}
             return page
 
     def runs(self) -> list[ShownRun]:
         """Return the runs, the newest first."""
         with open_store(self._place) as store:
-            runs, pinned = store.runs(), pinned_run_id(self._place)
+            runs, pinned = store.runs(), self._pinned_id()
             told = [self._describe(store, run, pinned) for run in runs]
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
         return [
@@ -187,23 +224,23 @@ class StorePages:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
         if not self.has_baseline():
             return {}
-        baseline = read_rows(PINNED, self._place)
+        pinned = self._pinned_id()
         answers = {run.run_id: "unfinished" for run in runs[:_GATED] if run.status != "finished"}
         for run in runs[:_GATED]:
-            if run.run_id == baseline.metadata.run_id:
+            if run.run_id == pinned:
                 answers[run.run_id] = "baseline"
             elif run.run_id not in answers:
                 key = (self._key(store, run), _changed(baseline_path(self._place)))
                 if key not in self._gated:
-                    self._gated[key] = self._gate(store, run, baseline)
+                    self._gated[key] = self._gate(store, run)
                 answers[run.run_id] = self._gated[key]
         return answers
 
-    def _gate(self, store: EvaluationStore, run: Run, baseline: RunRows) -> str:
+    def _gate(self, store: EvaluationStore, run: Run) -> str:
         new = RunRows(stored_rows(store, run), stored_metadata(store, run))
         try:
-            terms = GateTerms(labels=read_both_labels(new, baseline, self._place.parent))
-            return word_of(compare_runs(new, baseline, terms=terms).outcome)
+            baseline = read_rows(PINNED, self._place)
+            return answer_comparison(compare_two(new, baseline, self._place.parent)).chip
         except EvalError as error:  # other questions, or no method in common
             return f"can't be compared: {error}"
 
@@ -304,6 +341,9 @@ def _run_panel(
             ],
             _UNITS.get(name, ""),
         ),
+        ", ".join(
+            f"{m} {cell(shown[-1][0], m)}" for m in methods if name in shown[-1][1].get(m, {})
+        ),
     )
 
 
@@ -341,6 +381,7 @@ def _series(collector: MetricsCollector, name: str) -> Panel:
             ],
             "; ".join(notes),
         ),
+        notes[0],
     )
 
 
@@ -383,7 +424,8 @@ def _changed(path: Path) -> int:
 
 def _mean(run: StoredRun, method: str, name: str) -> str:
     n = run.n.get(method, {}).get(name)
-    return number(run.means.get(method, {}).get(name), ".3f") + (f" (n {n:,})" if n else "")
+    behind = f" (n {n:,})" if n and n != run.n_questions else ""
+    return number(run.means.get(method, {}).get(name), ".3f") + behind
 
 
 def _measured(run: StoredRun, method: str, name: str) -> str:

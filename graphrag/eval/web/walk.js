@@ -110,14 +110,25 @@ function treeDrawing(nodes, tell) {
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...links, ...drawn);
 }
 
-function pathsBox(question, name, detail, { sections, elsewhere }) {
-  const box = make("section", { class: "paths", "aria-label": `Paths of ${name}` },
-    make("h3", {}, "How ", own(name), " walked the graph"));
+/** Return the edges that lead to what the answer cites, as sentences; and what none leads to. */
+function leadsBox(walk, edges, tell) {
+  const leading = edges.filter((edge) => edge.leads);
+  const items = leading.map((edge) => make("li", {},
+    make("button", { class: "cite", type: "button", onclick: () => tell(edge.id) },
+      own(`${edge.from} ${edge.forward ? "→" : "←"} ${edge.to}`)), " leads to ", own(edge.leads)));
+  return make("div", {}, items.length ? make("ul", { class: "leading" }, ...items) : "",
+    walk.unreached ? make("p", { class: "unreached", text: walk.unreached }) : "");
+}
+
+function pathsBox({ question, answer, detail, sections, trial }, elsewhere) {
+  const name = `${answer.method}${trial}`;
+  const box = make("section", { class: "paths card", "aria-label": `Paths of ${name}` },
+    make("h2", {}, "How ", own(name), " walked the graph"));
   if (!detail.walk) {
     box.append(make("p", { class: "note", text: "Only the paths that the model was shown: this run "
       + "did not record which edges were scored and pruned. Scores are of the path so far." }));
   }
-  const { edges } = treeOf(question, detail, true);
+  const { edges } = treeOf(question.question, detail, true);
   const nPruned = edges.filter((edge) => edge.kind === "pruned").length;
   const said = make("div", { class: "said", role: "status",
     text: "Choose an edge to see the text that supports it." });
@@ -137,11 +148,12 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
       make("p", { dir: "auto", class: "row", text: (row || other)?.text || "" }));
   };
   const graph = make("div", { class: "graph", tabindex: 0, role: "region",
-    "aria-label": "Drawing of the paths; the table below says the same" });
+    "aria-label": `Drawing of the paths of ${name}; the table below says the same` });
   const redraw = (withPruned) => {
-    const { nodes } = treeOf(question, detail, withPruned);
+    const { nodes } = treeOf(question.question, detail, withPruned);
     graph.replaceChildren(treeDrawing(nodes, tell));
   };
+  if (detail.walk) box.append(leadsBox(detail.walk, edges, tell));
   const few = nPruned <= MANY_PRUNED;
   const tick = make("input", { type: "checkbox", onchange: () => redraw(tick.checked) });
   tick.checked = few;
@@ -150,7 +162,6 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
     detail.walk ? make("li", { class: "pruned", text: "pruned" }) : null,
     edges.some((edge) => edge.leads)
       ? make("li", { class: "leads", text: "leads to what the answer cites" }) : null));
-  if (detail.walk?.unreached) box.append(make("p", { class: "unreached", text: detail.walk.unreached }));
   if (nPruned) box.append(make("label", { class: "tick" }, tick, ` draw the ${nPruned} pruned edges`));
   box.append(graph, said);
   const rows = edges.map((edge) => [
@@ -159,11 +170,11 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
     String(edge.depth), String(edge.score), edge.isPath ? "shown" : edge.kind,
     ...(detail.walk ? [edge.leads] : [])]);
   box.append(make("details", {}, make("summary", { text: `All ${edges.length} edges as a table` }),
-    table("Edges", ["Edge", "Depth", "Score", "Fate",
+    table(`Edges of ${name}`, ["Edge", "Depth", "Score", "Fate",
       ...(detail.walk ? ["Leads to, of what is cited"] : [])], rows)));
   if (detail.walk?.rounds.length) {
     box.append(make("details", {}, make("summary", { text: "Rounds" }),
-      table("Rounds", ["Depth", "Scored by", "Edges", "Kept", "Note"],
+      table(`Rounds of ${name}`, ["Depth", "Scored by", "Edges", "Kept", "Note"],
         detail.walk.rounds.map((told) => told.map(String)))));
   }
   redraw(few);

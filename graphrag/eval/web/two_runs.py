@@ -1,0 +1,160 @@
+"""The page of two runs: the gate's answer, what changed, which answers flipped, the figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag.eval.compare.changes import list_setup_changes, read_both_labels
+from graphrag.eval.compare.compare import Flip, GateTerms, RunComparison, compare_runs
+from graphrag.eval.report.cells import number
+from graphrag.eval.report.comparison import (
+    answer_comparison,
+    differences_table,
+    list_decided,
+    list_notes,
+)
+from graphrag.eval.report.table import Table, Value
+from graphrag.eval.results.runs import RunRows, StoredRun
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import open_store
+from graphrag.eval.web.page import render
+
+_MOST = 100
+"""Of answers newly wrong, and newly right, that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An answer of one run, its verdict as a word and the judge's reason."""
+
+    response: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A question that flipped, with both answers; None of a run that the store lacks."""
+
+    flip: Flip
+    truth: str
+    before: Side | None
+    now: Side | None
+
+
+def compare_two(new: RunRows, old: RunRows, folder: Path) -> RunComparison:
+    """Compare two runs as the gate does, with the labels that ``folder`` holds for them."""
+    return compare_runs(new, old, terms=GateTerms(labels=read_both_labels(new, old, folder)))
+
+
+def render_two_runs(
+    store_path: Path,
+    sides: tuple[RunRows, RunRows],
+    runs: Sequence[StoredRun | None] = (),
+    place: str = "",
+) -> str:
+    """Return the page of a run held against another, the new one first.
+
+    ``runs`` are their figures, as far as the store holds them; with ``place``, the store's name, it
+    is the page that is served.
+    """
+    new, old = sides
+    comparison = compare_two(new, old, store_path.parent)
+    names = new.metadata.run_id, old.metadata.run_id
+    with open_store(store_path) as store:
+        newly = {
+            word: _changed(store, names, [f for f in comparison.flips if f.newly == word])
+            for word in ("wrong", "right")
+        }
+    methods = list(dict.fromkeys(method for method, _, _ in list_decided(comparison)))
+    facts = (new.metadata.indexes, old.metadata.indexes)
+    settings = list_setup_changes(new.metadata.setup, old.metadata.setup, methods, facts)
+    now, before = runs if len(runs) == 2 else (None, None)
+    means = None if now is None or before is None else _means(now, before, methods)
+    return render(
+        "two_runs.html.j2",
+        asks=bool(place),
+        place=place,
+        new=new.metadata,
+        old=old.metadata,
+        answer=answer_comparison(comparison),
+        settings=settings,
+        doubts=[
+            *(line for line in comparison.warnings if line not in settings),
+            *list_notes(comparison),
+        ],
+        counts={
+            word: sum(f.newly == word for f in comparison.flips) for word in ("wrong", "right")
+        },
+        newly=newly,
+        tables=[differences_table(comparison), means],
+    )
+
+
+def _changed(
+    store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[Flip]
+) -> list[Changed]:
+    """Return the first flips with what both runs answered."""
+    shown = flips[:_MOST]
+    held = {run.run_id for run in store.runs()}
+    now, before = (_sides(store, name, shown) if name in held else {} for name in names)
+    truths: dict[str, str] = {}
+    for name in names:
+        if name in held:
+            truths = {**{s.id: s.ground_truth for s in store.samples(str(name))}, **truths}
+    return [
+        Changed(
+            flip,
+            truths.get(flip.question_id, ""),
+            before.get((flip.question_id, flip.method)),
+            now.get((flip.question_id, flip.method)),
+        )
+        for flip in shown
+    ]
+
+
+def _sides(
+    store: EvaluationStore, run_id: str | None, flips: Sequence[Flip]
+) -> dict[tuple[str, str], Side]:
+    wanted = {(flip.question_id, flip.method): flip.metric for flip in flips}
+    run_id = str(run_id)
+    outlines = store.responses(run_id, with_texts=False).values()
+    units = [r.unit for r in outlines if not r.trial and (r.sample_id, r.method) in wanted]
+    verdicts = store.verdicts(run_id, units)
+    sides: dict[tuple[str, str], Side] = {}
+    for unit, response in store.responses(run_id, units).items():
+        key = response.sample_id, response.method
+        verdict = verdicts.get(unit, {}).get(wanted[key])
+        if response.failure is not None:
+            sides[key] = Side("", "search failed", response.failure.message)
+        elif verdict is None or verdict.score is None:
+            word = "declined" if response.abstained else "no verdict"
+            sides[key] = Side(response.response, word, verdict.reason if verdict else "")
+        else:
+            word = "right" if verdict.score else "wrong"
+            sides[key] = Side(response.response, word, verdict.reason)
+    return sides
+
+
+def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
+    """Return every figure of each run alone, by method, before and now."""
+    sides = [
+        {m: {**of.means.get(m, {}), **of.measured.get(m, {})} for m in methods}
+        for of in (before, now)
+    ]
+    names = dict.fromkeys(name for side in sides for of in side.values() for name in of)
+    rows: list[list[Value]] = []
+    for name in names:
+        is_judged = any(name in of for run in (now, before) for of in run.means.values())
+        form = ".3f" if is_judged else ".4g"
+        rows.append([name, *(number(side[m].get(name), form) for m in methods for side in sides)])
+    return Table(
+        "Every figure of each run alone",
+        [
+            ("mean of", "text"),
+            *((f"{m} {side}", "percent") for m in methods for side in ("before", "now")),
+        ],
+        rows,
+        "Each over its run's own questions, and not tested; the difference above is over the "
+        "questions of both.",
+    )
