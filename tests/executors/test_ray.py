@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from itertools import count
 from os import kill
 from pathlib import Path
@@ -109,7 +110,8 @@ def begun(monkeypatch):
     own = Begun()
     ray = SimpleNamespace(is_initialized=lambda: True)
     monkeypatch.setattr(on_ray, "_import_ray", lambda: ray)
-    monkeypatch.setattr("graphrag.eval.cli.app.need_extra", lambda *_: None)
+    command = import_module("graphrag.eval.cli.command")
+    monkeypatch.setattr(command, "missing_requirements", lambda *_: [])
     monkeypatch.setattr(on_ray, "_hire", own.hire)
     # Else what a worker logs, and its owner once more, would be logged for ever.
     monkeypatch.setattr(on_ray, "lines_to", lambda *_: nullcontext())
