@@ -58,6 +58,22 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
     assert spent_of(again.output) > spent_of(result.output)
 
 
+def test_a_stopped_runs_figures_add_up_to_the_bill(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["tog", "basic"], concurrency=3)
+    before = len(server.records)
+    evaluation.run()
+    before, whole = len(server.records), bill(server.records[before:])
+    result = evaluation.run("--max-cost", f"{0.6 * whole}")
+    assert result.exit_code == INCOMPLETE, result.output
+    about = evaluation.read_results("summary")["metadata"]
+    assert 0 < about["n_done"] < about["n_planned"]
+    paid = about["cost_usd"] + about["unfinished_answers"]["cost_usd"]
+    assert paid == pytest.approx(bill(server.records[before:]), abs=5e-5)
+    assert "Answers that are not finished, and go on from there, took" in result.output
+
+
 def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
     make_evaluation: MakeEvaluation, server: LocalServer
 ):

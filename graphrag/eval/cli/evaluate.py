@@ -19,6 +19,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.sections import Variant
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.report.validation import list_faults
+from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_output,
     check_prices,
@@ -255,6 +256,7 @@ async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
             plan.samples,
             recorded_at=store.recorded_at(run.run_id),
             forgotten=store.forgotten_usage(run.run_id),
+            unfinished=unfinished_usages(store, run, outcome.results),
             made_of=digest_run(store, run.run_id, config.output_folder),
         )
         code = await _finish(described, outcome, supervisor)

@@ -44,7 +44,7 @@ from graphrag.eval.results.evaluation_results import EvaluationResults, aggregat
 from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import FAILED_AS_0, rows_of
-from graphrag.eval.results.usage import describe_forgotten, label_embedded
+from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
@@ -68,7 +68,8 @@ class RunDescription:
 
     ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
     latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
-    were asked again and of calls that are part of nothing kept; ``unread`` says what can't be read
+    were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
+    result yet, and goes on; ``unread`` says what can't be read
     any more, a line each; ``made_of`` is a digest of what the store holds, None where the run is
     not to be read by it.
     """
@@ -80,6 +81,7 @@ class RunDescription:
     recorded_at: str | None = None
     is_stored: bool = True
     forgotten: Sequence[Usage] = ()
+    unfinished: Sequence[Usage] = ()
     unread: Sequence[str] = ()
     made_of: str | None = None
 
@@ -217,7 +219,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "n_planned": outcome.n_planned,
             "n_done": len(outcome.results),
             "concurrency": config.concurrency,
-            **describe_forgotten(description.forgotten),
+            **describe_beside(description.forgotten, description.unfinished),
         },
     )
 

@@ -134,6 +134,7 @@ async def _describe(read: ReadRun) -> RunDescription:
         read.samples,
         recorded_at=read.recorded_at,
         forgotten=read.forgotten,
+        unfinished=read.unfinished,
     )
     return await described.with_views()
 

@@ -147,8 +147,14 @@ def describe_room(results: "EvaluationResults") -> list[str]:
     return [f"{line[0].upper()}{line[1:]}." for line in lines]
 
 
+_BESIDE = {
+    "earlier_attempts": "Earlier attempts, failed or lost,",
+    "unfinished_answers": "Answers that are not finished, and go on from there,",
+}
+
+
 def describe_costs(results: "EvaluationResults") -> list[str]:
-    """Return what the tables leave out: what was cached, and what was forgotten."""
+    """Return what the tables leave out: what was cached, and what is part of no result."""
     cached: list[str] = []
     for method, of in results.efficiency.items():
         tokens, n = of.get("cached_prompt_tokens"), of.get("calls_reporting_cached_tokens")
@@ -161,14 +167,15 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     if any(tokens is not None for tokens in judged):
         cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
     lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
-    earlier = results.metadata.get("earlier_attempts")
-    if earlier is not None:
-        tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
-        cost = money(earlier["cost_usd"], "$", UNKNOWN)
-        lines.append(
-            f"Earlier attempts, failed or lost, took {counted(earlier['calls'], 'call')} and cost "
-            f"{tokens:,} counted tokens, {cost} on top of that."
-        )
+    for name, what in _BESIDE.items():
+        taken = results.metadata.get(name)
+        if taken is not None:
+            tokens = sum(count for name, count in taken.items() if name.endswith("_tokens"))
+            cost = money(taken["cost_usd"], "$", UNKNOWN)
+            lines.append(
+                f"{what} took {counted(taken['calls'], 'call')} and cost {tokens:,} counted "
+                f"tokens, {cost} on top of that."
+            )
     return lines
 
 

@@ -112,8 +112,8 @@ class EvaluationResults:
     which roles offline baseline models were asked, None when they were not), cost_usd (of the
     searches and verdicts in ``results``; further judges stand apart in further_judges_cost_usd;
     None: a price is not known, or a result does not say what it took), earlier_attempts (of what
-    was asked again or not used, in no other figure), and what the run adds. ``results``: every
-    trial.
+    was asked again or not used, in no other figure), unfinished_answers (the same of what goes
+    on), and what the run adds. ``results``: every trial.
 
     ``by_method``: method -> metric -> mean in [0, 1] or None. A failed search counts 0 where the
     metric was asked, an unscored verdict is left out; of questions that were searched more than

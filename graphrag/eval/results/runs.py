@@ -507,6 +507,28 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
     )
 
 
+def unfinished_usages(
+    store: EvaluationStore, run: Run, results: Iterable[QueryResult]
+) -> tuple[Usage, ...]:
+    """Return what was paid for answers that are none of the results yet, and that goes on.
+
+    They are finished calls, and responses that wait for their verdicts.
+    """
+    done = {(result.sample_id, result.method, result.trial) for result in results}
+    again = run.setup.responses_of is not None
+    waiting = {
+        response.unit: response.usage
+        for response in store.responses(run.run_id, with_texts=False).values()
+        if (response.sample_id, response.method, response.trial) not in done
+    }
+    verdicts = store.judge_usage(run.run_id)
+    return (
+        *(() if again else waiting.values()),
+        *(usage for unit in waiting for usage in verdicts.get(unit, ())),
+        *store.unclaimed_usage(run.run_id).values(),
+    )
+
+
 def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     """Return all that a run paid for, also what was asked again or belongs to nothing complete.
 

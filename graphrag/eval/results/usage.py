@@ -116,8 +116,20 @@ def _cost(usages: Sequence[Usage | None]) -> float | None:
     return sum_usages(known).cost_usd if len(known) == len(usages) else None
 
 
-def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
-    """Return the metadata of what was asked again, or lost its part; empty if it took nothing."""
+def describe_beside(
+    forgotten: Sequence[Usage], unfinished: Sequence[Usage]
+) -> dict[str, dict[str, object]]:
+    """Return the metadata of what a run paid for beside its results; empty if it took nothing.
+
+    ``earlier_attempts``: what was asked again, or lost its part. ``unfinished_answers``: what is no
+    result yet, and goes on.
+    """
+    parts = {"earlier_attempts": forgotten, "unfinished_answers": unfinished}
+    described = {name: _describe_usages(usages) for name, usages in parts.items()}
+    return {name: counts for name, counts in described.items() if counts}
+
+
+def _describe_usages(usages: Sequence[Usage]) -> dict[str, object]:
     usage = sum_usages(usages)
     counts = {
         "calls": usage.llm_calls + usage.embedding_calls,
@@ -127,7 +139,7 @@ def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
     }
     if usage.is_counted and not any(counts.values()):
         return {}
-    return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}
+    return {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}
 
 
 def is_judged(result: QueryResult) -> bool:

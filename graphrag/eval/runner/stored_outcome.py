@@ -6,6 +6,7 @@ from typing import cast
 
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.judging import list_judged, with_grades
 from graphrag.eval.runner.plan import plan_judging
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
@@ -23,7 +24,7 @@ class ReadRun:
     ``config``: as it was when the run was made. ``outcome``: its results are in outline;
     ``outcome.read_whole`` reads the rest while the store is open. ``recorded_at``: when its latest
     result was kept; None without any. ``forgotten``: of failed searches that were asked again, and
-    of calls that are part of nothing kept.
+    of calls that are part of nothing kept; ``unfinished``: of what is no result yet, and goes on.
     """
 
     run: Run
@@ -32,6 +33,7 @@ class ReadRun:
     outcome: RunOutcome
     recorded_at: str | None
     forgotten: tuple[Usage, ...] = ()
+    unfinished: tuple[Usage, ...] = ()
 
 
 def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
@@ -73,4 +75,5 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
         ),
         recorded_at=store.recorded_at(run.run_id),
         forgotten=tuple(store.forgotten_usage(run.run_id)),
+        unfinished=unfinished_usages(store, run, outcome.results),
     )
