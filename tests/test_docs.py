@@ -170,3 +170,18 @@ def test_the_notebook_runs(built, project):
     assert re.search(r"\w+ -\[\d+\]-> \w+", edges.replace("&gt;", ">").replace("&lt;", "<"))
     assert re.search(r"\d+\|", texts)
     assert "reason" in single
+
+
+def test_the_files_that_docs_name_are_there(project_root):
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=project_root, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    made_up = {"my_rag.py"}
+    missing = {
+        f"{page.name}: {name}"
+        for page in [*project_root.glob("*.md"), *project_root.glob("docs/*.md")]
+        if page.name != "CHANGELOG.md"
+        for name in re.findall(r"`([\w./]+\.(?:py|pyi))`", page.read_text(encoding="utf-8"))
+        if not any(f"/{each}".endswith(f"/{name}") for each in files) and name not in made_up
+    }
+    assert missing == set()
