@@ -12,19 +12,17 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.compare.compare import RunComparison, compare_runs
+from graphrag.eval.compare.compare import RunComparison, compare_runs, shared_metrics
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import Failure, JudgeResult, QueryResult
+from graphrag.eval.records import METRICS, Failure, JudgeResult, QueryResult
 from graphrag.eval.report.comparison import list_unjoined
 from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
-from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import BASELINE_FILE
 from graphrag.eval.store.records import RunSetup
-from graphrag.eval.store.whole_files import DETAILED_FILE
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 
@@ -123,12 +121,13 @@ class Kept:
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
-        asyncio.run(self._add())
-        self.ids = dict(zip(RUNS, reversed(runs.run_ids()), strict=True))
 
-    async def _add(self) -> None:
-        for options in RUNS.values():
-            await self.runs.add(**options)
+        async def add() -> None:
+            for options in RUNS.values():
+                await runs.add(**options)
+
+        asyncio.run(add())
+        self.ids = dict(zip(RUNS, reversed(runs.run_ids()), strict=True))
 
     def compare(self, new: str, old: str = "right", **options: Any) -> RunComparison:
         return self.runs.compare(self.ids[new], self.ids[old], **options)
@@ -164,31 +163,19 @@ def test_the_command_says_what_the_gate_says(
     assert "::" not in result.output  # without a workflow nothing is annotated
 
 
-def test_a_worse_method_fails_the_gate(kept: Kept):
-    comparison = kept.compare("wrong 50")
-    assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.PASS}
+def test_a_worse_method_fails_the_gate_even_if_missing_verdicts_were_right(kept: Kept):
+    comparison = kept.compare("wrong 50", "unjudged")
+    assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.INCONCLUSIVE}
     assert comparison.outcome is GateOutcome.FAIL
-    tog = comparison.items[0]
+    assert comparison.items[0].decision.n_without_verdict == 6
+    tog = kept.compare("wrong 50").items[0]
     assert (tog.decision.newly_wrong, tog.decision.newly_right) == (50, 0)
     assert tog.difference.difference == -0.5
     assert tog.verdict == "baseline better than new run"
 
 
-def test_missing_verdicts_are_inconclusive_unless_they_can_not_save_the_run(kept: Kept):
-    comparison = kept.compare("wrong 50", "unjudged")
-    assert outcomes(comparison)["tog"] is GateOutcome.FAIL
-    assert comparison.items[0].decision.n_without_verdict == 6
-    comparison = kept.compare("unjudged", "wrong 50", methods=["basic"])
-    assert comparison.outcome is GateOutcome.INCONCLUSIVE
-    said = "the judge gave 94.0% of the verdicts asked of it in the new run, under 95 %"
-    assert comparison.items[0].decision.reason == said
-    assert comparison.items[0].decision.n_dropped_pairs == 6
-
-
 def test_what_does_not_join_is_listed(kept: Kept):
     comparison = kept.compare("3 to 96", "0 to 94")
-    assert comparison.items[0].only_new == ("q95", "q96")
-    assert comparison.items[0].only_baseline == ("q0", "q1", "q2")
     assert comparison.items[0].difference.n_pairs == 92
     assert list_unjoined(comparison) == [
         "Only in the new run (tog, basic), 2 not compared: q95, q96",
@@ -196,8 +183,7 @@ def test_what_does_not_join_is_listed(kept: Kept):
     ]
     assert any(line.startswith("the questions differ") for line in comparison.warnings)
     (line,) = list_unjoined(kept.compare("few"))
-    named = "90 not compared, e.g. q10, q11, q12, q13, q14"
-    assert line == f"Only in the baseline (tog, basic), {named}"
+    assert line.endswith("90 not compared, e.g. q10, q11, q12, q13, q14")
 
 
 def test_a_method_of_one_run_alone_is_named(kept: Kept):
@@ -270,77 +256,30 @@ async def test_what_was_not_judged_is_inconclusive(runs: Runs):
     runs.config = runs.config.model_copy(update={"metrics": ("correctness",)})
     await runs.add()
     await runs.add()
-    decision = runs.compare(metrics=["completeness"]).items[0].decision
+    with EvaluationStore(runs.store_path) as store:
+        store.reopen_run(store.runs()[0].run_id)
+    comparison = runs.compare(metrics=["completeness"])
+    assert comparison.warnings[0] == "the new run is unfinished"
+    decision = comparison.items[0].decision
     assert decision.outcome is GateOutcome.INCONCLUSIVE
     assert (decision.n_pairs, decision.coverage) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "compared"),
-    [
-        (("completeness", "relevance"), ("faithfulness", "relevance", "completeness"), "relevance"),
-        (("completeness", "correctness"), ("completeness", "correctness"), "correctness"),
-        (("relevance",), ("correctness", "relevance"), "relevance"),
-    ],
-)
-async def test_what_both_runs_asked_is_compared(
-    runs: Runs, old: tuple[str, ...], new: tuple[str, ...], compared: str
-):
-    for metrics in (old, new):
+async def test_what_both_runs_asked_is_compared(runs: Runs):
+    for metrics in (
+        ("completeness", "relevance"), ("faithfulness", "relevance", "completeness"),
+        ("faithfulness",),
+    ):  # fmt: skip
         runs.config = runs.config.model_copy(update={"metrics": metrics})
-        saved = aggregate_results(await runs.add(ids=range(3)))
-    assert {item.metric for item in runs.compare().items} == {compared}
-    _, file = saved.save(runs.output / "saved")
-    by_file = compare_runs(*(read_rows(s, runs.store_path) for s in (str(file), runs.run_ids()[1])))
-    assert {item.metric for item in by_file.items} == {compared}
-    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == INCONCLUSIVE
-
-
-async def test_runs_that_asked_nothing_in_common_are_not_compared(runs: Runs):
-    for metrics in (("correctness", "relevance"), ("faithfulness",)):
-        runs.config = runs.config.model_copy(update={"metrics": metrics})
-        await runs.add(ids=range(2))
-    result = runs.call("compare", "latest", runs.run_ids()[1])
+        await runs.add(ids=range(3))
+    last, new, old = runs.run_ids()
+    assert {item.metric for item in runs.compare(new, old).items} == {"relevance"}
+    assert runs.call("compare", new, old).exit_code == INCONCLUSIVE
+    assert shared_metrics(METRICS, ["correctness", "relevance"]) == ["correctness", "relevance"]
+    result = runs.call("compare", last, old)
     assert result.exit_code == USAGE
-    said = "the new run asks faithfulness, the baseline correctness, relevance"
+    said = "the new run asks faithfulness, the baseline completeness, relevance"
     assert said in " ".join(result.output.split())
-
-
-async def test_the_file_of_a_run_says_what_the_run_says(runs: Runs, tmp_path: Path):
-    await runs.add(wrong={"tog": 10}, failing=1)
-    results = await runs.add(wrong={"basic": 7}, failing=2, unjudged=2)
-    aggregate_results(results).save(tmp_path / "saved")
-    new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
-    saved = read_rows(str(tmp_path / "saved" / DETAILED_FILE), runs.store_path)
-    metrics = ["correctness", "faithfulness", "relevance", "completeness"]
-    by_file, by_run = (compare_runs(each, old, metrics=metrics) for each in (saved, new))
-    assert [item.decision for item in by_file.items] == [item.decision for item in by_run.items]
-    one, other = ([item.difference for item in each.items] for each in (by_file, by_run))
-    assert [(d.difference, d.low, d.high, d.p) for d in one] == [
-        (d.difference, d.low, d.high, d.p) for d in other
-    ]
-    assert "not known whether the runs agree in: dataset, indexes, judge, metrics" in (
-        by_file.warnings
-    )
-
-
-def test_what_an_index_is_is_read_of_it_and_kept_of_the_run(make_evaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--limit", "1", "-q").exit_code == 0
-    with EvaluationStore(evaluation.store_path) as store:
-        (run,) = store.runs()
-    facts = run.details.indexes["clock"]
-    assert {"chunk size", "embedding model", "entities", "text units"} <= set(facts)
-    assert facts["entities"] > 0
-    assert read_rows(run.run_id, evaluation.store_path).metadata.indexes["clock"] == facts
-
-
-async def test_an_unfinished_run_is_warned_of(runs: Runs):
-    await runs.add()
-    await runs.add()
-    with EvaluationStore(runs.store_path) as store:
-        store.reopen_run(store.runs()[0].run_id)
-    assert runs.compare().warnings == ("the new run is unfinished",)
 
 
 async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
@@ -350,12 +289,10 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
     assert pinned in runs.call("compare", pinned[:-1], "--pin").output
     await runs.add(wrong={"tog": 30})
     before = runs.compare()
-    history = runs.call("history").output
-    lines = history.splitlines()
+    lines = runs.call("history").output.splitlines()
     (marked,) = [number for number, line in enumerate(lines) if ", pinned" in line]
     assert pinned in lines[marked - 1]
     assert "tog 0.950" in lines[marked - 1]
-    assert "basic 1.000" in lines[marked]
     for path in runs.output.glob("eval.db*"):
         path.unlink()
     await runs.add(wrong={"tog": 30})
@@ -365,8 +302,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
     assert [i.decision for i in after.items] == [i.decision for i in before.items]
     assert [i.difference for i in after.items] == [i.difference for i in before.items]
     copied = shutil.copy(runs.output / BASELINE_FILE, runs.output.parent / "kept.json")
-    for arguments in (["compare", "latest"], ["compare", "latest", str(copied)]):
-        assert runs.call(*arguments).exit_code == FAIL
+    assert runs.call("compare", "latest", str(copied)).exit_code == FAIL
 
 
 async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
@@ -429,34 +365,11 @@ def test_wrong_usage_is_one_sentence(kept: Kept, arguments: list[str], said: str
     assert "Traceback" not in result.output
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path):
+@pytest.mark.parametrize("content", ["{", "[]", '{"results": []}', '{"pinned_at": "now"}'])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str):
     path = tmp_path / "file.json"
-    for text in ("{", "[]", '{"results": []}', '{"pinned_at": "now"}'):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match=r"file\.json (is not|can't be read)"):
-            read_rows(str(path), tmp_path / "eval.db")
-
-
-@pytest.mark.parametrize(
-    ("score", "said"),
-    [
-        (None, "correctness is 'scored', and its score can't be None"),
-        (5, r"results\.0\.methods\.tog\.scores\.correctness"),
-    ],
-)
-def test_a_scored_verdict_without_a_score_of_0_or_1_is_refused(
-    tmp_path: Path, score: int | None, said: str
-):
-    answer = {
-        "states": {"correctness": "scored"},
-        "scores": {"correctness": score},
-        "efficiency": {"latency": 1.0, "prompt_tokens": 1, "output_tokens": 1},
-        "failure": None,
-    }
-    question = {"id": "q", "imdb_key": "a", "question": "Q?", "methods": {"tog": answer}}
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({"metadata": {}, "results": [question]}))
-    with pytest.raises(UsageError, match=said):
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"file\.json is not a baseline\.json"):
         read_rows(str(path), tmp_path / "eval.db")
 
 
@@ -467,13 +380,6 @@ async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_
     new, old = list_runs(runs.store_path)
     assert new.correctness == {"tog": None, "basic": None}
     assert old.correctness == {"tog": 0, "basic": 0}
-
-
-def test_an_empty_folder_has_no_history_and_gets_no_store(runs: Runs):
-    result = runs.call("history")
-    assert result.exit_code == USAGE
-    assert "There is no run in" in result.output
-    assert not runs.output.exists()
 
 
 async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path):
@@ -498,8 +404,7 @@ async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path)
         ("correctness=5%", "number of points"),
     ):
         refused = runs.call("compare", "latest", old, "--metric", name)
-        assert refused.exit_code == USAGE
-        assert said in " ".join(refused.output.split())
+        assert (refused.exit_code, said in " ".join(refused.output.split())) == (USAGE, True)
     assert runs.call("compare", old, "--pin").exit_code == PASS
     for path in runs.output.glob("eval.db*"):
         path.unlink()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -117,7 +118,8 @@ def judging(server: LocalServer) -> LocalServer:
 def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, judging: LocalServer):
     evaluation: Evaluation = make_evaluation(judging.base_url, methods=["basic"])
     assert evaluation.run("-q").exit_code == DONE
-    older = str(evaluation.newest_folder / "eval_results_detailed.json")
+    assert evaluation.run("compare", "latest", "--pin").exit_code == DONE
+    older = shutil.copy(evaluation.output / "baseline.json", evaluation.root / "older.json")
     evaluation.configure(metrics=["faithfulness", NAME], thresholds={NAME: 0.5})
     plain = yaml.safe_dump({"dataset": {"path": "questions.json"}, "indexes": {"clock": "clock"}})
     (evaluation.root / "plain.yaml").write_text(plain, encoding="utf-8")
@@ -133,7 +135,7 @@ def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, ju
             ["eval", *at, "-q"],
             ["eval", "judge", "latest", *at, "--metrics", NAME, "--full"],
             ["eval", "compare", "latest", "pinned", *at, "--metric", NAME, "--junit", str(junit)],
-            ["eval", "compare", "latest", older, *at, "--metric", NAME],
+            ["eval", "compare", "latest", str(older), *at, "--metric", NAME],
             ["eval", "view", "--labels", "latest", *at, "--metric", NAME],
             ["eval", "show", "latest", *at, "--full"],
             ["eval", "judge", "latest", *at, "--metrics", "concisenes"],

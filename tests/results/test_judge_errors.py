@@ -32,56 +32,46 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     found = analysed(rows, read_labels(tmp_path, "r1", rows))
     (after,) = found.comparisons
     assert after.corrected is not None
-    result, family = after.decided
-    assert result == after.corrected.result
-    assert family is not None
     assert after.result == before.result
-    assert after.corrected.n_labels == 120
-    assert abs(result.difference or 0) < 0.15 < (before.result.difference or 0)
-    assert result.p_holm == result.p
-    assert after.corrected.judged_alone == before.verdict
+    assert (after.corrected.n_labels, after.corrected.judged_alone) == (120, before.verdict)
+    decided, family = after.decided
+    assert family is not None
+    assert abs(decided.difference or 0) < 0.15 < (before.result.difference or 0)
+    assert decided.p_holm == decided.p
+    assert after.shown is None
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_comparisons(found)[0]
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
-    assert difference == result.difference != after.result.difference
+    assert difference == decided.difference != after.result.difference
     assert limits == (family.low_simultaneous, family.high_simultaneous)
-    assert (p, verdict) == (p_value(result.p_holm), after.verdict)
+    assert (p, verdict) == (p_value(decided.p_holm), after.verdict)
     assert describe_uncorrected(found) == []
-    kept = found.to_dict()
-    json.dumps(kept, allow_nan=False)
-    assert kept["comparisons"][0]["corrected"]["difference"] == result.difference
-
-
-def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
-    seen, truth = draw(200, seed=2)
-    rows = write_labels(tmp_path, "r1", seen, truth, 40)
-    found = analysed(rows, read_labels(tmp_path, "r1", rows))
-    (compared,) = found.comparisons
-    (plain,) = analyse(rows, METHODS, ["correctness"]).comparisons
-    assert replace(compared, corrected=None) == plain
-    assert compared.corrected is not None
-    assert compared.corrected.result is None
-    (why,) = describe_uncorrected(found)
-    assert why.startswith("Not corrected by labels (tog - basic): 40 labelled responses are too")
+    kept = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert kept["comparisons"][0]["corrected"]["difference"] == decided.difference
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        (None, "Not corrected by labels (tog - basic): 40 labelled responses are too"),
         ('{"run_id": "r1"}', "was written without them; import its sheet again"),
-        ("{", "can't be read; import its sheet again"),
-        ("[]", "can't be read; import its sheet again"),
-        ('{"labels": {"metric": "correctness"}}', "can't be read; import its sheet again"),
+        *((text, "can't be read; import its sheet again")
+          for text in ("{", "[]", '{"labels": {"metric": "correctness"}}')),
     ],
-)
-def test_files_without_usable_labels_correct_nothing_and_say_so(
-    tmp_path: Path, content: str, said: str
+)  # fmt: skip
+def test_labels_that_can_not_be_used_leave_the_judges_figures_and_it_is_said_why(
+    tmp_path: Path, content: str | None, said: str
 ):
-    seen, truth = draw(80, seed=3)
-    rows = write_labels(tmp_path, "r1", seen, truth, 80)
-    (run_folder(tmp_path, "r1") / "audit_correctness.json").write_text(content, encoding="utf-8")
+    seen, truth = draw(200, seed=2)
+    rows = write_labels(tmp_path, "r1", seen, truth, 40)
+    if content is not None:
+        path = run_folder(tmp_path, "r1") / "audit_correctness.json"
+        path.write_text(content, encoding="utf-8")
     found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    (compared,) = found.comparisons
+    (plain,) = analyse(rows, METHODS, ["correctness"]).comparisons
+    assert replace(compared, corrected=None) == plain
     assert said in describe_uncorrected(found)[0]
 
 

@@ -81,11 +81,6 @@ def test_the_label_names_the_roles_that_embedded_models_played(results, label):
     assert label_embedded(results) == label
 
 
-def test_further_judges_are_judges():
-    given = [result(usage(GPT), usage(GPT))]
-    assert label_embedded(given, [usage(RULES)]) == "some verdicts: offline baseline model"
-
-
 PARTS = st.builds(Part, st.frozensets(st.sampled_from([RULES, HASHED, GPT, "x/y"])), st.booleans())
 
 
@@ -103,6 +98,8 @@ def test_a_role_is_named_just_where_an_embedded_model_played_it(parts):
 
 
 def test_usages_that_do_not_tell_who_answered_are_labelled_by_the_names_of_their_models():
+    given = [result(usage(GPT), usage(GPT))]  # and further judges are judges
+    assert label_embedded(given, [usage(RULES)]) == "some verdicts: offline baseline model"
     assert label_embedded([result(Usage(models=(GPT, HASHED)), Usage(models=(GPT,)))]) == ALL
     assert label_embedded([result(Usage(models=(GPT,)), Usage(models=(GPT,)))]) is None
 

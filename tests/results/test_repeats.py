@@ -25,7 +25,6 @@ from graphrag.eval.results.evaluation_results import EvaluationResults, aggregat
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
-from graphrag.query.usage import Usage
 
 SAMPLES = [
     {"id": f"q{i}", "imdb_key": "tt1", "question": f"Question {i}?", "answer": "yes"}
@@ -85,6 +84,8 @@ async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
     assert analysis is not None
     assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
     assert analysis.outcomes["tog"]["faithfulness"].mean.mean == 1
+    once = aggregate_results([each for each in found if each.trial == 0])
+    assert (once.repeats, once.to_dict()["repeats"]) == (None, None)
     assert results.by_method["tog"]["faithfulness"] == 0.5
     assert figures["tog", "faithfulness"].search_flip_rate is None
 
@@ -128,35 +129,23 @@ async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
     assert figures["tog", "correctness"].judge_flip_rate == pytest.approx(2 / 3)
 
 
-async def test_without_repeats_there_is_no_section(tmp_path: Path):
-    found = await ScriptedRunner(make_config(tmp_path), lambda *_: "yes").run_evaluation(SAMPLES)
-    results = aggregate_results(found)
-    assert results.repeats is None
-    assert results.to_dict()["repeats"] is None
-
-
-def searched(
-    document: str, question: str, method: str, verdicts: list[int], trial: int = 0, **more: Any
-) -> QueryResult:
-    """Return a search that took four calls, and verdicts that took one each."""
-    verdict = JudgeResult(int(2 * sum(verdicts) > len(verdicts)), "", None, tuple(verdicts))
+def searched(document: str, question: str, method: str, score: int, trial: int = 0) -> QueryResult:
     return QueryResult(
         imdb_key=document,
         question=question,
         method=method,
         response="said",
-        scores=MetricScores(correctness=verdict),
+        scores=MetricScores(correctness=JudgeResult(score, "")),
         efficiency=EfficiencyMetrics(1.0, 4, 100, 10),
         sample_id=question,
         trial=trial,
-        judge_usage=Usage(llm_calls=len(verdicts), **more),
     )
 
 
 def trials_of(answers: dict[tuple[str, str], list[int]], document: str = "a") -> list[QueryResult]:
     """Return searches of (method, question) with these scores, one a trial."""
     return [
-        searched(document, question, method, [score], trial)
+        searched(document, question, method, score, trial)
         for (method, question), scores in answers.items()
         for trial, score in enumerate(scores)
     ]
@@ -168,31 +157,13 @@ def analysed(results: list[QueryResult]) -> Analysis:
     return analysis
 
 
-def test_the_same_ids_in_two_documents_are_different_questions():
-    found = [
-        each
-        for document in ("a", "b")
-        for each in trials_of(
-            {
-                (method, f"q{i}"): [int(document == "a")] * 2
-                for i in range(20)
-                for method in ("tog", "basic")
-            },
-            document,
-        )
-    ]
-    analysis = analysed(found)
-    assert analysis.outcomes["tog"]["correctness"].mean.n == 40
-    assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
-    (compared,) = analysis.comparisons
-    assert (compared.result.n_pairs, compared.result.difference) == (40, 0)
-
-
 def test_questions_that_one_method_alone_was_asked_are_dropped_and_counted():
     answers = {("tog", f"q{i}"): [1, 0] for i in range(10)}
     answers |= {("basic", f"q{i}"): [1, 1] for i in range(5, 15)}
     (compared,) = analysed(trials_of(answers)).comparisons
     assert (compared.result.n_pairs, compared.result.n_dropped_pairs) == (5, 20)  # searches
+    twice = [each for document in ("a", "b") for each in trials_of(answers, document)]
+    assert analysed(twice).comparisons[0].result.n_pairs == 10  # ids may be alike in documents
     assert compared.result.coverage == pytest.approx(1 / 3)
     assert compared.verdict.startswith("undecided: 33 %")
 

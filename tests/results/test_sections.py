@@ -64,8 +64,6 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
         assert hits[method]["n_excluded"] == len(ROWS) - len(EVIDENCE)
         assert hits[method]["estimate"]["mean"] == 1
     assert hits["closed_book"]["estimate"]["mean"] is None  # it retrieves nothing to measure
-    keyword = summary["measures"]["basic"]["measures"]["keyword_relevance"]["estimate"]
-    assert (keyword["n"], keyword["mean"]) == (1, 1)
     loss = {(row["imdb_key"], row["method"]): row for row in summary["loss"]}
     for row in loss.values():
         parts = row["n_untraced"] + sum(row["lost"].values()) + row["n_kept"] + row["n_unjudged"]
@@ -76,12 +74,6 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
         "missed",
         "not measured",
     }
-    _, _, table = result.output.partition("Measured without a model")
-    table, _, _ = table.partition("Traced to the index")
-    assert "100 (" in table
-    assert "100.0" not in table
-    (row,) = (line for line in table.splitlines() if "closed_book" in line)
-    assert row.split()[1] == "-"
     shown = " ".join(result.output.split())
     for text in (
         "Measured without a model, in % (95 % interval)",
@@ -95,15 +87,10 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
     assert "all  tog" not in result.output  # of one index, that would be the same row again
     assert report["metadata"]["embedded_models"] == "offline baseline models"
     assert "NaN" not in json.dumps(report)
-
-
-def test_what_was_retrieved_is_measured_again_from_the_store(labelled: Evaluation):
-    assert labelled.run("-q").exit_code == DONE
-    before = labelled.read_results("summary")
+    # what was retrieved is measured again from the store
     assert labelled.run("judge", "latest", "-q").exit_code == DONE
     after = labelled.read_results("summary", labelled.newest_folder)
-    assert after["measures"] == before["measures"]
-    assert after["loss"] == before["loss"]
+    assert (after["measures"], after["loss"]) == (summary["measures"], summary["loss"])
 
 
 def test_further_judges_are_asked_once_and_paid_for(

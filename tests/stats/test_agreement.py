@@ -1,3 +1,5 @@
+"""How far a judge can be trusted, and means that people's labels correct."""
+
 import math
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from graphrag.eval.stats.agreement import binary_agreement
+from graphrag.eval.stats.agreement import binary_agreement, combine_orders, flip_rate
 from graphrag.eval.stats.correction import corrected_difference, corrected_mean, draw_for_labels
 
 scores = st.sampled_from([0, 1, None])
@@ -52,19 +54,14 @@ def test_agreement_is_that_of_the_libraries(rows):
     assert result.alpha == pytest.approx(alpha)
 
 
-def test_one_constant_rater_has_a_kappa_of_0():
-    result = binary_agreement([1, 1, 1, 1], [1, 0, 1, 0])
-    assert result.kappa == 0
-    assert result.specificity.mean == 0
-    assert result.sensitivity.mean == 1
-
-
 def test_specificity_and_swapping_the_raters():
     judge, human = [1] * 40 + [0] * 10, [1] * 33 + [0] * 7 + [0] * 8 + [1] * 2
     result = binary_agreement(judge, human)
     assert result.specificity.mean == pytest.approx(8 / 15)
     expected = stats.binomtest(8, 15).proportion_ci()
     assert (result.specificity.low, result.specificity.high) == pytest.approx(tuple(expected))
+    constant = binary_agreement([1, 1, 1, 1], [1, 0, 1, 0])
+    assert (constant.kappa, constant.specificity.mean, constant.sensitivity.mean) == (0, 0, 1)
     swapped = binary_agreement(human, judge)
     assert (swapped.kappa, swapped.ac1) == pytest.approx((result.kappa, result.ac1))
 
@@ -83,13 +80,9 @@ def test_weights_undo_an_uneven_draw():
     plain = binary_agreement(judge, human)
     assert even.sensitivity.low == pytest.approx(plain.sensitivity.low)
     assert even.raw_agreement.high == pytest.approx(plain.raw_agreement.high)
-    with pytest.raises(ValueError, match="weight"):
-        binary_agreement([1], [1], [0.0])
-
-
-def test_what_is_no_score_is_refused():
-    with pytest.raises(ValueError, match="must be one of"):
-        binary_agreement([2], [1])
+    for wrong, said in ((([1], [1], [0.0]), "weight"), (([2], [1]), "must be one of")):
+        with pytest.raises(ValueError, match=said):
+            binary_agreement(*wrong)
     with pytest.raises(ValueError, match="must be one of"):
         corrected_mean([math.nan], [1])
 
@@ -161,14 +154,11 @@ def test_too_few_labels_are_refused():
     assert corrected_mean([None] * 80, [1] * 80).n_labels == 0
 
 
-def test_labels_for_everything_give_the_mean_of_the_labels():
+def test_labels_for_everything_give_their_mean_and_a_constant_judge_adds_nothing():
     judge, human, documents = judged_set(100, 3)
     result = corrected_mean(judge, human, documents)
     assert result.estimate.mean == pytest.approx(np.mean(human))
     assert result.estimate.low < np.mean(human) < result.estimate.high
-
-
-def test_a_constant_judge_adds_nothing():
     human = judged_set(100, 4)[1]
     result = corrected_mean([1] * 100, labelled_at(range(70), human))
     assert result.estimate.mean == pytest.approx(np.mean(human[:70]))
@@ -201,12 +191,8 @@ def test_a_draw_touches_every_group(strata, n, seed):
     assert len(rows) == max(min(n, len(strata)), len(set(strata)))
     assert {strata[row] for row in rows} == set(strata)
     assert rows == draw_for_labels(strata, n, seed)
-
-
-def test_a_draw_is_in_proportion():
-    strata = ["a"] * 300 + ["b"] * 100
-    rows = draw_for_labels(strata, 80)
-    assert sum(strata[row] == "a" for row in rows) == 60
+    uneven = ["a"] * 300 + ["b"] * 100
+    assert sum(uneven[row] == "a" for row in draw_for_labels(uneven, 80)) == 60
 
 
 def test_the_libraries_leave_warnings_alone_and_load_late():
@@ -220,3 +206,21 @@ assert "ppi_py" in sys.modules
 assert ("ignore", None, Warning, None, 0) not in warnings.filters
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, None]), max_size=6), max_size=8))
+def test_the_flip_rate_is_the_mean_over_items_with_repeats(items):
+    known = [[score for score in item if score is not None] for item in items]
+    rates = [
+        2 * sum(item) * (len(item) - sum(item)) / (len(item) * (len(item) - 1))
+        for item in known
+        if len(item) > 1
+    ]
+    assert flip_rate(items) == (pytest.approx(np.mean(rates)) if rates else None)
+
+
+def test_a_flip_between_orders_is_a_tie():
+    result = combine_orders(["a", "a", "tie", "b", None], ["a", "b", "tie", "tie", "a"])
+    assert result.preferences == ("a", "tie", "tie", "tie", None)
+    assert (result.n_flipped, result.flip_rate) == (2, 0.5)
+    assert combine_orders([None], ["a"]).flip_rate is None

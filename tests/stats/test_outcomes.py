@@ -52,19 +52,11 @@ def test_failed_searches_alone_are_no_mean_of_what_was_not_judged():
         outcomes(search_failed=2), n_planned=2, failed_search_is_zero=True
     )
     assert all_failed.end_to_end == mean_binary([0, 0])
-
-
-def test_failed_searches_are_no_mean_of_what_was_not_asked():
-    made = outcomes(search_failed=2)
-    result = summarize_outcomes(made, n_planned=2, failed_search_is_zero=True, is_asked=False)
-    assert result.end_to_end == mean_binary([])
-    assert result.bounds is None
-    assert result.n_search_failed == 2
-
-
-def test_an_abstention_is_scored_for_correctness():
-    with pytest.raises(ValueError, match="has to be scored"):
-        summarize_outcomes(outcomes(abstained=1), n_planned=1, failed_search_is_zero=True)
+    not_asked = summarize_outcomes(
+        outcomes(search_failed=2), n_planned=2, failed_search_is_zero=True, is_asked=False
+    )
+    assert (not_asked.end_to_end, not_asked.bounds) == (mean_binary([]), None)
+    assert not_asked.n_search_failed == 2
 
 
 def test_what_was_planned_is_accounted_for():
@@ -72,6 +64,8 @@ def test_what_was_planned_is_accounted_for():
     assert (result.n_planned, result.n_scored, result.n_not_run) == (3, 2, 1)
     with pytest.raises(ValueError, match="1 outcomes were planned, 2 are accounted for"):
         summarize_outcomes(outcomes(one=2), n_planned=1, failed_search_is_zero=True)
+    with pytest.raises(ValueError, match="has to be scored"):
+        summarize_outcomes(outcomes(abstained=1), n_planned=1, failed_search_is_zero=True)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def compare(
     place: Place,
     new: Annotated[
         str | None,
-        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+        typer.Argument(help="Run id, its beginning, latest, or the path of a baseline.json."),
     ] = None,
     old: Annotated[
         str | None, typer.Argument(help="The baseline, the same way; default: pinned.")

@@ -1,7 +1,7 @@
 """Two runs on figures beside verdicts: amounts, grades and measures, and the gate on them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -9,13 +9,14 @@ from typing import NamedTuple, TypeAlias
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.rows import QuestionKey
-from graphrag.eval.results.runs import QuestionFigures, RunRows, Values, read_question_figures
+from graphrag.eval.results.runs import RunRows, Values, read_question_figures
 from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.stats.gates import FigureCase, FigureDecision
-from graphrag.eval.stats.paired import Pair, holm, paired_scale
+from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.stats.power import ALPHA
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.records import Run
 
 FigureKey: TypeAlias = tuple[str, str]
 """Method and figure."""
@@ -84,34 +85,20 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
         runs = {run.run_id: run for run in store.runs()}
         if new_run not in runs or baseline_run not in runs:
             return []
-        ours, theirs = (
-            _all_figures(read_question_figures(store, runs[each]))
-            for each in (new_run, baseline_run)
-        )
-    joined: dict[FigureKey, dict[QuestionKey, Pair]] = {}
+        ours, theirs = (_all_figures(store, runs[each]) for each in (new_run, baseline_run))
+    changes: list[FigureChange] = []
     for key in (key for key in ours if key in theirs):
         now, then = ours[key], theirs[key]
         pairs = {question: (now[question], then[question]) for question in now if question in then}
-        if any(None not in pair for pair in pairs.values()):
-            joined[key] = pairs
-    results = {
-        key: paired_scale(
-            list(pairs.values()), documents=[document or None for document, _ in pairs]
-        )
-        for key, pairs in joined.items()
-    }
-    tested = [None if key[1] in OF_THE_HOUR else result.p for key, result in results.items()]
-    return [
-        FigureChange(*key, result.n_pairs, *_means(joined[key]), result.difference, p, p_holm)
-        for (key, result), p, p_holm in zip(results.items(), tested, holm(tested), strict=True)
-        if result.difference is not None
-    ]
-
-
-def _means(joined: Mapping[QuestionKey, Pair]) -> tuple[float, float]:
-    """Return the baseline's mean and the new one, over the pairs that have both."""
-    both = [(a, b) for a, b in joined.values() if a is not None and b is not None]
-    return sum(b for _, b in both) / len(both), sum(a for a, _ in both) / len(both)
+        both = [(a, b) for a, b in pairs.values() if a is not None and b is not None]
+        places = [document or None for document, _ in pairs]
+        result = paired_scale(list(pairs.values()), documents=places)
+        if both and result.difference is not None:
+            means = (sum(b for _, b in both) / len(both), sum(a for a, _ in both) / len(both))
+            p = None if key[1] in OF_THE_HOUR else result.p
+            changes.append(FigureChange(*key, len(both), *means, result.difference, p, None))
+    corrected = holm([change.p for change in changes])
+    return [replace(change, p_holm=p) for change, p in zip(changes, corrected, strict=True)]
 
 
 def read_metric_terms(texts: Sequence[str]) -> dict[str, Margin | None]:
@@ -176,8 +163,7 @@ def read_gate_figures(
                 )
                 raise UsageError(msg)
         ours, theirs = (
-            _all_figures(read_question_figures(store, runs[side.metadata.run_id or ""]))
-            for side in (new, baseline)
+            _all_figures(store, runs[side.metadata.run_id or ""]) for side in (new, baseline)
         )
     shared = [key for key in ours if key in theirs]
     names = list(dict.fromkeys(figure for _, figure in shared if figure not in METRICS))
@@ -201,8 +187,9 @@ def read_gate_figures(
     return cases
 
 
-def _all_figures(figures: QuestionFigures) -> _Figures:
+def _all_figures(store: EvaluationStore, run: Run) -> _Figures:
     """Return (method, figure) -> values, of those that have any."""
+    figures = read_question_figures(store, run)
     return {
         (method, figure): values
         for by_method in (figures.judged, figures.measured)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.samples import fold_wording
@@ -24,7 +24,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.rows import grouped, rows_of, state_of
+from graphrag.eval.results.rows import Section, grouped, rows_of, state_of
 from graphrag.eval.results.usage import (
     cost_of_searches,
     cost_of_verdicts,
@@ -128,16 +128,16 @@ class EvaluationResults:
     began the run; in no file.
     """
 
-    metadata: dict[str, Any]
+    metadata: Section
     results: list[QueryResult] = field(repr=False)
     by_method: dict[str, dict[str, float | None]]
     by_movie: dict[str, dict[str, dict[str, float | None]]]
-    efficiency: dict[str, dict[str, Any]]
-    counts: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    efficiency: dict[str, Section]
+    counts: dict[str, Section] = field(default_factory=dict[str, Section])
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     curves: BudgetCurves | None = field(default=None, repr=False)
-    figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
 
@@ -363,7 +363,7 @@ def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
     return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
 
 
-def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> dict[str, Any]:
+def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> Section:
     return {
         "n": len(results),
         "n_search_failed": sum(result.failure is not None for result in results),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 from urllib.parse import quote
 
 from pydantic_core import to_jsonable_python
@@ -17,7 +17,7 @@ from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterio
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.rows import grouped, paired_score, rows_of
+from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
@@ -44,8 +44,6 @@ from graphrag.eval.store.records import Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
-Content: TypeAlias = dict[str, Any]
-"""What a results file holds, JSON-ready; docs/report.md describes it."""
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
 _UNSAFE = re.compile(r"[^\w.-]")
 _OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
@@ -85,12 +83,12 @@ class Figures:
     quality: dict[str, dict[str, Estimate]]
     pairwise: dict[tuple[str, str], PreferenceSummary]
     usage: Usage
-    retrieval: Content
-    evaluations: dict[str, Content]
+    retrieval: Section
+    evaluations: dict[str, Section]
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
 
-    def to_dict(self) -> Content:
+    def to_dict(self) -> Section:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
@@ -241,7 +239,7 @@ def _answered(
     )
 
 
-def _values(judged: _Judged, kind: str, method: str) -> tuple[list[dict[str, Any]], list[str]]:
+def _values(judged: _Judged, kind: str, method: str) -> tuple[list[Section], list[str]]:
     """Return what was judged of each first answer, and its document."""
     of_kind = [
         (each.value, unit.sample.imdb_key)
@@ -327,15 +325,15 @@ def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
 
 def _evaluation_files(
     config: EvaluationConfig,
-    entries: Mapping[str, Sequence[Content]],
+    entries: Mapping[str, Sequence[Section]],
     metadata: Mapping[str, object],
-) -> dict[str, Content]:
+) -> dict[str, Section]:
     """Return method -> its file: means over the questions for which a figure is defined.
 
     ``entries``: those of each method's responses in the first trial, in the dataset's order.
     """
     judge = cast("Mapping[str, object]", metadata.get("judge") or {})
-    files: dict[str, Content] = {}
+    files: dict[str, Section] = {}
     for method in dict.fromkeys((*config.methods, *entries)):
         rows = entries.get(method, ())
         known = {name: [r[name] for r in rows if r[name] is not None] for name in _AVERAGED}
@@ -369,7 +367,7 @@ def retrieval_report(
     settings: MeasuresSettings = DEFAULT_MEASURES,
     means: Mapping[str, Mapping[str, float | None]] | None = None,
     metadata: Mapping[str, object] | None = None,
-) -> Content:
+) -> Section:
     """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
 
     ``responses``: one for each question and method, of these samples, measured with ``settings``,
@@ -383,7 +381,7 @@ def retrieval_report(
     """
     metadata = metadata or {}
     by_method = summarize_measures([measured for _, measured in responses], settings)
-    methods = {sample.id: Content() for sample in samples}
+    methods = {sample.id: Section() for sample in samples}
     for answered, measured in responses:
         methods[answered.sample_id][answered.method] = {
             "measures": dict(measured.values),
@@ -437,18 +435,18 @@ def render_retrieval_report(report: Mapping[str, object]) -> str:
 
 
 def retrieval_pieces(
-    report: Mapping[str, Any], results: Iterable[QueryResult], read_whole: ReadWhole
+    report: Mapping[str, object], results: Iterable[QueryResult], read_whole: ReadWhole
 ) -> Iterator[str]:
     """Yield a report as JSON, a question a piece, with what each response retrieved.
 
     ``results`` are those that it is of, at least; ``read_whole`` gives them with what they
     retrieved. ValueError if a value is NaN or infinite.
     """
-    entries: list[Content] = report["results"]
+    entries = cast("list[Section]", report["results"])
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
     whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
 
-    def with_retrieved(of: Content, retrieved: Retrieved | None) -> Content:
+    def with_retrieved(of: Section, retrieved: Retrieved | None) -> Section:
         listed = None if retrieved is None else retrieved.to_dict()
         return {"measures": of["measures"], "retrieved": listed, **of}
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,6 +34,7 @@ from graphrag.eval.stats.paired import Pair, PairedDifference
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
+_FILE = TypeAdapter(dict[str, object])
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
 """A document, and how each method's response ended."""
 
@@ -202,12 +203,11 @@ def _read(path: Path) -> KeptLabels | str:
     sheet = own if own.exists() else path.parents[2] / own.name
     remedy = f"import its sheet again with: {eval_line_here('judge', '--labels', sheet)}"
     try:
-        values: Any = json.loads(path.read_text(encoding="utf-8"))
-        kept = cast("dict[str, Any]", values).get("labels")
+        kept = _FILE.validate_json(path.read_bytes()).get("labels")
         if kept is None:
             return f"{path.name} was written without them; {remedy}"
         return TypeAdapter(KeptLabels).validate_python(kept)
-    except (OSError, ValueError, AttributeError, ValidationError):
+    except (OSError, ValidationError):
         return f"{path.name} can't be read; {remedy}"
 
 

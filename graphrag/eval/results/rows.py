@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from statistics import fmean
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
@@ -13,6 +13,8 @@ from graphrag.eval.stats.outcomes import State
 
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
+Section: TypeAlias = dict[str, Any]
+"""What a results file holds, JSON-ready; docs/report.md describes it."""
 _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
@@ -26,8 +26,7 @@ from graphrag.eval.results.rows import (
     ZERO_IF_FAILED,
     QuestionKey,
     Row,
-    check_states,
-    digest_reference,
+    Section,
     item_means,
     item_scores,
     rows_of,
@@ -116,10 +115,9 @@ class RunRows(NamedTuple):
 def read_rows(source: str, store_path: Path) -> RunRows:
     """Read one side of a comparison.
 
-    ``source``: a run id or the beginning of one, "latest", "pinned", or the path of an
-    eval_results_detailed.json or of a baseline.json. ``store_path``: the eval.db of the output
-    folder. UsageError if there is no such run or file, or the file holds something else;
-    StoreError if another process holds the store.
+    ``source``: a run id or the beginning of one, "latest", "pinned", or the path of a
+    baseline.json. ``store_path``: the eval.db of the output folder. UsageError if there is no such
+    run or file, or the file holds something else; StoreError if another process holds the store.
     """
     if source == PINNED:
         return _read_file(baseline_path(store_path), store_path)
@@ -200,48 +198,8 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         setup=run.setup,
         asked=label_usages(answered, judged) or "" if is_told else None,
         indexes=run.details.indexes,
-        roomy=_roomy(run.details.warnings),
+        roomy=tuple(line for line in run.details.warnings if line.endswith(SAYS_LITTLE)),
     )
-
-
-def _roomy(warnings: object) -> tuple[str, ...]:
-    """Return the warnings of contexts that held most of a text; a file may hold anything else."""
-    lines = cast("Sequence[object]", warnings) if isinstance(warnings, list | tuple) else ()
-    return tuple(line for line in lines if isinstance(line, str) and line.endswith(SAYS_LITTLE))
-
-
-class _Efficiency(BaseModel):
-    latency: float | None
-    prompt_tokens: int | None
-    output_tokens: int | None
-
-
-class _Response(BaseModel):
-    states: dict[str, State]
-    scores: dict[str, Literal[0, 1] | None]
-    efficiency: _Efficiency
-    failure: dict[str, str] | None
-
-    @model_validator(mode="after")
-    def _check_states(self) -> Self:
-        scored = {m: self.scores.get(m) for m, s in self.states.items() if s is State.SCORED}
-        check_states({m: self.states[m] for m in scored}, scored)
-        return self
-
-
-class _Question(BaseModel):
-    id: str
-    imdb_key: str
-    question: str
-    ground_truth: str = ""
-    methods: dict[str, _Response]
-
-
-class _Detailed(BaseModel):
-    """The part of eval_results_detailed.json that figures need; the rest is not looked at."""
-
-    metadata: dict[str, Any]
-    results: list[_Question]
 
 
 class PinnedBaseline(BaseModel):
@@ -257,73 +215,21 @@ class PinnedBaseline(BaseModel):
 
 def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict) and "pinned_at" in values:
-            pinned = PinnedBaseline.model_validate(values)
-            return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
-        detailed = _Detailed.model_validate(values)
+        pinned = PinnedBaseline.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise no_such_file(path, store_path) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
         msg = f"{path} can't be read: {error}."
         raise UsageError(msg) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         msg = (
-            f"{path} is not an eval_results_detailed.json or baseline.json of this release "
-            f"({where}: {first['msg']}); name the run itself."
+            f"{path} is not a baseline.json, which compare RUN --pin writes "
+            f"({f'{where}: ' if where else ''}{first['msg']}); name the run itself."
         )
         raise UsageError(msg) from error
-    rows = [with_every_metric(row) for row in _file_rows(detailed)]
-    return RunRows(rows, _file_metadata(path, detailed.metadata, store_path))
-
-
-def _file_rows(detailed: _Detailed) -> Iterator[Row]:
-    for entry in detailed.results:
-        for method, found in entry.methods.items():
-            yield Row(
-                question_id=entry.id or entry.question,
-                document=entry.imdb_key,
-                method=method,
-                states=found.states,
-                scores={
-                    metric: found.scores[metric] if state is State.SCORED else None
-                    for metric, state in found.states.items()
-                },
-                latency_s=found.efficiency.latency,
-                censored=found.failure is not None,
-                tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
-                question=entry.question or None,
-                reference=digest_reference(entry.ground_truth),
-            )
-
-
-def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
-    run_id, complete = given.get("run_id"), given.get("is_complete")
-    stored = _stored_run(run_id, store_path)
-    setup = given.get("setup") or ({"judge": given["judge"]} if "judge" in given else {})
-    return RunMetadata(
-        name=str(path),
-        run_id=run_id,
-        started_at=given.get("timestamp"),
-        status=None if complete is None else "finished" if complete else "unfinished",
-        setup=RunSetup(setup) if stored is None else stored.setup,
-        asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
-        indexes={} if stored is None else stored.details.indexes,
-        roomy=_roomy(given.get("warnings")),
-    )
-
-
-def _stored_run(run_id: str | None, store_path: Path) -> Run | None:
-    """Return the run of a file as the store keeps it; None when it can't be looked up."""
-    if run_id is None or not store_path.is_file():
-        return None
-    try:
-        with open_store(store_path) as store:
-            return next((run for run in store.runs() if run.run_id == run_id), None)
-    except StoreError:  # the rows are in the file; only what they can be warned of is lost
-        return None
+    return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +307,7 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
     return cast("ByMethod", figures)
 
 
-def _grades(kind: str, value: dict[str, Any]) -> dict[str, float | None]:
+def _grades(kind: str, value: Section) -> dict[str, float | None]:
     if kind == "rubric":
         grades = LLMEvaluation.from_dict(value).grades
         return {name: grades[name].score for name in DIMENSIONS}

@@ -113,20 +113,17 @@ def corrected_mean(
     One a response: 0, 1 or None (the judge failed, and the response is left out; or there is no
     label). ``strata``: the group within which labels were drawn at random (document x verdict).
     Refused under 60 labels, and when a group has verdicts but no label. ValueError if a value is
-    not 0, 1 or None, or the lengths differ; UsageError if the packages of the extra ``audit`` are
-    missing.
+    not 0, 1 or None, or the lengths differ; UsageError without the packages of the extra ``audit``.
 
     ``ppi_py.ppi_mean_ci(alpha=.05)`` (arXiv 2311.01453), every response weighted by the size of its
     group over the number of labelled (or unlabelled) ones in it. When a group is labelled
     completely, all verdicts take the place of the unlabelled ones.
     """
     check_scores([*judge, *human], (0, 1))
-    return _correct(
-        [None if value is None else float(value) for value in judge],
-        [None if value is None else float(value) for value in human],
-        strata,
-        (0.0, 1.0),
+    verdicts, labels = (
+        [None if value is None else float(value) for value in side] for side in (judge, human)
     )
+    return _correct(verdicts, labels, strata, (0.0, 1.0))
 
 
 def corrected_difference(
@@ -143,17 +140,11 @@ def corrected_difference(
 
     As ``corrected_mean``, which takes questions as independent, is refused and raises. Where the
     documents are many enough for ``Structure.CLUSTERED`` each one's total is estimated from its
-    own verdicts and labels, and the totals are clustered by ``CR2``: they are independent, as
-    labels are drawn within documents.
+    own verdicts and labels, and the totals, which are independent, are clustered by ``CR2``.
     """
     check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
-    return _correct(
-        [signed_difference(pair) for pair in judge],
-        [signed_difference(pair) for pair in human],
-        strata,
-        (-1.0, 1.0),
-        documents,
-    )
+    verdicts, labels = ([signed_difference(pair) for pair in side] for side in (judge, human))
+    return _correct(verdicts, labels, strata, (-1.0, 1.0), documents)
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
@@ -168,11 +159,8 @@ def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[
         groups.setdefault(key, []).append(row)
     drawn = dict.fromkeys(groups, 1)
     for _ in range(min(n, len(strata)) - len(groups)):
-        key = max(
-            (key for key in groups if drawn[key] < len(groups[key])),
-            key=lambda key: len(groups[key]) / (drawn[key] + 0.5),
-        )
-        drawn[key] += 1
+        left = (key for key in groups if drawn[key] < len(groups[key]))
+        drawn[max(left, key=lambda key: len(groups[key]) / (drawn[key] + 0.5))] += 1
     chance = random.Random(seed)
     return tuple(sorted(row for key in groups for row in chance.sample(groups[key], drawn[key])))
 
@@ -325,19 +313,18 @@ def corrected_change(
     label, as of a failed search. ``documents``: None where one is not known. ``n_labels`` are those
     of both runs together. Refused when a run has under 60 labels, or a group of one has none.
     ValueError if a value is not 0, 1 or None, the lengths differ, or a group has two verdicts;
-    UsageError if the packages of the extra ``audit`` are missing.
+    UsageError without the packages of the extra ``audit``.
 
     The mean of the judge's differences, less its bias in the new run, plus that in the baseline: a
     bias is the mean of verdict less label in each group, weighted by the group's share of the
     questions (Cochran 1977, Sampling Techniques, section 12.2, two-phase sampling for
     stratification). The variance, by the same section, is ``W_h^2 s_h^2 / n_h`` of each group of
     each run, and that of the differences which the verdicts let expect, over their number. Groups
-    are labelled too thinly for figures of their own, and errors that were not seen may still be
-    there: s_h^2, and the share of right answers to expect, are those of all labels at the same
-    verdict of the same run, with one error and one right verdict added to them. There is no
-    finite-population correction: without it the variance holds the within-group spread of new
-    questions as well, as if the two answers to a question were right independently of one another
-    once their verdicts are known. What is hard for both makes the limits a little wide.
+    are labelled too thinly for figures of their own: s_h^2, and the share of right answers to
+    expect, are those of all labels at the same verdict of the same run, with one error and one
+    right verdict added. Without a finite-population correction the variance holds the within-group
+    spread of new questions as well, which makes the limits a little wide where the same questions
+    are hard for both runs.
 
     Documents as in ``corrected_difference``, which is called where 60 questions or more, one in
     each pair of groups, are labelled in both runs.

@@ -5,8 +5,8 @@ data sets at once through the very formulas that a report uses.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
 from math import inf, isfinite
@@ -42,9 +42,9 @@ def scipy_special() -> Any:
 class Structure(StrEnum):
     """How the documents of the questions enter an interval.
 
-    ``POOLED``: not at all, as there is one or they are not known. ``STRATIFIED``: they are fixed,
-    and the questions on each are drawn: new questions on these documents. ``CLUSTERED``: they
-    are drawn as well: new questions on documents like these.
+    ``POOLED``: not at all, as there is one or they are not known. ``STRATIFIED``: they are fixed:
+    new questions on these documents. ``CLUSTERED``: they are drawn as well: new questions on
+    documents like these.
     """
 
     POOLED = "pooled"
@@ -178,19 +178,19 @@ def effective_size(
     """Return how many independent values tell as much as these, > 0, and the quantile to use.
 
     ``totals``, ``squares`` of shape (..., documents): sums of each document's values and of their
-    squares; ``sizes`` of shape (documents): how many they are, >= 1; ``n_off`` of shape (...):
-    values that are not the most common one. The quantile, two-sided at ``confidence`` in (0, 1), is
-    that of t for ``CLUSTERED``, else the normal one.
+    squares; ``sizes`` (documents): how many they are, >= 1; ``n_off`` (...): values that are not
+    the most common one. The quantile, two-sided at ``confidence`` in (0, 1), is that of t for
+    ``CLUSTERED``, else the normal one.
 
-    The number of values divided by the design effect: the variance of their mean by what it would
-    be for independent ones (Kish 1965; Korn and Graubard 1998, Survey Methodology 24, 193-201; Dean
-    and Pagano 2015, doi:10.1093/jssam/smv024). The variance is CR2 for ``CLUSTERED``, and the sum
-    of the documents' own for ``STRATIFIED``, where a document with one value counts by the variance
-    of all. Values that are nearly all alike tell nothing of a design effect, so that it is
-    averaged, by ``n_off``, with a cautious one: for ``STRATIFIED`` 1, which it can't exceed
-    (Hoeffding 1956), with the weight of one value; for ``CLUSTERED`` that of documents which answer
-    as one, ``sum_g n_g^2 / N``, with the weight of .3 values. That averaging, and the least design
-    effect of 1/4, are this project's and were chosen by ``benchmarks/coverage.py``.
+    The number of values divided by the design effect: the variance of their mean by that of
+    independent ones (Kish 1965; Korn and Graubard 1998, Survey Methodology 24, 193-201; Dean and
+    Pagano 2015, doi:10.1093/jssam/smv024). The variance is CR2 for ``CLUSTERED``, and the sum of
+    the documents' own for ``STRATIFIED``, where a document with one value counts by the variance of
+    all. Values that are nearly all alike tell nothing of a design effect, so that it is averaged,
+    by ``n_off``, with a cautious one: for ``STRATIFIED`` 1, its most (Hoeffding 1956), with the
+    weight of one value; for ``CLUSTERED`` that of documents which answer as one, ``sum_g n_g^2 /
+    N``, with the weight of .3 values. That averaging, and the least design effect of 1/4, are this
+    project's, chosen by ``benchmarks/coverage.py``.
     """
     n = sizes.sum()
     normal = scipy_special().ndtri((1 + confidence) / 2)
@@ -220,8 +220,7 @@ def mean_limits(totals: Floats, sizes: Floats, structure: Structure, confidence:
     n_off = np.minimum(total, n - total)
     size, quantile = effective_size(totals, totals, sizes, n_off, structure, confidence)
     share, alpha = total / n, 2 * scipy_special().ndtr(-quantile)
-    proportion: Any = import_module("statsmodels.stats.proportion")
-    low, high = proportion.proportion_confint(share * size, size, alpha=alpha, method="wilson")
+    low, high = _confint()(share * size, size, alpha=alpha, method="wilson")
     return np.clip(low, 0.0, share), np.clip(high, share, 1.0)
 
 
@@ -232,10 +231,13 @@ def proportion_interval(
 
     ``method`` is one of ``statsmodels.stats.proportion.proportion_confint``.
     """
-    proportion: Any = import_module("statsmodels.stats.proportion")
-    low, high = proportion.proportion_confint(count, n, alpha=1 - confidence, method=method)
+    low, high = _confint()(count, n, alpha=1 - confidence, method=method)
     share = count / n
     return max(0.0, min(float(low), share)), min(1.0, max(float(high), share))
+
+
+def _confint() -> Callable[..., tuple[Floats, Floats]]:
+    return import_module("statsmodels.stats.proportion").proportion_confint
 
 
 def present(scores: Sequence[Score], low: float, high: float) -> Floats:
@@ -256,12 +258,11 @@ def group_by_document(
     """
     groups: dict[Hashable, list[float]] = {}
     for value, document in zip(values, documents, strict=True):
-        if value is None:
-            continue
-        if not isfinite(value):
-            msg = f"every value must be a finite number or None, not {value!r}"
-            raise ValueError(msg)
-        groups.setdefault(document, []).append(float(value))
+        if value is not None:
+            if not isfinite(value):
+                msg = f"every value must be a finite number or None, not {value!r}"
+                raise ValueError(msg)
+            groups.setdefault(document, []).append(float(value))
     return {key: np.array(group, dtype=np.float64) for key, group in groups.items()}
 
 
@@ -278,13 +279,12 @@ def mean_binary(
 ) -> Estimate:
     """Return the mean of a 0/1 metric with the interval that fits its documents.
 
-    ``scores``: 0, 1, or None (left out); item means over repeats, anywhere in [0, 1], are taken as
-    well, with an interval that is wider than needed, never narrower. ``documents``: of each score;
-    None: not known. ``confidence`` in (0, 1).
+    ``scores``: 0, 1, or None (left out); item means over repeats, in [0, 1], are taken as well,
+    with an interval that is never narrower than needed. ``documents``: of each score; None: not
+    known. ``confidence`` in (0, 1).
 
     Limits inside [0, 1] and never of no width: Wilson's of one document
-    (``statsmodels...proportion_confint``), else ``mean_limits``; of few documents they are for new
-    questions on these, of ten or more for documents like them, see ``choose_structure``. ValueError
+    (``statsmodels...proportion_confint``), else ``mean_limits`` by ``choose_structure``. ValueError
     if a score is NaN or outside [0, 1], or the lengths differ.
     """
     present(scores, 0, 1)
@@ -314,24 +314,28 @@ def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
     The interval is None for fewer than two values and for values that are all equal.
     """
     n = len(values)
-    if n == 0:
-        return Estimate(None, 0, None, None, "t")
-    mean = float(values.mean())
-    if n < 2 or float(np.ptp(values)) == 0:
+    mean = float(values.mean()) if n else None
+    if mean is None or n < 2 or float(np.ptp(values)) == 0:
         return Estimate(mean, n, None, None, "t")
     stats = scipy_stats()
     half = float(stats.sem(values)) * float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
+    return _cut(Estimate(mean, n, mean - half, mean + half, "t"), limits)
+
+
+def _cut(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
+    """Return an estimate whose interval lies within the limits, and around its mean."""
+    mean, low, high = estimate.mean, estimate.low, estimate.high
+    if mean is None or low is None or high is None:
+        return estimate
     least, most = (-inf, inf) if limits is None else limits
-    low, high = max(mean - half, least), min(mean + half, most)
-    return Estimate(mean, n, min(low, mean), max(high, mean), "t")
+    return replace(estimate, low=min(max(low, least), mean), high=max(min(high, most), mean))
 
 
 def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
     """Return the mean of each document and what they say of new documents (estimand B).
 
     The values lie in ``limits``, to which the interval is cut. t over document means: Ibragimov and
-    Mueller 2010, doi:10.1198/jbes.2009.08046. There is no cluster bootstrap: with three documents
-    its interval is their smallest and largest mean.
+    Mueller 2010, doi:10.1198/jbes.2009.08046.
     """
     means = tuple(
         DocumentMean(document, size, count / size) for document, (count, size) in totals.items()
@@ -407,8 +411,4 @@ def mean_real(
     low, high, method = scale_interval(values, documents, confidence)
     known = [value for value in values if value is not None]
     mean = float(np.mean(known)) if known else None
-    if mean is None or low is None or high is None:
-        return Estimate(mean, len(known), None, None, method)
-    least, most = (-inf, inf) if limits is None else limits
-    low, high = max(low, least), min(high, most)
-    return Estimate(mean, len(known), min(low, mean), max(high, mean), method)
+    return _cut(Estimate(mean, len(known), low, high, method), limits)

@@ -56,7 +56,7 @@ def no_such_file(path: Path, store_path: Path) -> UsageError:
     if path == baseline_path(store_path):
         pin = eval_line_in(path.parent, "compare", "latest", "--pin")
         return UsageError(f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}")
-    return UsageError(f"{path} does not exist; name a run, or an eval_results_detailed.json.")
+    return UsageError(f"{path} does not exist; name a run, or a baseline.json.")
 
 
 def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
