@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from statistics import fmean
 from typing import TypeAlias, cast
 from urllib.parse import quote
@@ -199,9 +198,8 @@ def compute_figures(
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
             list(zip(answered, measured, strict=True)),
-            settings=settings,
-            means=means,
-            metadata=metadata,
+            settings,
+            metadata,
         ),
         evaluations=evaluations,
         curves=draw_curves(
@@ -363,24 +361,15 @@ def _evaluation_files(
 def retrieval_report(
     samples: Sequence[Sample],
     responses: Sequence[tuple[Answered, MeasuredAnswer]],
-    *,
-    settings: MeasuresSettings = DEFAULT_MEASURES,
-    means: Mapping[str, Mapping[str, float | None]] | None = None,
-    metadata: Mapping[str, object] | None = None,
+    settings: MeasuresSettings,
+    metadata: Mapping[str, object],
 ) -> Section:
-    """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
+    """Put the measures together, question by question; their means stand in the summary file.
 
-    ``responses``: one for each question and method, of these samples, measured with ``settings``,
-    whose criteria are held against each method's means, those of these measures and the further
-    ``means``. ``metadata`` is JSON-ready, and written as it is.
-
-    Returns ``timestamp`` (of the metadata, else now), ``num_questions``, ``summary`` {averages:
-    method -> measure -> {mean, n, low, high, interval, n_excluded}; totals: method -> counts},
-    ``success_criteria``, ``metadata`` and ``results``: one entry a question, methods beneath it.
-    Undefined is None.
+    ``responses``: one for each question and method, of these samples, measured with ``settings``.
+    ``metadata`` is JSON-ready, and written as it is. What was retrieved is not in it, see
+    ``retrieval_pieces``. Undefined is None.
     """
-    metadata = metadata or {}
-    by_method = summarize_measures([measured for _, measured in responses], settings)
     methods = {sample.id: Section() for sample in samples}
     for answered, measured in responses:
         methods[answered.sample_id][answered.method] = {
@@ -388,33 +377,9 @@ def retrieval_report(
             "n_unmatched_sources": measured.n_unmatched,
             **{name: getattr(answered, name) for name in _OF_ANSWERS},
         }
-    answers = grouped((answered.method, answered) for answered, _ in responses)
-    totals = {
-        method: {
-            "responses": len(answers[method]),
-            "failed": sum(answered.failed for answered in answers[method]),
-            "without_list": of.n_without_list,
-            "with_unmatched_sources": of.n_with_unmatched_sources,
-            "without_matched_sources": of.n_without_matched_sources,
-            "tokens": sum_known([answered.tokens for answered in answers[method]]),
-            "latency_s": sum_known([answered.latency_s for answered in answers[method]]),
-            "combined": asdict(of.combined),
-        }
-        for method, of in by_method.items()
-    }
-    averages = {
-        method: {
-            name: {**_estimate(summary.estimate), "n_excluded": summary.n_excluded}
-            for name, summary in of.measures.items()
-        }
-        for method, of in by_method.items()
-    }
-    held = {m: {**of.means(), **(means or {}).get(m, {})} for m, of in by_method.items()}
     return {
-        "timestamp": metadata.get("timestamp") or datetime.now(UTC).isoformat(),
+        "timestamp": metadata.get("timestamp"),
         "num_questions": len(methods),
-        "summary": {"averages": averages, "totals": totals},
-        "success_criteria": [asdict(result) for result in check_criteria(settings.criteria, held)],
         "metadata": {**metadata, "settings": settings.model_dump(exclude={"criteria"})},
         "results": [
             {
@@ -462,7 +427,3 @@ def retrieval_pieces(
     )
     yield from json_pieces({**report, "results": questions}, indent=2)
     yield "\n"
-
-
-def _estimate(estimate: Estimate) -> dict[str, object]:
-    return {"interval" if k == "method" else k: value for k, value in asdict(estimate).items()}

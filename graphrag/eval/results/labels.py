@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -14,7 +13,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
-from graphrag.eval.results.rows import QuestionKey, Row, paired_score
+from graphrag.eval.results.rows import QuestionKey, Row, grouped, paired_score
 from graphrag.eval.stats.correction import (
     MIN_LABELS,
     Corrected,
@@ -41,14 +40,12 @@ Stratum: TypeAlias = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class KeptLabel:
-    """What a person said of one response, beside the verdict; ``stratum`` is a code."""
+    """What a person said of one response."""
 
     document: str
     id: str
     method: str
     label: Literal[0, 1]
-    verdict: Literal[0, 1]
-    stratum: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +53,12 @@ class KeptLabels:
     """The labels of one run and metric, as an import keeps them; no text of a response.
 
     ``methods`` of the run, in the order of the strata. ``fingerprint``: code of all verdicts of the
-    run on the metric: labels are of no use once they change. ``strata``: code of each group that
-    questions were drawn from -> its questions.
+    run on the metric: labels are of no use once they change.
     """
 
     metric: str
     methods: tuple[str, ...]
     fingerprint: str
-    strata: dict[str, int]
     responses: tuple[KeptLabel, ...]
 
 
@@ -93,8 +88,15 @@ class RunLabels(NamedTuple):
 
 def question_stratum(rows: Mapping[str, Row], methods: Sequence[str], metric: str) -> Stratum:
     """Return the group that a question is drawn in, from its row by each method (one or more)."""
+
+    def end(row: Row | None) -> str:
+        if row is None:
+            return "missing"
+        state = row.states[metric]
+        return str(row.scores[metric]) if state is State.SCORED else state.value
+
     document = next(iter(rows.values())).document
-    return document, tuple(_end(rows.get(method), metric) for method in methods)
+    return document, tuple(end(rows.get(method)) for method in methods)
 
 
 def group_code(stratum: Stratum, fingerprint: str) -> str:
@@ -112,24 +114,12 @@ def keep_labels(
 ) -> KeptLabels:
     """Return what a later correction needs of a run's questions and labels."""
     answered = [question for question in questions if question.scores]
-    fingerprint = _fingerprint(answered)
-    return KeptLabels(
-        metric=metric,
-        methods=tuple(methods),
-        fingerprint=fingerprint,
-        strata=dict(Counter(group_code(q.stratum, fingerprint) for q in answered if q.judged)),
-        responses=tuple(
-            KeptLabel(
-                *question.key,
-                method,
-                _binary(label),
-                _binary(question.scores[method]),
-                group_code(question.stratum, fingerprint),
-            )
-            for question in answered
-            for method, label in question.labels.items()
-        ),
+    labels = (
+        KeptLabel(*question.key, method, 1 if label else 0)
+        for question in answered
+        for method, label in question.labels.items()
     )
+    return KeptLabels(metric, tuple(methods), _fingerprint(answered), tuple(labels))
 
 
 def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, RunLabels]:
@@ -178,20 +168,6 @@ def _known(question: LabelledQuestion, method: str) -> int | None:
     return (question.labels if method in question.judged else question.scores).get(method)
 
 
-def _binary(value: int | None) -> Literal[0, 1]:
-    if value not in (0, 1):
-        msg = f"a label and its verdict must be 0 or 1, not {value!r}"
-        raise ValueError(msg)
-    return value
-
-
-def _end(row: Row | None, metric: str) -> str:
-    if row is None:
-        return "missing"
-    state = row.states[metric]
-    return str(row.scores[metric]) if state is State.SCORED else state.value
-
-
 def _fingerprint(answered: Sequence[LabelledQuestion]) -> str:
     return hash_values(sorted([*question.key, *question.stratum[1]] for question in answered))
 
@@ -214,34 +190,24 @@ def _read(path: Path) -> KeptLabels | str:
 def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
     if isinstance(kept, str):
         return RunLabels({}, kept)
-    labels: dict[QuestionKey, dict[str, int]] = {}
-    for each in kept.responses:
-        labels.setdefault((each.document, each.id), {})[each.method] = each.label
-    questions = list(_questions(rows, kept.methods, metric, labels))
-    if _fingerprint(questions) != kept.fingerprint:
+    labels = grouped(
+        ((each.document, each.id), (each.method, each.label)) for each in kept.responses
+    )
+    questions: dict[QuestionKey, LabelledQuestion] = {}
+    for key, of_question in grouped((row.key, row) for row in rows).items():
+        by_method = {row.method: row for row in of_question}
+        questions[key] = LabelledQuestion(
+            key=key,
+            stratum=question_stratum(by_method, kept.methods, metric),
+            scores={method: paired_score(row, metric) for method, row in by_method.items()},
+            judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
+            labels=dict(labels.get(key, ())),
+        )
+    if _fingerprint(list(questions.values())) != kept.fingerprint:
         return RunLabels(
             {}, "the verdicts have changed since they were imported; export the audit again"
         )
-    return RunLabels({question.key: question for question in questions})
-
-
-def _questions(
-    rows: Sequence[Row],
-    methods: Sequence[str],
-    metric: str,
-    labels: Mapping[QuestionKey, Mapping[str, int]],
-) -> Iterator[LabelledQuestion]:
-    by_question: dict[QuestionKey, dict[str, Row]] = {}
-    for row in rows:
-        by_question.setdefault(row.key, {})[row.method] = row
-    for key, by_method in by_question.items():
-        yield LabelledQuestion(
-            key=key,
-            stratum=question_stratum(by_method, methods, metric),
-            scores={method: paired_score(row, metric) for method, row in by_method.items()},
-            judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
-            labels=labels.get(key, {}),
-        )
+    return RunLabels(questions)
 
 
 def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
@@ -251,8 +217,7 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> 
     figures, and its place in the family; ``corrected`` of each says why.
     """
     comparisons: list[Comparison] = []
-    for metric in dict.fromkeys(compared.metric for compared in analysis.comparisons):
-        of_metric = [each for each in analysis.comparisons if each.metric == metric]
+    for metric, of_metric in grouped((each.metric, each) for each in analysis.comparisons).items():
         comparisons += _correct(of_metric, labels[metric]) if metric in labels else of_metric
     return replace(analysis, comparisons=comparisons)
 

@@ -121,14 +121,12 @@ def watch_power(
     system: Steadiness,
     fall: float,
     *,
-    begins: int = 1,
     n_tests: int = 1,
-    seed: int = 0,
 ) -> dict[int, float] | None:
     """Simulate how often a watch has seen a fall by each look: look -> share of the watches.
 
-    ``fall``, in (0, 1): by how much the mean falls, from pass ``begins`` on: every question loses
-    the same share of its right answers; None where it can't fall so far. ``n_tests``: methods times
+    ``fall``, in (0, 1): by how much the mean falls before the first pass: every question loses the
+    same share of its right answers; None where it can't fall so far. ``n_tests``: methods times
     metrics that share the level; Holm's first step is taken for all.
 
     Chances of questions follow a beta distribution with the mean and the variance within questions.
@@ -138,26 +136,24 @@ def watch_power(
     if fall > system.mean:
         return None
     n_watches = max(200, min(1_000, _MOST_DRAWS // n_questions))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     chance = _draw_chances(random, (n_watches, n_questions), system)
     baseline = random.binomial(n_runs, chance)
     right = np.zeros_like(baseline)
     needed = float(scipy_special().ndtri(1 - LOOK_LEVEL / n_tests))
     seen = np.zeros(n_watches, dtype=np.bool_)
-    found: dict[int, float] = {}
+    power: dict[int, float] = {}
     done = 0
     for look in LOOKS:
-        before = min(look, max(done, begins - 1)) - done
-        right += random.binomial(before, chance)
-        right += random.binomial(look - done - before, chance * (1 - fall / system.mean))
+        right += random.binomial(look - done, chance * (1 - fall / system.mean))
         done = look
         n = look + n_runs
         share = (baseline + right) / n
         spread = np.sqrt((share * (1 - share)).sum(axis=1) * n_runs * look / (n - 1))
         above = (baseline - n_runs * share).sum(axis=1) - 0.5
         seen |= above >= np.maximum(needed * spread, 1e-9)
-        found[look] = float(seen.mean())
-    return found
+        power[look] = float(seen.mean())
+    return power
 
 
 def _draw_chances(
