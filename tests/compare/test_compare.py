@@ -167,7 +167,7 @@ def test_a_worse_method_fails_the_gate_even_if_missing_verdicts_were_right(kept:
     comparison = kept.compare("wrong 50", "unjudged")
     assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.INCONCLUSIVE}
     assert comparison.outcome is GateOutcome.FAIL
-    assert comparison.items[0].decision.n_without_verdict == 6
+    assert comparison.items[0].n_without_verdict == 6
     tog = kept.compare("wrong 50").items[0]
     assert (tog.decision.newly_wrong, tog.decision.newly_right) == (50, 0)
     assert tog.difference.difference == -0.5

@@ -23,7 +23,7 @@ from graphrag.eval.records import (
 from graphrag.eval.results.analysis import Analysis, RepeatFigures
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
+from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
 from graphrag.query.graph_index import SearchError
 
 SAMPLES = [
@@ -90,28 +90,7 @@ async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
     assert figures["tog", "faithfulness"].search_flip_rate is None
 
 
-async def test_verdicts_are_repeated_and_kept(tmp_path: Path):
-    asked = count()
-
-    def grade(metric: str, material: Any) -> JudgeResult:
-        if metric == "correctness":
-            return JudgeResult(int(next(asked) % 3 != 0), "said")
-        return grade_by_containment(metric, material)
-
-    config = make_config(tmp_path, judge=JudgeSettings(repeats=3))
-    runner = ScriptedRunner(config, lambda *_: "yes", ScriptedJudge(grade))
-    found = await runner.run_evaluation(SAMPLES)
-    assert all(result.scores.correctness.score == 1 for result in found)
-    assert all(sorted(result.scores.correctness.repeats) == [0, 1, 1] for result in found)
-    figures = flips_of(aggregate_results(found))["tog", "correctness"]
-    assert figures.judge_flip_rate == pytest.approx(2 / 3)
-    with EvaluationStore(config.output_folder / "eval.db") as store:
-        (run,) = store.runs()
-        stored = store.verdicts(run.run_id)
-    assert {found["correctness"].repeats for found in stored.values()} == {(0, 1, 1)}
-
-
-async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
+async def test_verdicts_are_repeated_and_kept_and_a_failed_search_flips_none(tmp_path: Path):
     asked = count()
 
     def answer(method: str, question: str, key: str) -> str:
@@ -124,9 +103,16 @@ async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
 
     config = make_config(tmp_path, judge=JudgeSettings(repeats=3), metrics=("correctness",))
     found = await ScriptedRunner(config, answer, ScriptedJudge(grade)).run_evaluation(SAMPLES)
+    verdicts = [result.scores.correctness for result in found if result.failure is None]
+    assert {verdict.score for verdict in verdicts} == {1}
+    assert {tuple(sorted(verdict.repeats)) for verdict in verdicts} == {(0, 1, 1)}
     figures = flips_of(aggregate_results(found, ["correctness"]))
-    assert figures["basic", "correctness"].judge_flip_rate == pytest.approx(2 / 3)
-    assert figures["tog", "correctness"].judge_flip_rate == pytest.approx(2 / 3)
+    for method in ("basic", "tog"):
+        assert figures[method, "correctness"].judge_flip_rate == pytest.approx(2 / 3)
+    with EvaluationStore(config.output_folder / "eval.db") as store:
+        (run,) = store.runs()
+        stored = store.verdicts(run.run_id)
+    assert {found["correctness"].repeats for found in stored.values()} == {(0, 1, 1)}
 
 
 def searched(document: str, question: str, method: str, score: int, trial: int = 0) -> QueryResult:

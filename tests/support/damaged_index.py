@@ -7,25 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from support.lighthouse import TEXT
 
 from graphrag.eval.validation.pipeline import validate_index
 from graphrag.eval.validation.report import PipelineValidationReport
 
-ISLE = """\
-Marta Quill keeps the lighthouse on Gannet Isle. The lighthouse was built by Oswin Tarrant in
-1871. Oswin Tarrant was an engineer from Port Merrow. Marta Quill repaired the great lamp with
-Jonas Feld. Jonas Feld is a glassmaker in Port Merrow. Jonas Feld learned his craft from Berta
-Lindqvist. Berta Lindqvist founded the Merrow Glass Company. The Merrow Glass Company made the
-lens of the great lamp. Oswin Tarrant admired Berta Lindqvist.
-"""
-FERRY = """\
-Captain Rufus Doyle sails the ferry Halcyon between Port Merrow and Gannet Isle. Rufus Doyle is
-married to Marta Quill. The ferry Halcyon was damaged in the storm of March. Jonas Feld paid for
-the repair of the Halcyon. Lady Agnes Thorne owns Gannet Isle. Agnes Thorne wants to sell Gannet
-Isle to the Northern Whaling Company. The Northern Whaling Company is led by Silas Crane. Silas
-Crane once worked for Berta Lindqvist. Marta Quill wrote a letter to Agnes Thorne about the
-sale. Rufus Doyle carried the letter on the Halcyon.
-"""
+_ISLE, FERRY = TEXT.split("\n\n")
+ISLE = f"{_ISLE} Oswin Tarrant admired Berta Lindqvist.\n"
 Frame = Any
 
 

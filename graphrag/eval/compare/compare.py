@@ -128,12 +128,13 @@ class MethodComparison:
 
     ``difference``: new run less baseline, over the pairs of the gate; ``verdict``: it in words, by
     the two-sided test; ``decision``: the gate's, by the one-sided test. ``only_new``,
-    ``only_baseline``: ids of the questions that one run holds alone. ``n_unanswered``: failed
-    searches and abstentions that count as not done well, of the new run and the baseline, among
-    the questions that both hold. ``changed_indexes``: documents whose index is another now.
-    ``corrected``: what labels say of the difference, or why they can't, None without any;
-    ``corrected_difference``: the difference with that in its place, which the verdict is by; None
-    where it is not corrected. ``flips``: what the decision counts as newly wrong and newly right.
+    ``only_baseline``: ids of the questions that one run holds alone; ``n_other_reference`` have
+    another accepted answer now. ``n_unanswered``: failed searches and abstentions that count as not
+    done well, of the new run and the baseline, among the questions that both hold.
+    ``changed_indexes``: documents whose index is another now. ``corrected``: what labels say of the
+    difference, or why they can't, None without any; ``corrected_difference``: the difference with
+    that in its place, which the verdict is by. ``flips``: what the decision counts as newly wrong
+    and newly right.
     """
 
     method: str
@@ -143,11 +144,18 @@ class MethodComparison:
     decision: GateDecision
     only_new: tuple[str, ...]
     only_baseline: tuple[str, ...]
+    n_other_reference: int = 0
     n_unanswered: tuple[int, int] = (0, 0)
     changed_indexes: tuple[str, ...] = ()
     corrected: Corrected | None = None
     corrected_difference: PairedDifference | None = None
     flips: tuple[Flip, ...] = ()
+
+    @property
+    def n_without_verdict(self) -> int:
+        """Questions of both runs that lack a verdict."""
+        n_others = len(self.only_baseline) + self.n_other_reference
+        return self.decision.n_dropped_pairs - n_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +267,6 @@ def compare_runs(
         cases={
             key: GateCase(
                 documents=pairs[key].documents,
-                n_only_new=len(joined[key[0]].new),
-                n_only_baseline=len(joined[key[0]].baseline),
-                n_other_reference=pairs[key].n_other_reference,
                 undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
                 assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
                 corrected=usable[key],
@@ -284,6 +289,7 @@ def compare_runs(
             decision=decisions[key],
             only_new=tuple(row.question_id for row in joined[key[0]].new),
             only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
+            n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
             corrected=corrected[key],

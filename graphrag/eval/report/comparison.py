@@ -26,7 +26,7 @@ from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.compare.compare import Flip, RunComparison
+    from graphrag.eval.compare.compare import Flip, MethodComparison, RunComparison
     from graphrag.eval.compare.figures import FigureChange, FigureComparison
     from graphrag.eval.results.runs import StoredRun
     from graphrag.eval.stats.gates import GateDecision
@@ -51,7 +51,7 @@ def answer_comparison(
     )
     who = join_names(list(dict.fromkeys(each.method for each in decisive)))
     n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
-    dropped = next(filter(None, (_dropped(item.decision) for item in comparison.items)), "")
+    dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
     n_pairs = max((item.decision.n_pairs for item in comparison.items), default=0)
     n_more = max((_more(item.decision) for item in items), default=0)
     chip: Chip = "PASS"
@@ -211,18 +211,18 @@ def list_reasons(comparison: "RunComparison") -> list[str]:
     return [
         f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
         f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
-        f"{_dropped(item.decision) or '0 without both verdicts'})"
+        f"{_dropped(item) or '0 without both verdicts'})"
         for item in comparison.items
     ] + [_figure_reason(each) for each in comparison.figures]
 
 
-def _dropped(decision: "GateDecision") -> str:
+def _dropped(item: "MethodComparison") -> str:
     """Say how many questions make no pair, and why; "" of none."""
     why = {
-        "without both verdicts": decision.n_without_verdict,
-        "only in the baseline": decision.n_only_baseline,
-        "only in the new run": decision.n_only_new,
-        "with another accepted answer now": decision.n_other_reference,
+        "without both verdicts": item.n_without_verdict,
+        "only in the baseline": len(item.only_baseline),
+        "only in the new run": len(item.only_new),
+        "with another accepted answer now": item.n_other_reference,
     }
     told = [f"{n:,} {reason}" for reason, n in why.items() if n]
     return ", ".join(told)

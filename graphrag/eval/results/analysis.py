@@ -392,11 +392,11 @@ def _efficiency(
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
     medians = {m: _latency(rows, 0.5) for m, rows in by_method.items()}
-    tradeoffs = {
-        m: Tradeoff(m, outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
+    tradeoffs: dict[str, Tradeoff] = {
+        m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
     }
-    best = pareto_set(list(tradeoffs.values()))
+    best = pareto_set(tradeoffs)
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],

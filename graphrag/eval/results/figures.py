@@ -28,7 +28,6 @@ from graphrag.eval.scorers.loss import (
     trace_loss,
 )
 from graphrag.eval.scorers.measures import (
-    DEFAULT_MEASURES,
     Answered,
     MeasuredAnswer,
     MethodMeasures,

@@ -65,17 +65,12 @@ def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
 class GateCase:
     """What the gate has to know of a metric beside its pairs; ``documents`` are theirs.
 
-    ``n_only_new``, ``n_only_baseline``: questions that one run holds alone; those of the baseline
-    are among the pairs with the new score missing, as are the ``n_other_reference`` whose accepted
-    answer changed. ``undecided``: why the pairs can't decide, as when the index is another.
-    ``assumed``: what the decision takes for granted. ``corrected``: the difference as labels of
-    both runs correct it, with a standard error; replaces the pairs' test and bound.
+    ``undecided``: why the pairs can't decide, as when the index is another. ``assumed``: what the
+    decision takes for granted. ``corrected``: the difference as labels of both runs correct it,
+    with a standard error; replaces the pairs' test and bound.
     """
 
     documents: Sequence[Hashable] | None = None
-    n_only_new: int = 0
-    n_only_baseline: int = 0
-    n_other_reference: int = 0
     undecided: str | None = None
     assumed: str | None = None
     corrected: Corrected | None = None
@@ -86,10 +81,9 @@ class GateDecision:
     """The gate's answer on one metric of one method; figures of the pairs are None without any.
 
     ``reason`` is a sentence. ``n_pairs`` questions have both verdicts, ``n_dropped_pairs`` lack
-    one, ``n_without_verdict`` of them though both runs hold them; ``n_baseline`` have a score in
-    the baseline; the further counts are those of ``GateCase``. ``difference``: new run less
-    baseline, in [-1, 1]; ``lower_bound``: its one-sided 95 % limit, named by ``bound``; ``margin``:
-    the loss that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
+    one, ``n_baseline`` have a score in the baseline. ``difference``: new run less baseline, in
+    [-1, 1]; ``lower_bound``: its one-sided 95 % limit, named by ``bound``; ``margin``: the loss
+    that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
     ``p_family``: what this metric entered Holm's family with: of one that is not complete the p
     with every missing verdict in favour of the new run; ``p_holm``: that one corrected.
     ``coverage``, ``baseline_coverage``: share of the verdicts that exist. ``is_complete``: more
@@ -110,10 +104,6 @@ class GateDecision:
     coverage: float | None
     baseline_coverage: float | None
     n_baseline: int = 0
-    n_only_new: int = 0
-    n_only_baseline: int = 0
-    n_other_reference: int = 0
-    n_without_verdict: int = 0
     p_family: float | None = None
     test: str = MCNEMAR
     bound: str = PLAIN_BOUND
@@ -198,12 +188,12 @@ def _test(
         p_family = _best_case(pairs, documents, max(0, unseen))
         if case.corrected is not None and p_family is not None and p is not None:
             p_family = max(p_family, p)
-    n_dropped, corrected = len(pairs) - n, case.corrected
+    corrected = case.corrected
     draft = GateDecision(
         outcome=GateOutcome.INCONCLUSIVE,
         reason="",
         n_pairs=n,
-        n_dropped_pairs=n_dropped,
+        n_dropped_pairs=len(pairs) - n,
         newly_wrong=wrong,
         newly_right=right,
         difference=corrected.estimate.mean if corrected else (right - wrong) / n if n else None,
@@ -214,10 +204,6 @@ def _test(
         coverage=new,
         baseline_coverage=old,
         n_baseline=n_baseline,
-        n_only_new=case.n_only_new,
-        n_only_baseline=case.n_only_baseline,
-        n_other_reference=case.n_other_reference,
-        n_without_verdict=n_dropped - case.n_only_baseline - case.n_other_reference,
         p_family=p_family,
         test=test,
         bound=bound,

@@ -1,9 +1,9 @@
 """Latency and money: quantiles, Fieller, Pareto."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,13 +52,8 @@ class CostPerCorrect:
     high: float | None
 
 
-class Tradeoff(NamedTuple):
-    """What a method reaches (correctness, more is better) and takes (tokens, seconds)."""
-
-    name: str
-    correctness: float | None
-    tokens: float | None
-    latency_s: float | None
+Tradeoff: TypeAlias = tuple[float | None, float | None, float | None]
+"""What a method reaches (correctness, more is better) and takes (tokens, seconds)."""
 
 
 def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
@@ -117,7 +112,7 @@ def cost_per_correct(
     return CostPerCorrect(total / n_correct, n, dropped, n_correct, low, high)
 
 
-def pareto_set(methods: Sequence[Tradeoff]) -> tuple[str, ...]:
+def pareto_set(methods: Mapping[str, Tradeoff]) -> tuple[str, ...]:
     """Return the names of the methods that no other one beats, in their order.
 
     A method is beaten by one that is at least as good in correctness, tokens and latency, and
@@ -125,7 +120,7 @@ def pareto_set(methods: Sequence[Tradeoff]) -> tuple[str, ...]:
     """
     points = {
         name: (-correctness, tokens, latency)
-        for name, correctness, tokens, latency in methods
+        for name, (correctness, tokens, latency) in methods.items()
         if correctness is not None and tokens is not None and latency is not None
     }
     return tuple(
