@@ -52,7 +52,11 @@ class Row:
     trial: int = 0
 
     def __post_init__(self) -> None:
-        check_states(self.states, self.scores)
+        for metric, state in self.states.items():
+            score = self.scores.get(metric)
+            if (state is State.SCORED) != (score is not None) or score not in (0, 1, None):
+                msg = f"{metric} is {state.value!r}, and its score can't be {score!r}"
+                raise ValueError(msg)
         for name in ("latency_s", "tokens", "cost_usd"):
             value: float | None = getattr(self, name)
             if value is not None and not (isfinite(value) and value >= 0):
@@ -97,15 +101,6 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
             )
         )
     return rows
-
-
-def check_states(states: Mapping[str, State], scores: Mapping[str, int | None]) -> None:
-    """Raise ValueError unless just what is scored has a score, 0 or 1."""
-    for metric, state in states.items():
-        score = scores.get(metric)
-        if (state is State.SCORED) != (score is not None) or score not in (0, 1, None):
-            msg = f"{metric} is {state.value!r}, and its score can't be {score!r}"
-            raise ValueError(msg)
 
 
 def with_every_metric(row: Row) -> Row:
