@@ -234,7 +234,7 @@ def test_means_lie_between_0_and_1_whatever_the_order_and_the_tidy_table_has_the
 
 def test_the_tidy_table_is_labelled_and_has_no_figure_that_nobody_measured():
     offline = Usage(1, 5, 5, cost_usd=None, models=("offline/rules",))
-    table = aggregate_results([result(usage=offline, latency=-1.0)]).to_pandas(tidy=True)
+    table = aggregate_results([result(usage=offline, latency=None)]).to_pandas(tidy=True)
     assert set(table.embedded_models) == {"offline baseline models"}
     assert table[["latency", "cost_usd"]].isna().all(axis=None)
     assert str(table.score.dtype) == "Int64"

@@ -141,9 +141,8 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     said, _, tables = ran.output.partition("Score: ")
     assert f"Using {ALL} beside the others: {HASHED}." in said
     assert ALL not in tables
-    summary = mixed.read_results("summary")
-    assert summary["metadata"]["embedded_models"] == label
-    first = summary["metadata"]["run_id"]
+    assert mixed.read_results("summary")["metadata"]["embedded_models"] == label
+    first = mixed.newest_folder.name
     history = " ".join(call(mixed, "eval", "show").output.split())
     assert (label in history, ALL in history) == (True, False)
     planned = " ".join(call(mixed, "eval", "compare", "latest", "--plan", "0.2").output.split())
@@ -151,7 +150,8 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
 
     judged = call(mixed, "eval", "judge", "latest", "--model", "offline/rules").output
     assert f"(verdicts and embeddings: {ALL})" in " ".join(judged.split())
-    against = " ".join(call(mixed, "eval", "compare", "latest", first).output.split())
+    again = mixed.newest_folder.name
+    against = " ".join(call(mixed, "eval", "compare", again, first).output.split())
     assert f"(new run: verdicts and embeddings: {ALL}; baseline: {label})" in against
 
 
