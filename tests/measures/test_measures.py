@@ -1,7 +1,5 @@
 """Rank metrics, the combined score, success criteria, and how a measure is declared."""
 
-import json
-
 import ir_measures
 import pytest
 from hypothesis import given, settings
