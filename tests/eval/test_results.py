@@ -213,28 +213,14 @@ def test_a_count_that_is_no_number_is_refused():
 
 @settings(max_examples=30, deadline=None)
 @given(rows, st.randoms())
-def test_means_lie_between_0_and_1_whatever_the_order_and_the_tidy_table_has_them(results, random):
+def test_means_lie_between_0_and_1_whatever_the_order_and_the_table_has_them(results, random):
     results = [*results, failed("tog", "failed?")]
     found = aggregate_results(results, ["completeness", "correctness"])
     shuffled = random.sample(results, len(results))
     assert aggregate_results(shuffled, found.metrics).by_method == found.by_method
-    table = found.to_pandas(tidy=True)
-    key = ["imdb_key", "sample_id", "question", "method", "trial", "metric"]
-    assert len(table) == 2 * len(results) == len(table.drop_duplicates(key))
-    means = table.groupby(["method", "metric"]).score.mean()
+    means = found.to_pandas().astype(dict.fromkeys(found.metrics, float)).groupby("method")
     for method in found.metadata["methods"]:
         for metric in found.metrics:
-            mean, told = means[method, metric], found.by_method[method][metric]
+            mean, told = means[metric].mean()[method], found.by_method[method][metric]
             assert (pd.isna(mean) and told is None) or mean == pytest.approx(told)
             assert told is None or 0 <= told <= 1
-    of_failed = table[table.state == "search_failed"]
-    assert set(of_failed.score) == {0}
-    assert list(table.score.isna()) == list(table.state == "judge_failed")
-
-
-def test_the_tidy_table_is_labelled_and_has_no_figure_that_nobody_measured():
-    offline = Usage(1, 5, 5, cost_usd=None, models=("offline/rules",))
-    table = aggregate_results([result(usage=offline, latency=None)]).to_pandas(tidy=True)
-    assert set(table.embedded_models) == {"offline baseline models"}
-    assert table[["latency", "cost_usd"]].isna().all(axis=None)
-    assert str(table.score.dtype) == "Int64"

@@ -32,7 +32,7 @@ from graphrag.eval.results.usage import (
     mean_efficiency,
 )
 from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
-from graphrag.eval.stats.outcomes import Outcomes, State
+from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.text.json_pieces import json_pieces
 from graphrag.text.phrases import counted
@@ -57,13 +57,6 @@ _DETAILED = (
 )
 _AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
 _DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **_AVERAGES}
-# Types that know a missing value: integers beside None would become floats, and None NaN.
-_COLUMNS = {
-    **dict.fromkeys(("imdb_key", "sample_id", "question", "method"), "string"),
-    **{"trial": "Int64", "metric": "string", "score": "Int64", "state": "string"},
-    **{"reason": "string", "latency": "Float64", "tokens": "Int64", "cost_usd": "Float64"},
-    "embedded_models": "string",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,25 +186,14 @@ class EvaluationResults:
         )
         return summary, detailed
 
-    def to_pandas(self, tidy: bool = False) -> "pd.DataFrame":
+    def to_pandas(self) -> "pd.DataFrame":
         """Return one row a result: question, method, response, scores, reasons and costs.
 
         What further judges said stands in columns such as ``rubric_relevance`` and
-        ``quality_reasoning``.
-
-        With ``tidy``: one row a question, method, trial and metric that was asked for. ``score`` is
-        0 or 1, 0 of a search that failed, and missing without a verdict; ``state`` says why. Its
-        mean, missing ones left out, is what ``by_method`` says (of several trials, the mean of each
-        question first); the tables take faithfulness and relevance over the rows whose state is
-        ``scored``. ``latency`` (seconds), ``tokens`` and ``cost_usd`` are of the search, the same
-        in each of its rows: add them up over one metric.
+        ``quality_reasoning``. A failed search has the score 0, a missing verdict none.
         """
         import pandas as pd
 
-        if tidy:
-            label = self.metadata.get("embedded_models")
-            rows = [_tidy(result, m, label) for result in self.results for m in self.metrics]
-            return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
         return pd.DataFrame([_wide(result) for result in self.results])
 
     def summaries(self) -> list[MethodSummary]:
@@ -402,25 +384,6 @@ def _detail(result: QueryResult) -> dict[str, object]:
 
 def _states(result: QueryResult) -> dict[str, str]:
     return {metric: state_of(result, metric).value for metric in METRICS}
-
-
-def _tidy(result: QueryResult, metric: str, label: str | None) -> dict[str, object]:
-    state, verdict = state_of(result, metric), result.scores.get(metric)
-    return {
-        "imdb_key": result.imdb_key,
-        "sample_id": result.sample_id,
-        "question": result.question,
-        "method": result.method,
-        "trial": result.trial,
-        "metric": metric,
-        "score": verdict.score if state in (State.SCORED, State.SEARCH_FAILED) else None,
-        "state": state.value,
-        "reason": verdict.reason,
-        "latency": result.efficiency.latency,
-        "tokens": result.efficiency.tokens,
-        "cost_usd": None if result.usage is None else result.usage.cost_usd,
-        "embedded_models": label,
-    }
 
 
 def _wide(result: QueryResult) -> dict[str, object]:

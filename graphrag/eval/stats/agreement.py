@@ -43,19 +43,6 @@ class BinaryAgreement:
     alpha: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedPreferences:
-    """Pairwise verdicts in both orders; a flip is a tie, and None when a verdict is missing.
-
-    ``n_flipped`` items have orders that name different winners, or a winner and a tie;
-    ``flip_rate`` is their share of the items with both verdicts, None without any.
-    """
-
-    preferences: tuple[Preference | None, ...]
-    n_flipped: int
-    flip_rate: float | None
-
-
 def binary_agreement(
     judge: Sequence[Score], human: Sequence[Score], weights: Sequence[float] | None = None
 ) -> BinaryAgreement:
@@ -157,21 +144,3 @@ def flip_rate(verdicts: Sequence[Sequence[Score]]) -> float | None:
             alike = sum(times * (times - 1) for times in Counter(known).values())
             rates.append(1 - alike / (n * (n - 1)))
     return fsum(rates) / len(rates) if rates else None
-
-
-def combine_orders(
-    first: Sequence[Preference | None], second: Sequence[Preference | None]
-) -> OrderedPreferences:
-    """Combine pairwise verdicts given with a shown first and with b shown first.
-
-    "a", "b" or "tie" per item, named by the response and not by its place; None when the verdict
-    is missing. Same length.
-    """
-    pairs = list(zip(first, second, strict=True))
-    both = [pair for pair in pairs if None not in pair]
-    flipped = sum(one != other for one, other in both)
-    return OrderedPreferences(
-        tuple(None if None in (a, b) else a if a == b else "tie" for a, b in pairs),
-        flipped,
-        flipped / len(both) if both else None,
-    )
