@@ -63,17 +63,14 @@ def test_what_is_no_amount_is_refused():
         cost_per_correct([1.0], [2])
 
 
-def test_cost_per_correct_is_a_ratio_of_sums():
-    result = cost_per_correct([1.0, 2.0, 3.0, 4.0], [1, 0, 1, None])
-    assert (result.value, result.n, result.n_dropped, result.n_correct) == (3.0, 3, 1, 2)
-
-
 @pytest.mark.parametrize(
     ("costs", "correct"), [([], []), ([1.0], [0]), ([None, 1.0], [1, 1]), ([1.0], [None])]
 )
-def test_cost_per_correct_is_undefined(costs, correct):
+def test_cost_per_correct_is_a_ratio_of_sums_or_undefined(costs, correct):
     result = cost_per_correct(costs, correct)
     assert (result.value, result.low, result.high) == (None, None, None)
+    result = cost_per_correct([1.0, 2.0, 3.0, 4.0], [1, 0, 1, None])
+    assert (result.value, result.n, result.n_dropped, result.n_correct) == (3.0, 3, 1, 2)
 
 
 def fieller_limit(costs, correct, ratio):

@@ -69,12 +69,6 @@ def test_with_one_baseline_run_it_is_poisson_binomial():
     assert fall_p(asked) == pytest.approx(float(wanted))
 
 
-def test_one_question_is_fishers_exact_test():
-    table = [[5, 1], [9, 11]]  # right and wrong in the baseline and in the passes
-    wanted = stats.fisher_exact(table, alternative="greater").pvalue
-    assert fall_p([Answers(26, 14, 6, 5)]) == pytest.approx(float(wanted))
-
-
 def test_what_is_impossible_is_refused():
     for wrong in (
         Answers(3, 4, 1, 1),

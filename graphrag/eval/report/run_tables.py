@@ -316,7 +316,7 @@ def areas_table(curves: "BudgetCurves") -> Table:
                 each.result.difference,
                 (each.result.low, each.result.high),
                 p_value(each.result.p if each.p_holm is None else each.p_holm),
-                "exploratory" if each.p_holm is None else each.larger or "no difference",
+                "exploratory" if each.p_holm is None else (each.shown or ("no difference",))[0],
             ]
             for each in curves.differences
         ],

@@ -154,10 +154,6 @@ class Best:
     contenders: tuple[str, ...]
     beaten: Mapping[str, str]
 
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return to_jsonable_python(self)
-
 
 def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str] | None]) -> Best:
     """Return what is left over.
@@ -223,7 +219,7 @@ class Analysis:
         """Return the figures as JSON-ready sections; undefined is None."""
         return {
             "primary_metric": self.primary,
-            "best": self.best.to_dict(),
+            "best": to_jsonable_python(self.best),
             "outcomes": to_jsonable_python(self.outcomes),
             "outcomes_by_movie": to_jsonable_python(self.outcomes_by_document),
             "comparisons": [compared.to_dict() for compared in self.comparisons],
@@ -457,10 +453,6 @@ class RepeatAnalysis:
     n_trials: int
     n_verdicts: int
     figures: tuple[RepeatFigures, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the figures as JSON-ready values."""
-        return asdict(self)
 
 
 def analyse_repeats(

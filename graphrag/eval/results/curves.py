@@ -7,6 +7,8 @@ from math import inf, log2
 from statistics import fmean
 from typing import TypeAlias
 
+from pydantic_core import to_jsonable_python
+
 from graphrag.eval.records import QueryResult
 from graphrag.eval.results.analysis import Best, find_best
 from graphrag.eval.results.rows import QuestionKey, grouped, item_scores, rows_of
@@ -81,11 +83,6 @@ class AreaDifference:
             return None
         return (self.a, self.b) if difference > 0 else (self.b, self.a)
 
-    @property
-    def larger(self) -> str | None:
-        """The method that is shown to have the larger area."""
-        return None if self.shown is None else self.shown[0]
-
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurves:
@@ -123,7 +120,7 @@ class BudgetCurves:
         curves, differences = values.pop("curves"), values.pop("differences")
         drawn = {k: list(v) for k, v in values.items()}
         drawn |= {"winner": self.winner, "curves": list(curves), "differences": list(differences)}
-        return {"best": self.best.to_dict(), "budget_curves": drawn}
+        return {"best": to_jsonable_python(self.best), "budget_curves": drawn}
 
 
 def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:

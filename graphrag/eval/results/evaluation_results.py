@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from pydantic_core import to_jsonable_python
+
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
@@ -149,7 +151,7 @@ class EvaluationResults:
         }
         if self.analysis is not None:
             values |= {"counts": self.counts, **self.analysis.to_dict()}
-            values["repeats"] = None if self.repeats is None else self.repeats.to_dict()
+            values["repeats"] = to_jsonable_python(self.repeats)
             values |= {} if self.curves is None else self.curves.sections()
         return {**values, **self.figures}
 
