@@ -249,7 +249,7 @@ async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation: Eval
     with EvaluationStore(evaluation.store_path) as store:
         for values, sentence in CANNOT_RUN:
             with pytest.raises(ConfigError) as caught:
-                await run_suite(parse_suite(values), config, None, store, judge)
+                await run_suite(parse_suite(values), config, store, judge)
             assert sentence in str(caught.value)
         with pytest.raises(ConfigError, match="Two suites are called 'names'"):
             await run_suites([parse_suite(EXTRACTION)] * 2, config)
@@ -400,7 +400,7 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Eva
     suite = parse_suite(
         {
             "name": "mixed",
-            "evaluator": "mine",
+            "evaluator": f"{__name__}:Failing",
             "methods": ["basic"],
             "cases": [
                 {"id": name, "input_data": QUESTIONS["cases"][0]["input_data"]}
@@ -409,8 +409,7 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Eva
         }
     )
     with EvaluationStore(evaluation.store_path) as store:
-        evaluators = {"mine": Failing()}
-        outcome = await run_suites([suite], config_of(evaluation), evaluators, store)
+        outcome = await run_suites([suite], config_of(evaluation), store)
         responses = {r.sample_id: r for r in store.responses(outcome.run_id or "").values()}
         verdicts = store.verdicts(outcome.run_id or "")
     (report,) = outcome.reports

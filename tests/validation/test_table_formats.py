@@ -1,8 +1,6 @@
 """Tables of older releases, of other providers, and tables that lack something."""
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from graphrag_storage.file_storage import FileStorage
 from support.damaged_index import DamagedIndex, failed
 
 from graphrag.eval.errors import IndexUnavailableError
-from graphrag.eval.validation.pipeline import validate_index
 from graphrag.eval.validation.report import PipelineValidationReport
 
 TABLES = ("documents", "text_units", "entities", "relationships", "community_reports")
@@ -175,11 +172,3 @@ def test_what_can_not_be_read_is_named(
     damage(index)
     with pytest.raises(IndexUnavailableError, match=message):
         index.validate()
-
-
-def test_the_tables_may_be_in_another_folder(index: DamagedIndex, tmp_path: Path) -> None:
-    moved = index.output.rename(tmp_path / "moved")
-    report = validate_index(index.root, data_dir=moved)
-    assert failed(report) == {"vectors_stored"}  # the settings still name their old place
-    shutil.copytree(moved / "lancedb", index.output / "lancedb")
-    assert validate_index(index.root, data_dir=moved).overall_passed

@@ -72,8 +72,7 @@ class Suite(StrictSection):
         Without a slash; stands before the ids of its cases and methods in a run.
     description : str
     evaluator : str
-        ``entity_extraction``, ``query_response``, a metric of the framework, ``module:Class``, or
-        a name registered in Python.
+        ``entity_extraction``, ``query_response``, a metric of the framework, or ``module:Class``.
     settings : dict
         What the evaluator is made with.
     methods : tuple of str

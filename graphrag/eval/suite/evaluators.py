@@ -398,17 +398,13 @@ _BUILT_IN: Mapping[str, type[BaseEvaluator]] = {
 }
 
 
-def make_evaluator(
-    suite: Suite, root: Path, registered: Mapping[str, BaseEvaluator] | None = None
-) -> BaseEvaluator:
+def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
     """Return the evaluator of a suite, its cases checked.
 
-    ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie; ``registered`` is
-    name -> evaluator, whose settings are not touched. ConfigError if there is no such evaluator,
-    it refuses its settings, or a case.
+    ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie. ConfigError if there
+    is no such evaluator, it refuses its settings, or a case.
     """
-    given = registered or {}
-    evaluator = given[suite.evaluator] if suite.evaluator in given else _make(suite, root, given)
+    evaluator = _make(suite, root)
     check = cast("Callable[[TestCase], None] | None", getattr(evaluator, "check", None))
     for case in suite.cases:
         try:
@@ -425,11 +421,11 @@ def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
     return cast("Sequence[str]", getattr(evaluator, "needs", ()))
 
 
-def _make(suite: Suite, root: Path, registered: Mapping[str, BaseEvaluator]) -> BaseEvaluator:
+def _make(suite: Suite, root: Path) -> BaseEvaluator:
     name = suite.evaluator
     kind: object = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
     if kind is None:
-        hint = nearest(name, [*_BUILT_IN, *registered]) or "; write your own as module:Class"
+        hint = nearest(name, list(_BUILT_IN)) or "; write your own as module:Class"
         raise ConfigError(as_sentence(f"Suite {suite.name}: there is no evaluator {name!r}{hint}"))
     # Asked before it is called: a suite may be anybody's.
     if not callable(getattr(kind, "evaluate", None)):

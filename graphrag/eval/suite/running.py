@@ -137,19 +137,17 @@ class _Plan:
 async def run_suite(
     suite: Suite,
     config: EvaluationConfig,
-    evaluators: Mapping[str, BaseEvaluator] | None = None,
     store: EvaluationStore | None = None,
     judge: Judge | None = None,
 ) -> SuiteReport:
     """Run one suite, see :func:`run_suites`."""
-    outcome = await run_suites([suite], config, evaluators, store, judge)
+    outcome = await run_suites([suite], config, store, judge)
     return outcome.reports[0]
 
 
 async def run_suites(
     suites: Sequence[Suite],
     config: EvaluationConfig,
-    evaluators: Mapping[str, BaseEvaluator] | None = None,
     store: EvaluationStore | None = None,
     judge: Judge | None = None,
     on_case: OnCase | None = None,
@@ -159,8 +157,6 @@ async def run_suites(
 
     Parameters
     ----------
-    evaluators : mapping, optional
-        Name -> evaluator of one's own, for suites that name it.
     store : EvaluationStore, optional
         Keeps each result as it arrives, as a run of which correctness says what passed: it is
         compared, pinned and listed like any other.
@@ -177,7 +173,7 @@ async def run_suites(
     RunStoppedError if a service refuses every request, or is down for longer than it is waited for;
     what was kept stays in the store; StoreError if a result can't be kept.
     """
-    plan = await _plan_suites(suites, config, evaluators, judge)
+    plan = await _plan_suites(suites, config, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())
     work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
     chosen: ChosenRun | None = None
@@ -398,7 +394,6 @@ def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
 async def _plan_suites(
     suites: Sequence[Suite],
     config: EvaluationConfig,
-    evaluators: Mapping[str, BaseEvaluator] | None,
     judge: Judge | None,
 ) -> _Plan:
     """Check suites against a configuration and say what is to be run."""
@@ -410,7 +405,7 @@ async def _plan_suites(
         if suite.name in names:
             raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
         names.add(suite.name)
-        units += _units_of(suite, make_evaluator(suite, config.root, evaluators), config)
+        units += _units_of(suite, make_evaluator(suite, config.root), config)
     asked = list(dict.fromkeys(unit.method for unit in units if unit.method is not None))
     if asked:
         changes = {"root": config.root, "methods": asked}

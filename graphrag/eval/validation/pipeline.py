@@ -13,21 +13,17 @@ from graphrag.eval.validation.vectors import check_vectors
 
 
 def validate_index(
-    root: Path | str,
-    thresholds: Thresholds | None = None,
-    data_dir: Path | str | None = None,
+    root: Path | str, thresholds: Thresholds | None = None
 ) -> PipelineValidationReport:
     """Check a built index phase by phase, without asking a model.
 
     A plain function: it can be called from a notebook, and inside a running event loop (which it
-    then blocks). ``root`` is the project folder, ``thresholds`` are the documented ones unless
-    given, ``data_dir`` is a folder of the tables in place of ``output_storage.base_dir``.
-    IndexUnavailableError if the settings can't be read, no table is there, or a table can't be
-    read.
+    then blocks). ``root`` is the project folder. IndexUnavailableError if the settings or a table
+    can't be read, or no table is there.
     """
     limits = thresholds or Thresholds()
     try:
-        config = read_settings(root, data_dir)
+        config = read_settings(root)
         tables = open_tables(config, Path(root))
         edges = read_edges(tables)
         phases = (
