@@ -4,8 +4,10 @@ Editors complete and check a file by them while it is written. They are of draft
 language server reads, and say what can be said of a file's form; the models check the rest.
 """
 
+import ast
 import inspect
-import re
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any, TypeAlias, get_args
 
 from pydantic import BaseModel
@@ -19,11 +21,10 @@ from graphrag.query.methods import SearchMethod
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 Schema: TypeAlias = dict[str, Any]
-_ATTRIBUTE = re.compile(r"(\w+(?:, \w+)*) : ")
 
 
 def schema_of(model: type[BaseModel]) -> Schema:
-    """Return a model's JSON schema, its fields described as in the docstrings, without titles."""
+    """Return a model's JSON schema, its fields described as in the code, without titles."""
     schema = model.model_json_schema(schema_generator=_FileSchema)
     return {"$schema": DRAFT, **schema}
 
@@ -65,16 +66,13 @@ def _in_place_of(setting: str, field: Schema) -> Schema:
 
 
 class _FileSchema(GenerateJsonSchema):
-    """Fields with the words of their model's docstring, and no titles, which repeat the names."""
+    """Fields with the docstrings below them, and no titles, which repeat the names."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
-        found = super().model_schema(schema)
-        intro, fields = _read_docstring(schema["cls"])
-        found["description"] = intro
-        for name, field in found.get("properties", {}).items():
-            if text := fields.get(name) or field.get("description"):
-                field["description"] = " ".join(text.split())
-        return found
+        return _described(super().model_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> Schema:
+        return _described(super().dataclass_schema(schema), schema["cls"])
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
@@ -86,17 +84,20 @@ class _FileSchema(GenerateJsonSchema):
         return found
 
 
-def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
-    """Return a docstring's text, and what it says of each attribute, each as one paragraph."""
-    doc = (inspect.getdoc(model) or "").partition("\n\nNotes\n")[0]
-    text, _, listed = doc.partition("\n\nAttributes\n----------\n")
-    fields: dict[str, str] = {}
-    names: list[str] = []
-    for line in listed.splitlines():
-        start = _ATTRIBUTE.match(line)
-        if start:
-            names = start[1].split(", ")
-        elif line.startswith(" "):
-            for name in names:
-                fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
-    return " ".join(text.split()), fields
+def _described(schema: Schema, model: type) -> Schema:
+    about = (inspect.getdoc(model) or "").partition("\n\nNotes\n")[0]
+    schema["description"] = " ".join(about.split())
+    # Read here, and not by pydantic as the classes are made: that would be at every start.
+    for owner in reversed(model.__mro__):
+        if owner.__module__.startswith("graphrag."):
+            (body,) = (each.body for each in ast.parse(dedent(inspect.getsource(owner))).body)
+            for field, text in pairwise(body):
+                match field, text:
+                    case (
+                        ast.AnnAssign(target=ast.Name(name)),
+                        ast.Expr(value=ast.Constant(value=str(words))),
+                    ) if name in schema.get("properties", {}):
+                        schema["properties"][name]["description"] = " ".join(words.split())
+                    case _:
+                        pass
+    return schema

@@ -31,7 +31,7 @@ _USUAL: Mapping[str, tuple[float | None, float]] = {
 class FrozenSection(StrictSection):
     """A section whose values do not change, each said under its name what it is."""
 
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class SuccessCriterion(FrozenSection):
@@ -183,7 +183,7 @@ class JudgeSettings(FrozenSection):
 class Variant(BaseModel):
     """A method under a name of its own: a search with other settings, or a function."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     method: SearchMethod | None = None
     """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a

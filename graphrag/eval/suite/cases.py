@@ -39,20 +39,15 @@ class Thresholds(StrictSection):
 
     From the higher of the two on the status is "passed", between them "warning", below the lower
     "failed". What counts as passed hangs on ``passing`` alone.
-
-    Attributes
-    ----------
-    passing : float
-        At least this much passes, in [0, 1].
-    warning : float
-        Above ``passing``: what passes with less does so with a warning. Below: what does not
-        pass, but has this much, fails with no more than a warning. In [0, 1].
     """
 
     model_config = ConfigDict(frozen=True)
 
     passing: float = Field(default=0.6, ge=0, le=1)
+    """At least this much passes, in [0, 1]."""
     warning: float = Field(default=0.8, ge=0, le=1)
+    """Above ``passing``: what passes with less does so with a warning. Below: what does not pass,
+    but has this much, fails with no more than a warning. In [0, 1]."""
 
     def passes(self, score: float | None) -> bool:
         """Whether a score counts as passed; one that is missing doesn't."""
@@ -64,34 +59,23 @@ LISTED_THRESHOLDS = Thresholds(passing=0.7, warning=0.5)
 
 
 class Suite(StrictSection):
-    """Test cases that one evaluator scores.
-
-    Attributes
-    ----------
-    name : str
-        Without a slash; stands before the ids of its cases and methods in a run.
-    description : str
-    evaluator : str
-        ``entity_extraction``, ``query_response``, a metric of the framework, or ``module:Class``.
-    settings : dict
-        What the evaluator is made with.
-    methods : tuple of str
-        Every case is evaluated with each of these methods of eval_config.yaml. Empty: its
-        methods when the evaluator needs one, else once.
-    thresholds : Thresholds
-    cases : tuple of TestCase
-        At least one.
-    """
+    """Test cases that one evaluator scores."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str = Field(min_length=1, pattern=r"^[^/]+$")
+    """Without a slash; stands before the ids of its cases and methods in a run."""
     description: str = ""
     evaluator: str = Field(min_length=1)
+    """``entity_extraction``, ``query_response``, a metric of the framework, or ``module:Class``."""
     settings: dict[str, object] = Field(default_factory=dict[str, object])
+    """What the evaluator is made with."""
     methods: tuple[str, ...] = ()
+    """Every case is evaluated with each of these methods of eval_config.yaml. Empty: its methods
+    when the evaluator needs one, else once."""
     thresholds: Thresholds = Thresholds()
     cases: tuple[TestCase, ...] = Field(min_length=1)
+    """At least one."""
 
     @model_validator(mode="after")
     def _unique_ids(self) -> "Suite":

@@ -51,9 +51,7 @@ class TestCase:
 
     # pytest takes a class of this name in a user's test module for one of its own.
     __test__: ClassVar[bool] = False
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", use_attribute_docstrings=True
-    )
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
     """Unique in its suite."""
