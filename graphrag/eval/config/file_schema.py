@@ -88,16 +88,17 @@ def _described(schema: Schema, model: type) -> Schema:
     about = (inspect.getdoc(model) or "").partition("\n\nNotes\n")[0]
     schema["description"] = " ".join(about.split())
     # Read here, and not by pydantic as the classes are made: that would be at every start.
+    fields = schema.get("properties", {})
     for owner in reversed(model.__mro__):
         if owner.__module__.startswith("graphrag."):
-            (body,) = (each.body for each in ast.parse(dedent(inspect.getsource(owner))).body)
-            for field, text in pairwise(body):
+            (tree,) = ast.parse(dedent(inspect.getsource(owner))).body
+            for field, text in pairwise(ast.iter_child_nodes(tree)):
                 match field, text:
                     case (
                         ast.AnnAssign(target=ast.Name(name)),
                         ast.Expr(value=ast.Constant(value=str(words))),
-                    ) if name in schema.get("properties", {}):
-                        schema["properties"][name]["description"] = " ".join(words.split())
+                    ) if name in fields:
+                        fields[name]["description"] = " ".join(words.split())
                     case _:
                         pass
     return schema
