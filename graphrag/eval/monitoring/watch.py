@@ -183,12 +183,9 @@ def baseline_name(baseline: RunRows) -> str:
 def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str]) -> WatchState:
     """Compute a watch from the rounds that the store holds of it.
 
-    ``pool`` holds the ids of the questions that a pass asks.
-
-    Notes
-    -----
-    It is looked at after the passes of ``LOOKS``, once all their questions have been asked, over
-    everything that was asked until then; each look tests every method and metric, by Holm.
+    ``pool`` holds the ids of the questions that a pass asks. It is looked at after the passes of
+    ``LOOKS``, once all their questions have been asked, over everything that was asked until then;
+    each look tests every method and metric, by Holm.
     """
     name = baseline_name(baseline)
     notes = _notes(store, name)

@@ -18,9 +18,8 @@ from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_rep
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask
 from graphrag.eval.runner.searching import check_asked
-from graphrag.eval.scorers.asking import NO_REASON, whole_number
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import Judge, LLMJudge
+from graphrag.eval.scorers.judge import NO_REASON, Judge, LLMJudge, whole_number
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES

@@ -1,27 +1,226 @@
-"""The judge: a model that grades one response on one metric at a time."""
+"""The judge: a model that grades one response on one metric at a time, and how a model is asked.
+
+A judge is asked for one structured reply, again while that can't be read, and never raises.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import inspect
+import json
+import sys
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol, TypeVar, cast
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import JudgeResult, MetricScores
-from graphrag.eval.scorers.asking import (
-    JudgeModel,
-    ReasonedForm,
-    Unanswered,
-    fill_prompt,
-    whole_number,
-)
+from graphrag.eval.records import Failure, JudgeResult, MetricScores
+from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
+from graphrag.query.models import CountedCompletion
+from graphrag.query.replies import UnreadableReplyError, read_reply
 
 CORRECTNESS_PROMPT = JUDGED_METRICS["correctness"].prompt
 FAITHFULNESS_PROMPT = JUDGED_METRICS["faithfulness"].prompt
 RELEVANCE_PROMPT = JUDGED_METRICS["relevance"].prompt
 COMPLETENESS_PROMPT = JUDGED_METRICS["completeness"].prompt
+
+NO_REASON = "No reason provided"
+"""Stands for the reason of a grade that came without one."""
+_COMPLETION, _STREAM = "completion_async", "achat_stream"
+_NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+_JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
+
+
+class JudgeForm(BaseModel):
+    """What a judge must reply; ``shape`` shows it to the judge."""
+
+    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = ""
+
+
+class ReasonedForm(JudgeForm):
+    """A form whose first field is the reason that a grade follows from.
+
+    A missing one is :data:`NO_REASON`: the grade counts without it.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_reason(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        given, reason = cast("Mapping[str, object]", values), next(iter(cls.model_fields))
+        return {**given, reason: NO_REASON} if given.get(reason) in (None, "") else given
+
+
+Form = TypeVar("Form", bound=JudgeForm)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A judge that gave no usable reply: ``unreadable``, ``cut_off``, ``error`` or ``refused``.
+
+    ``replies`` are those that can't be used as they came, in order; none when the first call
+    failed.
+    """
+
+    failure: Failure
+    replies: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """What stands in place of a judge's reason."""
+        return f"Unscored: {self.failure.message}"
+
+
+class _Model(Protocol):
+    completion_async: Callable[..., object]
+    achat_stream: Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """A model and how it is asked, its attributes as :class:`LLMJudge` has them.
+
+    TypeError if the model has neither ``completion_async`` nor ``achat_stream``.
+    """
+
+    model: object
+    temperature: float = 0.0
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        # Nothing is looked up on an object that makes up its attributes: it would remember them.
+        is_dynamic = hasattr(cast("object", type(self.model)), "__getattr__")
+        if not (is_dynamic or hasattr(self.model, _COMPLETION) or hasattr(self.model, _STREAM)):
+            raise TypeError(_NO_WAY)
+
+    async def ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
+        """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
+
+        A reply that was cut off is not asked for again.
+        """
+        messages = [{"role": "user", "content": prompt}]
+        replies: list[str] = []
+        problem = ""
+        for _ in range(self.max_retries + 1):
+            try:
+                return await self._ask_once(messages, form)
+            except UnreadableReplyError as error:
+                problem = str(error)
+                replies.append(error.content)
+                request = (
+                    f"{error} Grade the same material again and reply with only the JSON object "
+                    f"{form.shape}."
+                )
+                messages = [
+                    messages[0],
+                    {"role": "assistant", "content": error.content},
+                    {"role": "user", "content": request},
+                ]
+            except Exception as error:
+                if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
+                    replies.append(error.content)
+                return Unanswered(_failure(error), tuple(replies))
+        return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
+
+    async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
+        shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
+        model = cast("_Model", self.model)
+        if _way_to_ask(model) == _STREAM:
+            pieces = await _awaited(
+                model.achat_stream(
+                    prompt=messages[-1]["content"],
+                    history=messages[:-1],
+                    model_parameters={"temperature": self.temperature},
+                )
+            )
+            return read_reply(await _join(pieces), form, shown)
+        response = await _awaited(
+            model.completion_async(
+                messages=messages, temperature=self.temperature, response_format=form
+            )
+        )
+        if isinstance(response, str):
+            return read_reply(response, form, shown)
+        formatted: object = getattr(response, "formatted_response", None)
+        if isinstance(formatted, form):  # the model reads its replies itself
+            return formatted
+        return read_reply(_text(cast("_Response", response).content), form, shown)
+
+
+class _Response(Protocol):
+    content: object
+
+
+def fill_prompt(template: str, material: Mapping[str, object]) -> str:
+    """Fill a prompt's fields with JSON, so that what is judged stays data."""
+    quoted = {name: json.dumps(value, ensure_ascii=False) for name, value in material.items()}
+    return template.format(**quoted)
+
+
+def whole_number(value: object) -> object:
+    """Read a grade: 4, 4.0 and "4" are 4; true is none; all else is left for the form to refuse."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in "0123456789":
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _failure(error: Exception) -> Failure:
+    message = name_remedy(describe_error(error), _JUDGE_BUDGET)
+    if isinstance(error, CutOffReplyError):
+        return Failure("judge", "cut_off", message)
+    return Failure("judge", "refused" if is_refusal(error) else "error", message)
+
+
+def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:
+    # Objects of unittest.mock answer to every name: what dir() lists was set, and goes before what
+    # they make up.
+    released = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
+    if isinstance(model, CountedCompletion) or (
+        released is not None and isinstance(model, released.LLMCompletion)
+    ):
+        return _COMPLETION
+    listed = dir(model)
+    if _COMPLETION in listed and inspect.iscoroutinefunction(model.completion_async):
+        return _COMPLETION
+    if _STREAM in listed:
+        return _STREAM
+    completion: object = getattr(model, _COMPLETION, None)
+    if inspect.iscoroutinefunction(completion):  # of a proxy
+        return _COMPLETION
+    if callable(getattr(model, _STREAM, None)):
+        return _STREAM
+    if callable(completion):
+        return _COMPLETION
+    raise TypeError(_NO_WAY)
+
+
+async def _awaited(value: object) -> object:
+    return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
+
+
+async def _join(pieces: object) -> str:
+    if isinstance(pieces, str):
+        return pieces
+    if isinstance(pieces, AsyncIterable):
+        return "".join([_text(piece) async for piece in cast("AsyncIterable[object]", pieces)])
+    if isinstance(pieces, Iterable):
+        return "".join(map(_text, cast("Iterable[object]", pieces)))
+    return _text(pieces)
+
+
+def _text(value: object) -> str:
+    if value is None:  # the last piece of a stream, or a reply that was cut off before its start
+        return ""
+    if not isinstance(value, str):
+        msg = f"the model must give text, not {type(value).__name__}"
+        raise TypeError(msg)
+    return value
 
 
 class JudgeReply(ReasonedForm):
@@ -50,21 +249,11 @@ class Judge(Protocol):
 class LLMJudge:
     """Grades with a language model.
 
-    Parameters
-    ----------
-    model : LLMCompletion or object
-        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
-        function, asked without streaming for a structured reply; else any object whose
-        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
-    temperature : float
-        Sampling temperature, 0 to 2.
-    max_retries : int
-        How often a reply that can't be read is asked for again, >= 0.
-
-    Notes
-    -----
-    A reply that stays unreadable, and a call that fails, give score None and a reason that
-    says so; they are never read as a grade.
+    ``model`` is a graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+    function, asked without streaming for a structured reply; else any object whose
+    ``achat_stream(prompt=, history=, model_parameters=)`` yields text. ``temperature`` is 0 to 2;
+    a reply that can't be read is asked for again ``max_retries`` (>= 0) times. One that stays
+    unreadable, and a call that fails, give score None and a reason; they are never a grade.
     """
 
     def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:

@@ -75,8 +75,6 @@ def trace_loss(
     retrieval is missing; all are, and ``n_evidence`` is 0, when the sample names no evidence, or
     only quotes that the text does not hold.
 
-    Notes
-    -----
     A quote that the text does not hold is a fault of the dataset, and is left out and counted.
     in_source, in_text_unit: the quote stands there (:class:`SourceIndex`). extracted: the index
     has an entity from that text unit whose title stands in the quote (or, if the sample lists

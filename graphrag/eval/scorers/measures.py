@@ -65,12 +65,7 @@ class Ranking:
     ``hits``: whether each distinct text unit of the list holds a source. ``ranks``: the rank, from
     1, of each source that is found, that of the first of its text units. Scores are of the first
     ``k`` ranks, or of the whole list.
-
-    Notes
-    -----
     Manning, Raghavan and Schuetze 2008, chapter 8; reciprocal rank: Voorhees 1999, TREC-8.
-    ``ir_measures`` gives the same Success@k, R@k, P@k and RR when each source has one text unit
-    of its own and duplicates are removed.
     """
 
     hits: tuple[bool, ...]
@@ -147,12 +142,8 @@ def combined_score(
     """Return ``hit_rate^alpha * judge^gamma / (tokens / 1000)^beta``.
 
     ``hit_rate`` and ``judge`` lie in [0, 1]. The score is >= 0, without an upper limit; None when a
-    part is missing or tokens <= 0.
-
-    Notes
-    -----
-    Defined by this project. It has no unit and no interval worth printing: publish it beside
-    its parts, and never gate on it.
+    part is missing or tokens <= 0. Defined by this project, without a unit or an interval worth
+    printing: publish it beside its parts, and never gate on it.
     """
     if hit_rate is None or judge is None or tokens is None or tokens <= 0:
         return None
@@ -209,32 +200,16 @@ class MeasureInput:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure of a response that needs no model.
+    """One measure of a response that needs no model; ``source`` is where its formula is from.
 
-    Attributes
-    ----------
-    name : str
-        As files and criteria call it.
-    kind : "binary", "share" or "unbounded"
-        0 or 1, with an interval stratified by document; in [0, 1]; or any value >= 0. The last
-        two have a t interval within these limits.
-    group : Group
-        Beside which others it stands in files and tables; "combined" is in no table.
-    source : str
-        Where its formula is from.
-    compute : callable
-        From a :class:`MeasureInput` to the value, None where there is nothing to measure; and, of
-        one ``at_k``, from the first k ranks, for each k of the settings: ``recall_at_5``.
-    needs : tuple of str
-        Fields or tags of a sample, or settings of ``measures:``, one of which must be given.
-    needs_retrieved : bool
-        Whether it is undefined, rather than 0, for a method that never says what it retrieved.
-    heading : str
-        Of its column; "" for the name with blanks.
-    column : int or None
-        Place among its table's columns, equal ones as they are declared; None for no column.
-    at_k, shows_cutoff : bool
-        Whether it has forms at k; whether the middle one of these has a column too.
+    ``kind``: 0 or 1, with an interval stratified by document; in [0, 1]; or any value >= 0, the
+    last two with a t interval within these limits. ``group``: beside which others it stands;
+    "combined" is in no table. ``compute``: from a :class:`MeasureInput` to the value, None where
+    there is nothing to measure; of one ``at_k`` also from the first k ranks (``recall_at_5``), and
+    with ``shows_cutoff`` the middle k has a column. ``needs``: fields or tags of a sample, or
+    settings of ``measures:``, one of which must be given; ``needs_retrieved``: undefined, not 0,
+    for a method that never says what it retrieved. ``heading``: "" for the name with blanks;
+    ``column``: its place in the table, None for none.
     """
 
     name: str

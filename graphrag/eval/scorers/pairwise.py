@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.asking import JudgeModel, ReasonedForm, Unanswered, fill_prompt
-from graphrag.eval.stats.agreement import Preference
-from graphrag.eval.stats.intervals import Estimate, mean_binary
+from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.stats.intervals import Estimate, mean_binary, scipy_stats
+
+Preference: TypeAlias = Literal["a", "b", "tie"]
 
 PAIRWISE_VERSION = 1
 """Raised when the wording changes."""
@@ -100,10 +100,7 @@ class PairwiseReply(ReasonedForm):
 class PairwiseJudge:
     """Compares answers with a language model, two calls a pair.
 
-    Parameters
-    ----------
-    model, temperature, max_retries
-        As of :class:`~graphrag.eval.scorers.judge.LLMJudge`; the failure rules are the same.
+    Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
     """
 
     version = PAIRWISE_VERSION
@@ -197,5 +194,4 @@ def summarize_preferences(
 def _sign_test(wins: int, losses: int) -> float:
     if wins + losses == 0:
         return 1.0
-    stats = cast("Any", import_module("scipy.stats"))
-    return float(stats.binomtest(wins, wins + losses).pvalue)
+    return float(scipy_stats().binomtest(wins, wins + losses).pvalue)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, TypeAdapter
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.asking import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 
 QUALITY_VERSION = 2
 """Raised when the wording, or what a number means, changes."""
@@ -110,10 +110,7 @@ class QualityReply(ReasonedForm):
 class QualityJudge:
     """Measures answers with a language model, one call an answer.
 
-    Parameters
-    ----------
-    model, temperature, max_retries
-        As of :class:`~graphrag.eval.scorers.judge.LLMJudge`; the failure rules are the same.
+    Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
     """
 
     version = QUALITY_VERSION

@@ -18,7 +18,8 @@ from pydantic import (
 )
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.asking import (
+from graphrag.eval.scorers.evaluable import EvaluableQueryResult
+from graphrag.eval.scorers.judge import (
     JudgeForm,
     JudgeModel,
     ReasonedForm,
@@ -26,7 +27,6 @@ from graphrag.eval.scorers.asking import (
     fill_prompt,
     whole_number,
 )
-from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.stats.intervals import ScaleEstimate, mean_scale
 from graphrag.query.replies import UnreadableReplyError, read_reply
 
@@ -390,17 +390,9 @@ def _no_grade(failure: Failure) -> DimensionScore:
 class RubricJudge:
     """Grades answers on the rubric with a language model, one call an answer.
 
-    Parameters
-    ----------
-    model, temperature, max_retries
-        As of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
-    prompt : LLMEvaluationPrompt, optional
-        How much of what was retrieved is shown.
-
-    Notes
-    -----
-    A reply in which a dimension can't be read is asked for again. After the retries the reply
-    with most readable dimensions counts; the others have score None and a failure.
+    Parameters are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`; ``prompt`` says how much of
+    what was retrieved is shown. A reply in which a dimension can't be read is asked for again. Then
+    the reply with most readable dimensions counts; the others have score None and a failure.
     """
 
     version = RUBRIC_VERSION

@@ -68,9 +68,6 @@ class CitationCheck:
         index when the context has it. ``context_cited``: share of the context's rows (sources,
         relationships, entities, reports, claims) that the answer cites; ``sources_cited``: of its
         sources alone, which all searches but global show.
-
-        Notes
-        -----
         Defined by this project, not by a paper.
         """
         n = len(self.cited)
@@ -199,9 +196,6 @@ class PathEvidence:
         the relationships of which at least one text unit, of those that the index names for them,
         holds the titles of both ends; and of the answer's entities that are traced. The first three
         are None without paths: for every method but Think-on-Graph.
-
-        Notes
-        -----
         Defined by this project, not by a paper.
         """
         n_entities = len(self.answer_entities) if self.is_traceable else 0

@@ -17,9 +17,6 @@ def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
 
     A keyword counts when its words stand in the answer side by side, whole, whatever their case
     and punctuation; in a script without spaces, when its characters do.
-
-    Notes
-    -----
     Defined by this project. It sees no synonyms and no inflected forms.
     """
     wanted = {key for key in map(phrase_key, keywords) if key}
@@ -37,9 +34,6 @@ def aspect_coverage(
     An aspect is a phrase. It counts when one sentence, or two neighbouring ones, hold at least
     `least_share`, in (0, 1], of its distinct content words (function words left out, English
     endings cut, numbers as digits; pairs of characters in a script without spaces).
-
-    Notes
-    -----
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
     """
     wanted = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
@@ -56,9 +50,6 @@ def states_answer(ground_truth: str, answer: str) -> bool | None:
 
     It must hold every number of the ground truth and at least `STATEMENT_SHARE` of its distinct
     content words, as :func:`aspect_coverage` compares them, anywhere in the answer.
-
-    Notes
-    -----
     A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
     denies the fact, or lists everything, passes.
     """

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import fsum, isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.stats.intervals import Estimate, Floats, Score, present, proportion_interval
 from graphrag.installation import extra_hint
-
-Preference: TypeAlias = Literal["a", "b", "tie"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,8 +239,6 @@ def find_regressions(
     ``scores`` is metric -> (case id -> score now, case id -> score of the baseline), each in
     [0, 1]; the metrics are the family, and their order that of the result.
 
-    Notes
-    -----
     One-sided permutation test on the paired differences (``paired_scale``), Holm 1979 over the
     metrics. The smallest p value that n pairs can give is ``2 ** -n``, so that fewer than five
     pairs show no fall.

@@ -155,18 +155,9 @@ async def run_suites(
 ) -> SuiteOutcome:
     """Run suites of different names as one run; an evaluation that failed has no score.
 
-    Parameters
-    ----------
-    store : EvaluationStore, optional
-        Keeps each result as it arrives, as a run of which correctness says what passed: it is
-        compared, pinned and listed like any other.
-    judge : Judge, optional
-        In place of the configured one.
-    on_case : callable, optional
-        Called after each evaluation.
-    resume : bool
-        Continue the newest unfinished run of the same setup in the store: what it keeps, failures
-        included, is not evaluated again.
+    ``store`` keeps each result as it arrives, as a run of which correctness says what passed;
+    ``judge`` stands in for the configured one; ``resume`` continues the newest unfinished run of
+    the same setup: what it keeps, failures included, is not evaluated again.
 
     UsageError if a suite names an evaluator, method or index that is not there, a case can't be
     evaluated, an index that is needed is not built, or there is no such run to resume;

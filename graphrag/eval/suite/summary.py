@@ -83,19 +83,11 @@ class Performance:
 class MethodReport:
     """One method on a suite.
 
-    Attributes
-    ----------
-    score : Estimate
-        Mean over the scored cases, in [0, 1], with its t interval for new cases.
-    bounds : tuple of float
-        The mean over all cases if each unscored one were 0, and if each were 1.
-    passed : Estimate
-        Share of all cases that reach the passing threshold, an unscored one not; Wilson interval.
-    n_warning, n_failed : int
-        Cases of this status: one with a warning is passed or not, by the thresholds' order.
-    status : {"passed", "warning", "failed", "incomplete"}
-        By the score's mean. Incomplete with unscored cases, unless the upper bound is below both
-        thresholds already.
+    ``score``: mean over the scored cases, in [0, 1], with its t interval for new cases; ``bounds``:
+    the mean over all cases if each unscored one were 0, and if each were 1; ``passed``: share of
+    all cases that reach the passing threshold, an unscored one not, with Wilson's interval.
+    ``n_warning`` cases are passed or not, by the thresholds' order. ``status`` is by the score's
+    mean, incomplete with unscored cases unless the upper bound is below both thresholds already.
     """
 
     method: str

@@ -15,11 +15,6 @@ def measure_coverage(document: str, units: Sequence[str], enough: float) -> tupl
     counts, up to 20 lines of prepended metadata are set aside, and so are broken characters at a
     text unit's ends, as a token that ends inside a character leaves them. ``enough``, in [0, 1], is
     the share with which the first, quicker reading is trusted.
-
-    Returns
-    -------
-    tuple of int
-        Characters covered, characters in all.
     """
     covered = _cover(document, units)
     if covered is not None and covered >= enough * len(document):
@@ -41,11 +36,7 @@ def _cover(text: str, units: Sequence[str]) -> int | None:
 
 
 def _find_near(text: str, unit: str, start: int, end: int) -> int:
-    """Find a unit that begins between the last one's start and its end, else after it.
-
-    Of several places the last is taken: in a text that repeats itself the units would otherwise
-    seem to lie on top of each other.
-    """
+    # Of several places the last: in a text that repeats itself units would seem to overlap.
     found = text.rfind(unit, start, end + len(unit))
     return found if found >= 0 else text.find(unit, end)
 
