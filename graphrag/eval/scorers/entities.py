@@ -71,26 +71,6 @@ class NameRule:
         return min(seen) if key in seen else key
 
 
-@dataclass(frozen=True, slots=True)
-class GraphConnectivity:
-    """How a graph hangs together, relationships taken without direction.
-
-    ``n_relationships``: those whose two entities both exist, parallel ones and loops included;
-    ``n_dangling``: those that name an entity which is not there. ``n_components``: connected
-    components, an isolated entity being one; ``n_isolated``: entities without a relationship to
-    another one. Shares are by all entities, in [0, 1], None without entities.
-    """
-
-    n_entities: int
-    n_relationships: int
-    n_dangling: int
-    n_components: int
-    largest_component_share: float | None
-    n_isolated: int
-    isolated_share: float | None
-    relationships_per_entity: float | None
-
-
 def score_entities(
     found: Iterable[str], expected: Iterable[str], rule: NameRule | None = None
 ) -> MatchScores:
@@ -115,32 +95,20 @@ def score_relationships(
 
 def graph_connectivity(
     entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
-) -> GraphConnectivity:
-    """Measure how a graph hangs together (``scipy.sparse.csgraph.connected_components``).
+) -> tuple[int, int, int]:
+    """Count the entities of a graph, those of its largest connected part, and the isolated ones.
 
     ``entities`` are titles, of which one that comes again counts once; ``sources`` and ``targets``
-    are titles, of equal length.
+    are titles, of equal length, without direction; what names no entity joins nothing. Isolated is
+    an entity without a relationship to another one.
     """
     pandas: Any = import_module("pandas")
     titles = pandas.Index(entities).unique()
     ends = np.stack([titles.get_indexer(pandas.Index(sources)), titles.get_indexer(targets)])
     pairs: NDArray[np.int64] = ends[:, (ends >= 0).all(axis=0)]
-    n, n_pairs = len(titles), pairs.shape[1]
-    if n == 0:
-        return GraphConnectivity(0, 0, ends.shape[1], 0, None, 0, None, None)
-    labels = component_labels(n, pairs)
-    sizes = np.bincount(labels)
+    sizes = np.bincount(component_labels(len(titles), pairs)) if len(titles) else np.zeros(1)
     linked = np.unique(pairs[:, pairs[0] != pairs[1]])
-    return GraphConnectivity(
-        n_entities=n,
-        n_relationships=n_pairs,
-        n_dangling=ends.shape[1] - n_pairs,
-        n_components=len(sizes),
-        largest_component_share=float(sizes.max()) / n,
-        n_isolated=n - len(linked),
-        isolated_share=(n - len(linked)) / n,
-        relationships_per_entity=n_pairs / n,
-    )
+    return len(titles), int(sizes.max()), len(titles) - len(linked)
 
 
 def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32]:

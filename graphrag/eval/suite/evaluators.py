@@ -172,16 +172,17 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         names = _names(graph.get("entities"), "the entities of the graph")
         given = _listed(graph.get("relationships") or (), "the relationships of the graph")
         ends = [_pair(each) for each in given]
-        found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
-        if found.largest_component_share is None:
+        sources, targets = [a for a, _ in ends], [b for _, b in ends]
+        n, largest, isolated = graph_connectivity(names, sources, targets)
+        if not n:
             msg = "the graph has no entities"
             raise ValueError(msg)
         details: dict[str, object] = {
-            "connectivity_ratio": found.largest_component_share,
-            "isolated_entities": found.n_isolated,
-            "largest_component_size": round(found.largest_component_share * found.n_entities),
+            "connectivity_ratio": largest / n,
+            "isolated_entities": isolated,
+            "largest_component_size": largest,
         }
-        return _result(self.metric, found.largest_component_share, details)
+        return _result(self.metric, largest / n, details)
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):

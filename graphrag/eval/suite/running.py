@@ -166,14 +166,30 @@ async def run_suites(
     """
     plan = await _plan_suites(suites, config, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())
-    work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
+    shared = SharedTools(plan.config, plan.headers, judge)
+    results: dict[str, CaseResult] = {}
     chosen: ChosenRun | None = None
     if store is not None:
         chosen = choose_run(
             store, RunPlan(plan.setup, plan.samples, details), ResumeOptions(resume)
         )
-        work.keep_in(store, chosen.run.run_id)
-    results = await work.run()
+        run_id, known = chosen.run.run_id, {unit.key for unit in plan.units}
+        results = {key: r for key, r in _kept_results(store, run_id).items() if key in known}
+        for key in store.responses(run_id):
+            if key not in results:  # it was stopped before its result was kept
+                store.discard_response(run_id, key)
+
+    async def run_unit(unit: _Unit) -> None:
+        tools = CaseTools(shared, unit.sample_id, unit.method, unit.index)
+        result = await _evaluate(unit, tools, plan.config.timeout_s)
+        if store is not None and chosen is not None:
+            _keep(store, chosen.run.run_id, unit, tools, result)
+        results[unit.key] = result
+        if on_case is not None:
+            on_case(len(results), len(plan.units), result)
+
+    left = [partial(run_unit, unit) for unit in plan.units if unit.key not in results]
+    await run_bounded(left, plan.config.concurrency)
     outcome = SuiteOutcome(
         reports=tuple(
             summarize_suite(suite, [results[u.key] for u in plan.units if u.suite is suite])
@@ -244,103 +260,67 @@ def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
     }
 
 
-class _SuiteWork:
-    """Evaluates the units of a plan ``concurrency`` at once."""
+async def _evaluate(unit: _Unit, tools: CaseTools, timeout_s: float) -> CaseResult:
+    result: EvaluationResult | None = None
+    failure: Failure | None = None
+    started = time.perf_counter()
+    try:
+        async with tools.own_time.deadline(timeout_s):
+            result = checked_result(await _ask(unit, tools))
+    except TimeoutError:
+        message = f"no result within {timeout_s:g} s"
+        failure = Failure("judge" if tools.output else "search", "timeout", message)
+    except CaseFailedError as error:
+        failure = error.failure
+    except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
+        raise
+    except Exception as error:
+        failure = Failure("judge", "error", describe_error(error))
+    took_s = time.perf_counter() - started - tools.own_time.waited_s
+    score, reason = (None, "") if result is None else (result.share, _reason(result))
+    details = {} if result is None else {**result.details}
+    for shown_elsewhere in ("parts", "reason"):
+        details.pop(shown_elsewhere, None)
+    return CaseResult(
+        case_id=unit.case.id,
+        title=unit.case.title,
+        method=unit.method_name,
+        status="unscored" if score is None else status_of(score, unit.suite.thresholds),
+        score=score,
+        reason=reason if failure is None else failure.message,
+        output=tools.output or reason,
+        failure=failure,
+        latency_s=sum(tools.seconds) if tools.seconds else took_s,
+        usage=tools.usage(),
+        judge_usage=tools.judge_usage(),
+        parts={} if result is None else result.parts,
+        details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
+    )
 
-    def __init__(self, plan: _Plan, shared: SharedTools, on_case: OnCase | None) -> None:
-        self._plan = plan
-        self._shared = shared
-        self._on_case = on_case
-        self._results: dict[str, CaseResult] = {}
-        self._store: EvaluationStore | None = None
-        self._run_id = ""
 
-    def keep_in(self, store: EvaluationStore, run_id: str) -> None:
-        """Keep each result in a run of the store, and take over those that it has."""
-        self._store, self._run_id = store, run_id
-        known = {unit.key for unit in self._plan.units}
-        kept = _kept_results(store, run_id)
-        self._results = {unit: result for unit, result in kept.items() if unit in known}
-        for unit in store.responses(run_id):
-            if unit not in self._results:  # it was stopped before its result was kept
-                store.discard_response(run_id, unit)
-
-    async def run(self) -> dict[str, CaseResult]:
-        """Return unit key -> result of every unit."""
-        left = [unit for unit in self._plan.units if unit.key not in self._results]
-        jobs = [partial(self._run_unit, unit) for unit in left]
-        await run_bounded(jobs, self._plan.config.concurrency)
-        return self._results
-
-    async def _run_unit(self, unit: _Unit) -> None:
-        tools = CaseTools(self._shared, unit.sample_id, unit.method, unit.index)
-        result = await self._evaluate(unit, tools)
-        self._keep(unit, tools, result)
-        self._results[unit.key] = result
-        if self._on_case is not None:
-            self._on_case(len(self._results), len(self._plan.units), result)
-
-    async def _evaluate(self, unit: _Unit, tools: CaseTools) -> CaseResult:
-        result: EvaluationResult | None = None
-        failure: Failure | None = None
-        timeout_s = self._plan.config.timeout_s
-        started = time.perf_counter()
-        try:
-            async with tools.own_time.deadline(timeout_s):
-                result = checked_result(await _ask(unit, tools))
-        except TimeoutError:
-            message = f"no result within {timeout_s:g} s"
-            failure = Failure("judge" if tools.output else "search", "timeout", message)
-        except CaseFailedError as error:
-            failure = error.failure
-        except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
-            raise
-        except Exception as error:
-            failure = Failure("judge", "error", describe_error(error))
-        took_s = time.perf_counter() - started - tools.own_time.waited_s
-        score, reason = (None, "") if result is None else (result.share, _reason(result))
-        details = {} if result is None else {**result.details}
-        for shown_elsewhere in ("parts", "reason"):
-            details.pop(shown_elsewhere, None)
-        return CaseResult(
-            case_id=unit.case.id,
-            title=unit.case.title,
-            method=unit.method_name,
-            status="unscored" if score is None else status_of(score, unit.suite.thresholds),
-            score=score,
-            reason=reason if failure is None else failure.message,
-            output=tools.output or reason,
-            failure=failure,
-            latency_s=sum(tools.seconds) if tools.seconds else took_s,
-            usage=tools.usage(),
-            judge_usage=tools.judge_usage(),
-            parts={} if result is None else result.parts,
-            details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
-        )
-
-    def _keep(self, unit: _Unit, tools: CaseTools, result: CaseResult) -> None:
-        if self._store is None:
-            return
-        failure = result.failure if result.failure and result.failure.stage == "search" else None
-        text = f"ERROR: {failure.message}" if failure else result.output
-        response = StoredResponse(
-            unit.key,
-            unit.sample_id,
-            unit.label,
-            text,
-            tools.context,
-            result.latency_s,
-            result.usage,
-            failure,
-        )
-        self._store.append_response(self._run_id, response)
-        if failure is None:
-            verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
-            self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)
-        # Last, as a unit with a kept result is not evaluated again. What it cost is kept above.
-        value = _RESULT.dump_python(result, mode="json")
-        kept = Judgement(unit.key, _KIND, value, result.failure is not None, Usage())
-        self._store.append_judgement(self._run_id, kept)
+def _keep(
+    store: EvaluationStore, run_id: str, unit: _Unit, tools: CaseTools, result: CaseResult
+) -> None:
+    failure = result.failure if result.failure and result.failure.stage == "search" else None
+    text = f"ERROR: {failure.message}" if failure else result.output
+    response = StoredResponse(
+        unit.key,
+        unit.sample_id,
+        unit.label,
+        text,
+        tools.context,
+        result.latency_s,
+        result.usage,
+        failure,
+    )
+    store.append_response(run_id, response)
+    if failure is None:
+        verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
+        store.append_verdicts(run_id, unit.key, verdicts, result.judge_usage)
+    # Last, as a unit with a kept result is not evaluated again. What it cost is kept above.
+    value = _RESULT.dump_python(result, mode="json")
+    kept = Judgement(unit.key, _KIND, value, result.failure is not None, Usage())
+    store.append_judgement(run_id, kept)
 
 
 def _reason(result: EvaluationResult) -> str:
