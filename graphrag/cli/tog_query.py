@@ -153,10 +153,7 @@ def run_own_query(
 ) -> None:
     """Answer one question by a method that the release lacks, and print the response.
 
-    Raises
-    ------
-    typer.Exit
-        With code 1 when the search fails, 2 when the project can't be used.
+    typer.Exit with code 1 when the search fails, 2 when the project can't be used.
     """
     import asyncio
     import os
@@ -228,11 +225,7 @@ def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
 
 
 def _tree_of(result: "CountedSearchResult") -> "Tree | None":
-    """Return every edge that was scored, or the paths of a search that scores none.
-
-    None of a search that found nothing to start from. Of the edges that were scored it is said
-    which lead to what the response cites.
-    """
+    """Return every edge that was scored, or else the paths; None where nothing was found."""
     from graphrag.eval.scorers.traced import read_citations
     from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 

@@ -78,11 +78,7 @@ def _judge_relevance(question: str, context: str) -> Verdict:
 
 
 def _judge_completeness(question: str, answer: str) -> Verdict:
-    """1 when a response does not abstain and fits the question.
-
-    It fits when it holds the kind of thing asked for (who: a name, when: a number, ...), or 0.3 of
-    the question's terms.
-    """
+    """1 when a response holds the kind of thing asked for, or 0.3 of the question's terms."""
     if is_abstention(answer):
         return "The response abstains.", 0
     share = share_covered(terms(question), set(terms(_bare(answer))))

@@ -87,10 +87,7 @@ _PLAIN: tuple[Callable[[Request], str | None], ...] = (
 def reply(request: Request) -> Reply:
     """Reply to a request; in JSON of the reply's class where it names one.
 
-    Raises
-    ------
-    OfflineModelError
-        When the request is none that the rules know. Nothing is ever made up instead.
+    OfflineModelError if the request is none that the rules know: nothing is ever made up instead.
     """
     if request.reply_type is not None:
         handler = _STRUCTURED.get(request.fields)

@@ -117,10 +117,7 @@ class _Watch:
         self._baseline = read_rows(baseline, self._store_path)
 
     def run_round(self) -> int:
-        """Run one round and look at the watch; return the exit code.
-
-        100: a metric fell; 130: interrupted; without an alarm that of what the round ran.
-        """
+        """Run one round and look at the watch; return the exit code of :func:`monitor`."""
         from graphrag.eval.monitoring.watch import LEVEL, describe_figure, plan_round
         from graphrag.eval.stats.paired import MIN_COVERAGE
         from graphrag.eval.stats.passes import LOOKS

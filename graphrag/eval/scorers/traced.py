@@ -251,8 +251,7 @@ def _is_supported(hop: Hop, index: IndexView) -> bool:
 def _joins_of(path: Sequence[Hop]) -> list[tuple[str, bool]]:
     """Return each place where a hop follows another, and whether they meet.
 
-    A hop that is not there meets nothing. Parallel relationships of one hop must lead from the
-    same entity to the same entity.
+    Parallel relationships of one hop must lead from the same entity to the same entity.
     """
     steps: dict[int, set[tuple[str, str]]] = {}
     for hop in path:

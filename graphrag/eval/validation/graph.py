@@ -167,10 +167,7 @@ def _check_ratios(
 
 
 def _measure_parts(edges: Edges) -> tuple[int, int, int]:
-    """Return the entities of the largest part, the number of parts, and the isolated entities.
-
-    Entities of the same name count one by one.
-    """
+    """Count the entities of the largest part, the parts, and the isolated entities, one by one."""
     size = edges.n_nodes
     if not size:
         return 0, 0, 0

@@ -142,14 +142,9 @@ class GraphSearch(ABC):
         ones and retries included, by the phases exploration and reasoning; in a scope that
         concurrent searches share they can't be told apart.
 
-        Raises
-        ------
-        ToGSearchError
-            If the question is empty, the index has no entities, in connect mode no two of them
-            are near the question, or the model's answer stays unreadable.
-        CutOffReplyError
-            If the model's answer was cut off at ``max_answer_tokens``. Failures of the
-            models themselves pass through as they are.
+        ToGSearchError if the question is empty, the index has no entities, in connect mode no two
+        of them are near the question, or the model's answer stays unreadable; CutOffReplyError if
+        that was cut off at ``max_answer_tokens``. Failures of the models pass through as they are.
         """
         scope = current_scope()
         with measure_calls() if scope is None else nullcontext(scope) as log:
