@@ -217,7 +217,8 @@ def _decode(text: str, start: int) -> _Found | None:
 def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make an object of its pairs; the decoder alone would take the last of different values."""
     values = dict(pairs)
-    if any(values[key] != value for key, value in pairs):
+    # By identity first, as NaN differs from itself: one wrong score must not cost the whole reply.
+    if any(values[key] is not value and values[key] != value for key, value in pairs):
         raise ValueError("a key has two values")
     return values
 
