@@ -87,18 +87,15 @@ def test_values_of_settings_are_known_in_every_writing():
     assert "9d8e" not in redact_data("AccountKey abc/9d8e7f6a== was wrong")
 
 
-def test_ordinary_words_are_no_keys_where_something_is_measured():
+def test_keys_are_known_by_their_names_and_ordinary_words_are_none_where_something_is_measured():
     know_settings(
         {"a": {"api_key": "ollama"}, "b": {"api_key": "Ashcombe"}, "c": {"api_key": "x1"}}
     )
     know_variables({"CACHE_KEY": "results", "PORT_KEY": "12345678", "HOME": "/root/a9b8c7d6"})
-    said = "ollama x1 results 12345678 /root/a9b8c7d6"
-    assert redact(said) == redact_data(said) == said
+    plain = "ollama x1 results 12345678 /root/a9b8c7d6"
+    assert redact(plain) == redact_data(plain) == plain
     assert redact("Ashcombe") == REDACTED
     assert redact_data("Ashcombe") == "Ashcombe"
-
-
-def test_variables_are_known_by_their_names():
     know_variables(
         {"GEMINI_API_KEY": KEY, "HF_TOKEN": "a-9b8c7d6e", "PROXY": "http://u:pw9-x8y7@h"}
     )
@@ -118,6 +115,10 @@ def test_a_stream_says_what_the_whole_text_does(pieces: list[str]):
 def test_nothing_else_changes(text: str):
     know_settings({"api_key": KEY})
     assert redact_data(text) == text
+
+
+def test_a_long_text_is_read_in_one_pass():
+    assert redact("a" * 200_000) == "a" * 200_000
 
 
 def test_an_error_and_its_causes():
@@ -147,10 +148,6 @@ def test_log_records_of_any_library(caplog: pytest.LogCaptureFixture):
     assert KEY not in caplog.text
     assert "ValueError" in caplog.text
     assert caplog.records[1].args == (3,)
-
-
-def test_a_long_text_is_read_in_one_pass():
-    assert redact("a" * 200_000) == "a" * 200_000
 
 
 def test_a_webhook_does_not_say_the_password_of_its_address():

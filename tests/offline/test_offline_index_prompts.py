@@ -3,8 +3,6 @@
 import cProfile
 import json
 import pstats
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from graphrag.index.operations.summarize_communities.community_reports_extractor
 )
 from graphrag.offline.extraction import extract_graph
 from graphrag.prompts.index.community_report import COMMUNITY_REPORT_PROMPT
-from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT, LOOP_PROMPT
+from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 from graphrag.prompts.index.summarize_descriptions import SUMMARIZE_PROMPT
 from graphrag.text.words import sentences
 
@@ -75,28 +73,14 @@ async def test_names_are_found_with_their_kinds_and_short_forms_are_tied_to_them
     assert dict(zip(entities["title"], entities["type"], strict=True))["BISHOP OF HULL"] == "PERSON"
 
 
-async def test_an_ambiguous_short_form_is_left_alone(completion):
-    _, relationships = await graph_of(
-        completion,
-        "Anna Holm met Peter Holm in the park. Later the two of them saw Holm and a dog near Rome.",
-    )
-    pairs = set(zip(relationships["source"], relationships["target"], strict=True))
-    assert ("ANNA HOLM", "PETER HOLM") in pairs
-    assert ("HOLM", "ROME") in pairs
-
-
 async def test_shared_sentences_make_the_weight_and_the_description(completion):
-    _, relationships = await graph_of(
-        completion, "So Mara saw Otto. So Mara thanked Otto. So Mara met Ines."
-    )
-    edge = relationships.set_index(["source", "target"])
+    text = "So Mara saw Otto. So Mara thanked Otto. So Mara met Ines."
+    edge = (await graph_of(completion, text))[1].set_index(["source", "target"])
     assert edge.loc[("MARA", "OTTO"), "weight"] == 2.0
     assert edge.loc[("MARA", "INES"), "weight"] == 1.0
     assert edge.loc[("MARA", "OTTO"), "description"] == "So Mara saw Otto. So Mara thanked Otto."
-    names = ["Mara", "Otto", "Ines", "Paul", "Karin", "Viktor"]
-    listed = f"So {', '.join(names[:-1])} and {names[-1]} ate."
-    _, relationships = await graph_of(completion, listed)
-    assert len(names) - 1 <= len(relationships) <= 2 * len(names)
+    listed = "So Mara, Otto, Ines, Paul, Karin and Viktor ate."
+    assert 5 <= len((await graph_of(completion, listed))[1]) <= 12
 
 
 async def test_a_script_gives_its_speakers_and_not_its_shouting(completion):
@@ -110,13 +94,16 @@ async def test_a_script_gives_its_speakers_and_not_its_shouting(completion):
     assert len(relationships) == 1
 
 
-async def test_gleaning_adds_nothing_and_ends(completion):
+async def test_gleaning_adds_nothing_and_an_ambiguous_short_form_is_left_alone(completion):
     once, thrice = await graph_of(completion, TEXT), await graph_of(completion, TEXT, 3)
     assert once[0].equals(thrice[0])
     assert once[1].equals(thrice[1])
-    prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person", input_text=TEXT)
-    messages = [{"role": "user", "content": prompt}, {"role": "user", "content": LOOP_PROMPT}]
-    assert completion.completion(messages=messages).content == "N"
+    _, relationships = await graph_of(
+        completion,
+        "Anna Holm met Peter Holm in the park. Later the two of them saw Holm and a dog near Rome.",
+    )
+    pairs = set(zip(relationships["source"], relationships["target"], strict=True))
+    assert pairs >= {("ANNA HOLM", "PETER HOLM"), ("HOLM", "ROME")}
 
 
 async def test_separators_in_the_text_never_break_a_record(completion):
@@ -145,20 +132,25 @@ def test_any_unicode_text_gives_a_graph_that_can_be_read(ask, text):
             assert 1 <= int(fields[4]) <= 10
 
 
-def test_summaries_keep_each_sentence_once_within_the_limit(ask):
-    def summary(descriptions, limit):
-        return ask(
-            SUMMARIZE_PROMPT.format(
-                entity_name='"MARA"', description_list=json.dumps(descriptions), max_length=limit
-            )
-        )
-
-    assert (
-        summary(["Mara sings. Mara met Otto.", "Mara met Otto!", "Mara left."], 100)
-        == "Mara sings. Mara met Otto. Mara left."
+@pytest.mark.parametrize(
+    ("descriptions", "limit", "summary"),
+    [
+        (
+            ["Mara sings. Mara met Otto.", "Mara met Otto!", "Mara left."],
+            100,
+            "Mara sings. Mara met Otto. Mara left.",
+        ),
+        (["Mara sings. Mara met Otto.", "Mara left."], 4, "Mara sings. Mara left."),
+        (["word " * 300], 50, None),
+    ],
+)
+def test_summaries_keep_each_sentence_once_within_the_limit(ask, descriptions, limit, summary):
+    listed = json.dumps(descriptions)
+    reply = ask(
+        SUMMARIZE_PROMPT.format(entity_name='"MARA"', description_list=listed, max_length=limit)
     )
-    assert summary(["Mara sings. Mara met Otto.", "Mara left."], 4) == "Mara sings. Mara left."
-    assert len(summary(["word " * 300], 50).split()) <= 51
+    assert reply == summary or summary is None
+    assert len(reply.split()) <= limit + 1
 
 
 def test_a_community_report_comes_from_the_tables(ask):
@@ -179,30 +171,24 @@ def test_a_community_report_comes_from_the_tables(ask):
     assert 0 <= report.rating <= 10
 
 
-def n_calls(do: Callable[[], object]) -> int:
-    """Count the function calls that a piece of work takes: the same on every machine."""
-    profile = cProfile.Profile()
-    profile.runcall(do)
-    counted: Any = pstats.Stats(profile)
-    return int(counted.total_calls)
-
-
 def town(n_people: int) -> str:
     """Return a text that names people in full, and then by their surnames."""
     names = [f"Carr{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(n_people)]
     full = [f"Then Anna {name} met the baker." for name in names]
-    short = [f"Then the baker met {name}." for name in names]
-    return " ".join([*full, *short])
+    return " ".join([*full, *(f"Then the baker met {name}." for name in names)])
 
 
 def test_extraction_takes_four_times_the_work_for_four_times_the_names():
-    extract_graph(town(10))  # loads the stemmer, and what is remembered
-    few, many = (n_calls(lambda n=n: extract_graph(town(n))) for n in (100, 400))
-    assert many < 4 * 1.3 * few
-    entities, _ = extract_graph(town(60))
-    told = {entity.name: entity.sentences for entity in entities}
+    def n_calls(n_people: int) -> int:
+        """Count function calls: the same on every machine."""
+        profile = cProfile.Profile()
+        profile.runcall(extract_graph, town(n_people))
+        return pstats.Stats(profile).total_calls
+
+    told = {entity.name: entity.sentences for entity in extract_graph(town(60))[0]}
     assert sum(name.startswith("Anna ") for name in told) == 60
     assert "Then the baker met Carraa." in told["Anna Carraa"]
+    assert n_calls(400) < 4 * 1.3 * n_calls(100)
 
 
 def test_initials_end_no_sentence_however_many_there_are():

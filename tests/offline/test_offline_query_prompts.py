@@ -97,34 +97,29 @@ def test_what_covers_most_is_cited_and_what_covers_too_little_is_not(
     assert ask(question, local(context)).startswith(answer)
 
 
-def test_map_gives_points_the_released_parser_reads(ask):
+POINT = "Mara sold the silver clock. [Data: Reports (2)]"
+
+
+def test_global_and_drift_steps_keep_the_citation_and_rate_by_overlap(ask):
+    question, one_line = "Who sold the silver clock?", {"response_type": "One line"}
     reports = "id|title|content|rank\n2|Clocks|Mara sold the silver clock.|1.0\n"
     system = MAP_SYSTEM_PROMPT.format(context_data=reports, max_length=100)
-    point = json.loads(ask("Who sold the silver clock?", system))["points"][0]
-    assert point["description"] == "Mara sold the silver clock. [Data: Reports (2)]"
+    point = json.loads(ask(question, system))["points"][0]
+    assert point["description"] == POINT
     assert 1 <= point["score"] <= 100
     assert json.loads(ask("Which planet has purple volcanoes?", system))["points"][0]["score"] == 0
 
+    analysts = f"----Analyst 1----\nImportance Score: 90\n{POINT}"
+    system = REDUCE_SYSTEM_PROMPT.format(report_data=analysts, max_length=50, **one_line)
+    assert ask(question, system) == POINT
+    assert ask(question, DRIFT_REDUCE_PROMPT.format(context_data=[POINT], **one_line)) == POINT
 
-@pytest.mark.parametrize(
-    "system",
-    [
-        REDUCE_SYSTEM_PROMPT.format(
-            report_data="----Analyst 1----\nImportance Score: 90\n"
-            "Mara sold the silver clock. [Data: Reports (2)]",
-            response_type="One line",
-            max_length=50,
-        ),
-        DRIFT_REDUCE_PROMPT.format(
-            context_data=["Mara sold the silver clock. [Data: Reports (2)]"],
-            response_type="One line",
-        ),
-    ],
-    ids=["global", "drift"],
-)
-def test_reduce_keeps_the_citation(ask, system):
-    point = "Mara sold the silver clock. [Data: Reports (2)]"
-    assert ask("Who sold the silver clock?", system) == point
+    for text, rating in (
+        ("Mara sold the silver clock. It was old.", 5),
+        ("A storm broke the mast.", 0),
+    ):
+        system = RATE_QUERY.format(description=text, question=question)
+        assert json.loads(ask(question, system))["rating"] == rating
 
 
 def test_drift_steps_give_what_the_release_reads(ask):
@@ -144,15 +139,6 @@ def test_drift_steps_give_what_the_release_reads(ask):
     step = json.loads(ask("Who bought the silver clock?", system))
     assert "[Data: Sources (3)]" in step["response"]
     assert set(step) == {"response", "score", "follow_up_queries"}
-
-
-def test_community_rating_follows_the_overlap(ask):
-    def rating(text):
-        system = RATE_QUERY.format(description=text, question="Who sold the silver clock?")
-        return json.loads(ask("Who sold the silver clock?", system))["rating"]
-
-    assert rating("Mara sold the silver clock. It was old.") == 5
-    assert rating("A storm broke the mast.") == 0
 
 
 def test_making_questions_up_is_refused(ask):

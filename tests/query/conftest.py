@@ -62,7 +62,16 @@ def make_project(project: Path, server: SpiedServer, tmp_path: Path) -> MakeProj
     return make
 
 
+@pytest.fixture(scope="session")
+def _remote(project: Path, _server: SpiedServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("remote")
+    shutil.copytree(project / "output", root / "output")
+    settings = server_settings(_server.base_url, max_retries=6)
+    (root / "settings.yaml").write_text(settings, encoding="utf-8")
+    return root
+
+
 @pytest.fixture
-async def remote(make_project: MakeProject) -> GraphIndex:
-    """Return the index opened with models that ask the server."""
-    return await GraphIndex.open(make_project())
+async def remote(_remote: Path, server: SpiedServer) -> GraphIndex:
+    """Return the index, whose files all tests share, opened with models that ask the server."""
+    return await GraphIndex.open(_remote)

@@ -106,27 +106,24 @@ async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(
         assert result.llm_calls == 2
 
 
-async def test_a_broken_reply_is_asked_for_once_more(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
-    result, model = await ask(remote, server, BROKEN, missing(NEXT), missing(""))
-
-    assert "could not be used" in model.asked[1]
-    assert list(result.context_data["searches"]["query"]) == [QUESTION, NEXT]
-    assert list(result.context_data["searches"]["note"]) == ["", ""]
-    assert result.llm_calls == 4
-
-
-async def test_after_two_broken_replies_it_answers_from_what_there_is(
-    remote: GraphIndex, server: SpiedServer
+@pytest.mark.parametrize("n_broken", [1, 2])
+async def test_a_broken_reply_is_asked_for_once_more_then_it_answers_from_what_there_is(
+    n_broken: int, remote: GraphIndex, server: SpiedServer
 ) -> None:
     expected = await shown_by_hybrid(remote, QUESTION)
-    result, _ = await ask(remote, server, BROKEN, BROKEN)
+    replies = [BROKEN, missing(NEXT), missing("")] if n_broken == 1 else [BROKEN, BROKEN]
+    result, model = await ask(remote, server, *replies)
 
-    assert ids(result) == expected
-    assert "can't be read" in result.context_data["searches"]["note"].iloc[0]
-    assert result.usage.llm_calls_by_phase == {"exploration": 2, "response": 1}
+    searches = result.context_data["searches"]
+    assert "could not be used" in model.asked[1]
+    assert result.usage.llm_calls_by_phase == {"exploration": len(replies), "response": 1}
     assert result.response
+    if n_broken == 1:
+        assert list(searches["query"]) == [QUESTION, NEXT]
+        assert list(searches["note"]) == ["", ""]
+    else:
+        assert ids(result) == expected
+        assert "can't be read" in searches["note"].iloc[0]
 
 
 async def test_the_embedded_model_follows_a_name_from_text_to_text(project: Path) -> None:

@@ -22,57 +22,14 @@ from graphrag.eval.scorers.judge import JudgeReply
 from graphrag.eval.scorers.rubric import RubricReply
 from graphrag.query.calls import RetryPolicy, is_refusal, is_transient, read_symptom
 from graphrag.query.direct.asking import describe_form
+from graphrag.query.direct.http import DirectError
 from graphrag.query.direct.settings import is_asked_directly, read_settings
 from graphrag.query.model_facts import known_facts
-from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.models import CountedCompletion, open_completion, open_embedding
 from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import CallLog, measure_calls
 
 KINDS = ("litellm", "direct")
-
-
-STREAMS = {
-    "whole": None,
-    "a refusal": Fault(refusal="I can't help with that."),
-    "no usage": Fault(omit_usage=True),
-    "turned away": Fault(status=429, retry_after_s=0.01),
-    "refused": Fault(status=401),
-    "cut off": Fault(ramble=True),
-    "dropped": Fault(disconnect="before"),
-    "dropped in the middle": Fault(disconnect="mid-stream"),
-}
-
-
-@pytest.mark.parametrize("name", STREAMS)
-async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer) -> None:
-    told: list[tuple[str, bool, list[tuple[object, ...]], list[Json]]] = []
-    for kind in KINDS:
-        server.reset(lambda _: "one two three four five six seven eight nine")
-        server.behave(faults=lambda *_: STREAMS[name])
-        model = open_completion(model_config(server, kind), RetryPolicy(1, 0.0, 0.0))
-        pieces, failed = list[str](), False
-        with measure_calls(CallLog(live=True)) as log:
-            try:
-                async for chunk in await model.completion_async(
-                    messages="count", stream=True, max_tokens=12
-                ):
-                    pieces += [choice.delta.content or "" for choice in chunk.choices]
-            except Exception:
-                failed = True
-        figures = [
-            (a.prompt_tokens, a.output_tokens, a.counted_by, a.finish_reason, a.error is None)
-            for a in log.attempts
-        ]
-        requests = [server.requests[n] for n in sorted(server.requests)]
-        told.append(("".join(pieces), failed, figures, requests))
-    through, direct = told
-    if name == "a refusal":  # litellm drops the refusal of a stream
-        assert direct[0] == "I can't help with that."
-    elif name == "no usage":  # litellm counts here itself, and does not say so
-        assert [figures[2] for figures in direct[2]] == ["tokenizer"]
-    else:
-        assert direct == through
-    assert direct[3] == through[3]
 
 
 @pytest.mark.parametrize(
@@ -206,55 +163,6 @@ def test_prices_and_tokens_are_those_of_litellm() -> None:
             assert ModelTokenizer(model).num_tokens(text) == len(tokens)
 
 
-class Colour(Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Part(BaseModel):
-    """A part of something."""
-
-    name: str
-    weight: float | None = None
-
-
-class Tree(BaseModel):
-    value: int
-    children: list["Tree"] = []
-
-
-class Whole(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    part: Part = Field(description="a reference that has company")
-    parts: list[Part]
-    pair: tuple[int, str]
-    colour: Colour = Colour.RED
-    either: Annotated[int | Part, Field(description="one of two")]
-    kind: Literal["a", "b"] = "a"
-    named: dict[str, int] = {}
-    maybe: Optional[Part] = None  # noqa: UP045
-    tree: Tree
-
-
-class Empty(BaseModel):
-    pass
-
-
-@pytest.mark.parametrize("form", [JudgeReply, RubricReply, Part, Tree, Whole, Empty])
-def test_a_form_is_described_as_by_openai(form: type[BaseModel]) -> None:
-    from openai import pydantic_function_tool
-
-    expected = pydantic_function_tool(form)["function"].get("parameters")
-    described = describe_form(form)["json_schema"]
-    assert described == {"schema": expected, "name": form.__name__, "strict": True}
-
-
-def test_what_is_no_model_has_no_form() -> None:
-    with pytest.raises(TypeError, match="a pydantic model"):
-        describe_form(int)
-
-
 VERDICT = '{"reason": "as the text says", "correct": true}'
 ANSWER = {
     "id": "x",
@@ -272,6 +180,11 @@ ANSWER = {
 }
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
 class Part(BaseModel):
     """One part."""
 
@@ -279,14 +192,45 @@ class Part(BaseModel):
     weight: float | None = None
 
 
+class Tree(BaseModel):
+    value: int
+    children: list["Tree"] = []
+
+
+class Empty(BaseModel):
+    pass
+
+
 class Verdict(BaseModel):
-    """A verdict with everything that a schema can hold."""
+    """A verdict with much that a schema can hold."""
 
     reason: str
     correct: bool
     grade: Literal["low", "high"] = "low"
     parts: list[Part] = []
-    best: Part | None = None
+    best: Optional[Part] = None  # noqa: UP045
+
+
+class Whole(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    part: Part = Field(description="a reference that has company")
+    pair: tuple[int, str]
+    colour: Colour = Colour.RED
+    either: Annotated[int | Part, Field(description="one of two")]
+    named: dict[str, int] = {}
+    tree: Tree
+
+
+@pytest.mark.parametrize("form", [JudgeReply, RubricReply, Tree, Verdict, Whole, Empty])
+def test_a_form_is_described_as_by_openai(form: type[BaseModel]) -> None:
+    from openai import pydantic_function_tool
+
+    expected = pydantic_function_tool(form)["function"].get("parameters")
+    described = describe_form(form)["json_schema"]
+    assert described == {"schema": expected, "name": form.__name__, "strict": True}
+    with pytest.raises(TypeError, match="a pydantic model"):
+        describe_form(int)
 
 
 def said(**message: object) -> str:
@@ -300,7 +244,7 @@ def with_usage(**usage: object) -> str:
 
 FAULTS: dict[str, Fault | None] = {
     "an answer": None,
-    **{f"status {status}": Fault(status=status) for status in (400, 401, 404, 429, 500, 503)},
+    **{f"status {status}": Fault(status=status) for status in (400, 401, 404, 429, 500)},
     **{
         f"bare status {status}": Fault(status=status, raw='{"error": {"message": "No."}}')
         for status in (402, 403, 408, 409, 413, 422, 502, 504, 529)
@@ -352,12 +296,14 @@ FAULTS: dict[str, Fault | None] = {
 Ask = Callable[[str], Awaitable[object]]
 
 
-async def outcome(kind: str, server: SpiedServer, fault: Fault | None, ask: Ask) -> Json:
+async def outcome(
+    kind: str, server: SpiedServer, fault: Fault | None, ask: Ask, live: bool = False
+) -> Json:
     """Ask once with one retry, and tell everything that a run would record of it."""
     server.reset(lambda _: VERDICT)
     server.behave(faults=lambda *_: fault)
     told: Json = {}
-    with measure_calls(CallLog()) as log:
+    with measure_calls(CallLog(live=live)) as log:
         try:
             told["reply"] = await ask(kind)
         except Exception as error:
@@ -365,10 +311,13 @@ async def outcome(kind: str, server: SpiedServer, fault: Fault | None, ask: Ask)
             told["refused"], told["passes"] = is_refusal(error), is_transient(error)
             symptom = read_symptom(error)
             told["symptom"] = symptom.is_throttled, symptom.wait_s, symptom.is_of_service
+    # Of a stream that breaks off each client says something else.
+    marks = () if live else _ADVICE
     told["attempts"] = [
-        replace(attempt, latency_s=0.0, error=_advice(attempt.error)) for attempt in log.attempts
+        replace(attempt, latency_s=0.0, error=_advice(attempt.error, marks))
+        for attempt in log.attempts
     ]
-    told["failures"] = [_advice(failure) for failure in log.failures]
+    told["failures"] = [_advice(failure, marks) for failure in log.failures]
     told["usage"] = log.usage()
     told["requests"] = [server.requests[n] for n in sorted(server.requests)]
     return told
@@ -388,11 +337,13 @@ _KINDS = {
 }
 
 
-def _advice(sentence: str | None) -> str | None:
+_ADVICE = ("; check", "; start the service", "the model's context is too small", "cut off")
+
+
+def _advice(sentence: str | None, marks: tuple[str, ...]) -> str | None:
     """Return what a user is told to do; the rest of a sentence is in the client's own words."""
     if sentence is None:
         return None
-    marks = ("; check", "; start the service", "the model's context is too small", "cut off")
     return next((mark for mark in marks if mark in sentence), "failed")
 
 
@@ -432,3 +383,64 @@ async def test_an_embedding_is_the_same_through_both(name: str, server: SpiedSer
 
     through, direct = [await outcome(k, server, FAULTS[name], ask) for k in KINDS]
     assert_same(through, direct)
+
+
+async def text_of(model: CountedCompletion, live: bool) -> str:
+    if not live:
+        return (await model.completion_async(messages="count")).content
+    chunks = await model.completion_async(messages="count", stream=True, max_tokens=12)
+    return "".join([c.delta.content or "" async for chunk in chunks for c in chunk.choices])
+
+
+STREAMS: dict[str, Fault | None] = {
+    "dropped in the middle": Fault(disconnect="mid-stream"),
+    **{
+        name: FAULTS[name]
+        for name in ("an answer", "a refusal", "no usage", "a short wait", "status 401")
+    },
+    **{name: FAULTS[name] for name in ("cut off", "dropped")},
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer) -> None:
+    async def ask(kind: str) -> object:
+        model = open_completion(model_config(server, kind), RetryPolicy(1, 0.0, 0.0))
+        return await text_of(model, True)
+
+    through, direct = [await outcome(k, server, STREAMS[name], ask, live=True) for k in KINDS]
+    for told in (through, direct):
+        told.pop("kind", None)  # litellm calls a broken stream unavailable, we call it unconnected
+    if name == "a refusal":  # litellm drops the refusal of a stream
+        assert direct["reply"] == "I can't help with that."
+        assert direct["requests"] == through["requests"]
+    elif name == "no usage":  # litellm counts here itself, and does not say so
+        assert [attempt.counted_by for attempt in direct["attempts"]] == ["tokenizer"]
+        assert direct["reply"] == through["reply"]
+    else:
+        assert_same(through, direct)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "refused", "n_asked"),
+    [
+        (500, "InternalServerError", False, 2),
+        ("503", "ServiceUnavailableError", False, 2),
+        (401, "AuthenticationError", True, 1),
+        (429, "RateLimitError", False, 2),
+        (404, "NotFoundError", True, 1),
+        ("no such code", "InternalServerError", False, 2),
+    ],
+)
+@pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
+async def test_an_error_that_comes_with_status_200_is_one_of_its_code(
+    live: bool, code: object, kind: str, refused: bool, n_asked: int, server: SpiedServer
+) -> None:
+    body = json.dumps({"error": {"message": "oops", "code": code}})
+    server.behave(faults=lambda *_: Fault(raw=f"data: {body}\n\n" if live else body))
+    model = open_completion(model_config(server), RetryPolicy(1, 0.0, 0.0))
+    with measure_calls(CallLog(live=live)) as log, pytest.raises(DirectError, match="oops") as said:
+        await text_of(model, live)
+    assert type(said.value).__name__ == kind
+    assert is_refusal(said.value) is refused
+    assert len(server.records) == len(log.attempts) == n_asked

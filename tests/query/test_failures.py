@@ -1,87 +1,88 @@
-"""A search that can't answer says why; it never gives an error or nothing as its response."""
+"""A search that can't answer says why; it never gives an error or nothing as its response.
+
+A service that can't be used is named by its address, with the setting to look at.
+"""
 
 import asyncio
+import logging
+import warnings
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from support.lighthouse import METHODS, QUESTION, MakeProject, SpiedServer, chat_gets
 from support.openai_server import MALFORMED_JSON, Fault, Json
+from typer.testing import CliRunner
 
+from graphrag.log_lines import lines_to
 from graphrag.query.calls import RetryPolicy, read_retry_policy
 from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.methods import embeds
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.usage import CallLog, measure_calls
 
-CAUSES = {400: "BadRequestError", 401: "AuthenticationError", 404: "NotFoundError"}
-
-
-@pytest.mark.parametrize(
-    ("method", "status"),
-    [*((method, 401) for method in METHODS), ("local", 400), ("tog", 404)],
+NOWHERE = "http://127.0.0.1:9/v1"  # the discard service's port, which nothing answers
+BUDGETS = {
+    **{name: f"{name}_search.max_context_tokens" for name in ("tog", "local", "basic", "global")},
+    "drift": "drift_search.data_max_tokens",
+    "bm25": "basic_search.max_context_tokens",
+}
+NO_CREDIT = Fault(status=429, code="insufficient_quota", message="No quota left.")
+NO_ROOM = Fault(
+    status=400,
+    code="exceed_context_size_error",
+    message="request (9120 tokens) exceeds the available context size (4096 tokens), try again",
 )
-async def test_a_refused_call_fails_the_search(
-    method: str, status: int, remote: GraphIndex, server: SpiedServer
+
+
+def failing() -> Iterator[tuple[str, str, Fault, tuple[str, ...], bool]]:
+    """Give methods, which calls fail and how, what the search says, and if it is for good."""
+    for method in METHODS:
+        says = ("AuthenticationError", "check api_key under completion_models in settings.yaml")
+        yield method, "messages", Fault(status=401), says, True
+    yield "tog", "messages", Fault(status=404), ("NotFoundError", "check model and api_base"), True
+    yield "local", "messages", Fault(status=400), ("BadRequestError",), False
+    yield "local", "messages", NO_CREDIT, ("No quota left",), True
+    for method in ("local", "basic", "drift", "hybrid"):
+        says = ("AuthenticationError", "check api_key under embedding_models in settings.yaml")
+        yield method, "input", Fault(status=401), says, True
+    for method in ("tog", "local", "global", "drift"):
+        yield method, "messages", Fault(content=""), (), False
+    for method in ("tog", "global", "drift"):
+        yield method, "messages", Fault(content=MALFORMED_JSON), ("read",), False
+    for method, budget in BUDGETS.items():
+        yield method, "messages", NO_ROOM, (budget, "9120 tokens"), False
+
+
+@pytest.mark.parametrize(("method", "part", "fault", "says", "refused"), failing())
+async def test_a_call_that_fails_for_good_fails_the_search_and_is_sent_once(
+    method: str,
+    part: str,
+    fault: Fault,
+    says: tuple[str, ...],
+    refused: bool,
+    remote: GraphIndex,
+    server: SpiedServer,
 ) -> None:
-    server.behave(faults=chat_gets(Fault(status=status)))
+    server.behave(faults=lambda _, request: fault if part in request else None)
     log = CallLog()
     with pytest.raises(SearchError) as caught:
         await remote.search(method, QUESTION, log=log)
 
-    assert CAUSES[status] in str(caught.value)
-    assert caught.value.refused is (status != 400)
-    assert log.usage().failed_calls == len(server.of("chat")), "asked again although refused"
-
-
-@pytest.mark.parametrize("method", ["local", "basic", "drift", "hybrid"])
-async def test_a_refused_embedding_fails_the_search(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
-    server.behave(faults=lambda _, request: Fault(status=401) if "input" in request else None)
-    with pytest.raises(SearchError, match="AuthenticationError") as caught:
-        await remote.search(method, QUESTION)
-
-    assert caught.value.refused
-    assert len(server.of("embeddings")) == 1
-
-
-async def test_no_credit_left_is_a_refusal_although_its_status_is_429(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
-    server.behave(
-        faults=chat_gets(Fault(status=429, code="insufficient_quota", message="No quota left."))
-    )
-    with pytest.raises(SearchError) as caught:
-        await remote.search("local", QUESTION)
-
-    assert caught.value.refused
-    assert len(server.of("chat")) == 1
-
-
-@pytest.mark.parametrize("method", ["tog", "local", "global", "drift"])
-async def test_an_empty_reply_fails_the_search(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
-    server.behave(faults=chat_gets(Fault(content="")))
-    log = CallLog()
-    with pytest.raises(SearchError):
-        await remote.search(method, QUESTION, log=log)
-
-    assert log.usage().llm_calls == len(server.of("chat"))
-
-
-@pytest.mark.parametrize("method", ["tog", "global", "drift"])
-async def test_a_reply_that_is_not_the_json_asked_for_fails_the_search(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
-    server.behave(faults=chat_gets(Fault(content=MALFORMED_JSON)))
-    log = CallLog()
-    with pytest.raises(SearchError, match=r"read"):
-        await remote.search(method, QUESTION, log=log)
-
-    usage = log.usage()
+    message, usage = str(caught.value), log.usage()
+    assert [words for words in says if words not in message] == []
+    assert "litellm" not in message
+    assert caught.value.refused is refused
+    assert server.base_url in message or not any("check " in words for words in says)
     assert usage.llm_calls == len(server.of("chat"))
-    assert usage.failed_calls == 0, "a reply that came was paid for, whatever it says"
-    assert usage.output_tokens == server.totals()["chat"].output_tokens > 0
+    if fault.status is not None:
+        failed = server.of("chat" if part == "messages" else "embeddings")
+        assert usage.failed_calls == len(failed) > 0, "asked again although refused"
+        assert len(failed) == 1 or part == "messages"
+    elif fault.content:
+        assert usage.failed_calls == 0, "a reply that came was paid for, whatever it says"
+        assert usage.output_tokens == server.totals()["chat"].output_tokens > 0
 
 
 async def test_a_follow_up_question_that_stays_unreadable_fails_a_drift_search(
@@ -119,16 +120,14 @@ async def test_a_call_that_runs_into_its_own_timeout_is_tried_again_and_counted(
     server.behave(faults=lambda _, request: next(hanging, None) if "messages" in request else None)
     result = await index.search("basic", QUESTION)
 
-    assert len(server.of("chat")) == 2
+    assert result.usage.llm_calls == len(server.of("chat")) == 2
     assert result.usage.failed_calls == 1
-    assert result.usage.llm_calls == 2
 
 
 @pytest.mark.parametrize(
     ("fault", "least_s"),
     [
         (Fault(status=429, retry_after_s=1), 1.0),
-        (Fault(status=429, retry_after_ms=300), 0.3),
         (Fault(status=503, retry_after_ms=300), 0.3),
     ],
 )
@@ -160,22 +159,22 @@ async def test_a_call_is_sent_once_and_once_more_for_each_retry(
         with pytest.raises(Exception, match=r".+"):
             await open_embedding(configs["embedding"], policy).embedding_async(input=["hi"])
 
-    assert len(server.of("chat")) == max_retries + 1
-    assert len(server.of("embeddings")) == max_retries + 1
+    assert len(server.of("chat")) == len(server.of("embeddings")) == max_retries + 1
     assert log.usage().failed_calls == 2 * (max_retries + 1)
     assert {record.retry_count for record in server.records} <= {0, None}
 
 
 @pytest.mark.parametrize("live", [False, True])
 async def test_retries_of_the_settings_are_those_of_a_search(
-    live: bool, make_project: MakeProject, server: SpiedServer
+    live: bool, remote: GraphIndex, server: SpiedServer
 ) -> None:
-    index = await GraphIndex.open(make_project(max_retries=3))
+    configured = remote.header.model_configs("local")["completion"]
+    assert read_retry_policy(configured) == RetryPolicy(6, base_delay_s=0, max_delay_s=0)
+    assert read_retry_policy(configured.model_copy(update={"retry": None})) == RetryPolicy()
     server.behave(faults=chat_gets(Fault(status=500)))
     with pytest.raises(SearchError, match="InternalServerError"):
-        await index.search("local", QUESTION, log=CallLog(live=live))
-
-    assert len(server.of("chat")) == 4
+        await remote.search("local", QUESTION, log=CallLog(live=live))
+    assert len(server.of("chat")) == 7
 
 
 async def test_the_wait_between_attempts_grows_no_further_than_its_bound(
@@ -194,8 +193,82 @@ async def test_the_wait_between_attempts_grows_no_further_than_its_bound(
     assert sum(gaps) > 0.15  # eight draws of at most 0.2 s that come to less: p < 1e-6
 
 
-async def test_immediate_retries_do_not_wait(remote: GraphIndex) -> None:
-    configured = remote.header.model_configs("local")["completion"]
+async def cause_of(project: Path, method: str = "basic") -> SearchError:
+    index = await GraphIndex.open(project)
+    with pytest.raises(SearchError) as caught:
+        await index.search(method, QUESTION)
+    return caught.value
 
-    assert read_retry_policy(configured) == RetryPolicy(6, base_delay_s=0, max_delay_s=0)
-    assert read_retry_policy(configured.model_copy(update={"retry": None})) == RetryPolicy()
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_service_that_is_not_there_is_named_by_its_address_without_its_password(
+    method: str, make_project: MakeProject
+) -> None:
+    secret = "http://me:hidden@127.0.0.1:9/v1?key=hidden" if method == "basic" else NOWHERE
+    cause = await cause_of(make_project(base_url=secret, max_retries=2), method)
+
+    kind = "completion" if method == "drift" or not embeds(method) else "embedding"
+    assert f"no connection to {NOWHERE}" in str(cause)
+    assert f"check api_base under {kind}_models in settings.yaml" in str(cause)
+    assert "litellm" not in str(cause)
+    assert "hidden" not in str(cause)
+    assert not cause.refused, "it may come back"
+
+
+@pytest.mark.parametrize(
+    ("method", "providers", "says"),
+    [
+        (
+            "tog",
+            ("opnai", "openai"),
+            "no provider 'opnai'; did you mean 'openai'? Correct model_provider",
+        ),
+        ("drift", ("openai", "opnai"), "no provider 'opnai'"),
+        ("basic", ("openai", "anthropic"), "anthropic offers no embeddings"),
+    ],
+)
+async def test_a_provider_that_does_not_exist_or_does_not_embed_is_a_refusal(
+    method: str, providers: tuple[str, str], says: str, make_project: MakeProject
+) -> None:
+    project = make_project()
+    path = project / "settings.yaml"
+    parts = path.read_text(encoding="utf-8").split("model_provider: openai")
+    written = [f"model_provider: {provider}" for provider in providers]
+    text = parts[0] + written[0] + parts[1] + written[1] + parts[2]
+    path.write_text(text, encoding="utf-8")
+    cause = await cause_of(project, method)
+
+    assert cause.refused
+    assert says in str(cause)
+    assert "in settings.yaml" in str(cause)
+    assert "LLM Provider" not in str(cause)
+
+
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize("flags", [(), ("--streaming",)])
+def test_a_query_that_fails_says_one_sentence(
+    flags: tuple[str, ...], make_project: MakeProject
+) -> None:
+    from graphrag.cli.main import app
+
+    root = make_project(base_url=NOWHERE, max_retries=2)
+    result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", "tog", *flags])
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: the search failed: no connection to ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_what_litellm_drops_when_it_is_cancelled_is_not_warned_of() -> None:
+    class Client:
+        async def acompletion(self) -> None: ...
+
+        async def other(self) -> None: ...
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with lines_to(logging.NullHandler(), logging.WARNING):
+            Client().acompletion()
+            Client().other()
+    assert [str(each.message).split("'")[1].rpartition(".")[2] for each in caught] == ["other"]

@@ -206,18 +206,15 @@ async def test_a_service_that_never_comes_back_stops_the_run_and_loses_nothing(t
 
 
 async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path: Path):
-    trial = Trial("http://127.0.0.1:9/v1", tmp_path, patience_s=300)
-    outcome = await trial.run()
+    outcome = await Trial("http://127.0.0.1:9/v1", tmp_path, patience_s=300).run()
     assert "no connection to http://127.0.0.1:9/v1" in str(outcome.stopped)
     assert not outcome.results
     assert not outcome.refused
 
 
 async def test_one_request_that_breaks_the_service_fails_alone(server: LocalServer, tmp_path: Path):
-    def faults(n: int, request: Json) -> Fault | None:
-        return Fault(status=500) if request["messages"][-1]["content"] == "What is 3?" else None
-
-    set_faults(server, faults)
+    fault = Fault(status=500)
+    set_faults(server, lambda _, r: fault if r["messages"][-1]["content"] == "What is 3?" else None)
     outcome = await Trial(server.base_url, tmp_path, 4, concurrency=1).run()
     assert outcome.is_complete
     assert [result.failure is not None for result in outcome.results] == [0, 0, 0, 1]
@@ -241,20 +238,25 @@ async def test_a_service_that_asks_to_wait_too_long_stops_the_run(
         await model(server.base_url).completion_async(messages="hi")
 
 
-async def test_all_calls_of_a_model_wait_as_long_as_the_service_asks(server: LocalServer):
-    soon = formatdate(time.time() + 1.5, usegmt=True)  # whole seconds: 0.5 to 1.5 s from now
+async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    """It is read once: no later jump of the clock changes it."""
+    true = time.time
+    soon = formatdate(true() + 2, usegmt=True)  # whole seconds: 1 to 2 s from now
     set_faults(server, lambda n, _: Fault(status=429, retry_after=soon) if n == 1 else None)
-    asked, limit = model(server.base_url), CallLimit(4, 10)
+    asked, limit = model(server.base_url), CallLimit(4, 30)
 
-    first = asyncio.create_task(ask(asked, CallLog(limit)))
-    await until(lambda: any(record.outcome != "open" for record in server.records))
-    await asyncio.sleep(0.05)
-    others = (ask(asked, CallLog(limit)) for _ in range(3))
-    logs = [await first, *await asyncio.gather(*others)]
+    log = CallLog(limit)
+    first = asyncio.create_task(ask(asked, log))
+    await held_back(log)
+    monkeypatch.setattr(time, "time", lambda: true() - DAY_S)
+    async with asyncio.timeout(30):
+        await asyncio.gather(first, *(ask(asked, CallLog(limit)) for _ in range(3)))
     refused, *others = server.records
     assert refused.finished_s is not None
-    assert min(r.arrived_s for r in others) - refused.finished_s > 0.4
-    assert logs[0].waited_s > 0.3
+    assert min(r.arrived_s for r in others) - refused.finished_s > 0.5
+    assert log.waited_s > 0.3
 
 
 async def test_a_service_with_fewer_places_is_asked_less(
@@ -295,10 +297,19 @@ async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServe
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["The lamp w\ufffds lit", "The lamp\x00", "<html><body>502", '{"choices": [{"mess'],
+    ("content", "is_error"),
+    [
+        ("The lamp w\ufffds lit", True),
+        ("<html><body>502", True),
+        ('{"choices": [{"mess', True),
+        ("The lamp\x00", False),
+        ("\x08The lamp", False),
+    ],
 )
-async def test_a_damaged_reply_is_paid_for_and_asked_again(content: str, server: LocalServer):
+async def test_a_damaged_reply_is_paid_for_and_asked_again(
+    content: str, is_error: bool, server: LocalServer
+):
+    """Of a control character once: a model that writes it every time would fail every time."""
     set_faults(server, lambda n, _: Fault(content=content) if n == 1 else None)
     with measure_calls() as log:
         reply = await model(server.base_url).completion_async(messages="hi")
@@ -308,35 +319,22 @@ async def test_a_damaged_reply_is_paid_for_and_asked_again(content: str, server:
     assert first.output_tokens == server.records[0].completion_tokens > 0
 
     set_faults(server, lambda *_: Fault(content=content))
-    if "\x00" not in content:
-        with pytest.raises(GarbledReplyError):
-            await model(server.base_url, retry=RetryPolicy(1, 0, 0)).completion_async(messages="hi")
+    asked = model(server.base_url, retry=RetryPolicy(4 - 3 * is_error, 0, 0))
+    with measure_calls() as log:
+        if is_error:
+            with pytest.raises(GarbledReplyError):
+                await asked.completion_async(messages="hi")
+        else:
+            assert (await asked.completion_async(messages="hi")).content == content
+    assert len(log.attempts) == 2
+    assert log.usage().failed_calls == 1 + is_error
     repeated = await model(server.base_url).completion_async(messages=f"Repeat <html>: {content}")
     assert repeated.content == content
 
 
-@pytest.mark.parametrize("content", ["The lamp\x00", "\x08The lamp"])
-async def test_a_control_character_is_asked_for_again_once(content: str, server: LocalServer):
-    """A model that writes it every time would be paid for with every retry, and fail."""
-    set_faults(server, lambda *_: Fault(content=content))
-    with measure_calls() as log:
-        reply = await model(server.base_url).completion_async(messages="hi")
-    assert reply.content == content
-    assert len(server.records) == len(log.attempts) == 2
-    assert log.usage().failed_calls == 1
-
-
 @pytest.mark.parametrize(
     "body",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"<html>Bad gateway</html>",
-        b'{"ok": true}',
-        b'{"object": "list", "da',
-        b'{"object": "chat.completion", "choices": [], "model": "gpt-4o"}',
-    ],
+    [b"", b'{"ok": true}', b'{"object": "chat.completion", "choices": [], "model": "gpt-4o"}'],
 )
 @pytest.mark.parametrize("name", [SEARCHER, "text-embedding-3-small"])
 async def test_a_body_that_is_no_reply_is_asked_for_again(
@@ -371,7 +369,7 @@ async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
 
 DAY_S = 86_400.0
 PERIOD_S, PER_PERIOD, WAIT_S = 1, 4, 0.6
-N = 3 * PER_PERIOD
+N = 2 * PER_PERIOD
 
 
 @pytest.fixture
@@ -397,11 +395,8 @@ async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_ju
     rate = RateLimitConfig(
         type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=PER_PERIOD
     )
-    began, limit, asked = (
-        time.monotonic(),
-        CallLimit(N, 30),
-        model(server.base_url, rate_limit=rate),
-    )
+    began, limit = time.monotonic(), CallLimit(N, 30)
+    asked = model(server.base_url, rate_limit=rate)
     first = CallLog(limit)
     refused_call = asyncio.create_task(ask(asked, first))
     await held_back(first)
@@ -418,20 +413,3 @@ async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_ju
     for log in logs:
         assert all(0 <= attempt.latency_s <= took_s for attempt in log.attempts)
         assert 0 <= log.waited_s <= took_s
-
-
-async def test_a_date_to_wait_for_is_read_once_and_no_later_jump_changes_it(
-    server: LocalServer, monkeypatch: pytest.MonkeyPatch
-):
-    true = time.time
-    soon = formatdate(true() + 2, usegmt=True)  # whole seconds: 1 to 2 s from now
-    set_faults(server, lambda n, _: Fault(status=429, retry_after=soon) if n == 1 else None)
-    log = CallLog(CallLimit(N, 30))
-    call = asyncio.create_task(ask(model(server.base_url), log))
-    await held_back(log)
-    monkeypatch.setattr(time, "time", lambda: true() - DAY_S)
-    async with asyncio.timeout(30):
-        await call
-    first, second = server.records
-    assert first.finished_s is not None
-    assert second.arrived_s - first.finished_s > 0.5

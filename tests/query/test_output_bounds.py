@@ -4,7 +4,7 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from pydantic import BaseModel
 from support.lighthouse import QUESTION, MakeProject, SpiedServer
-from support.openai_server import Fault
+from support.openai_server import Fault, Json
 from support.tog_world import read_scoring
 
 from graphrag.query.calls import CutOffReplyError
@@ -12,8 +12,6 @@ from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion
 from graphrag.query.replies import allowed_output
 from graphrag.query.usage import CallLog, OutputBound, measure_calls
-
-NO_ROOM = "request (9120 tokens) exceeds the available context size (4096 tokens), try again"
 
 
 class Wanted(BaseModel):
@@ -28,14 +26,24 @@ def bounds_sent(server: SpiedServer) -> list[tuple[object, object]]:
     ]
 
 
-async def test_tog_bounds_its_scoring_by_edges_and_its_answer(
+async def test_tog_bounds_its_calls_begins_scoring_alike_and_sends_every_edge_once(
     remote: GraphIndex, server: SpiedServer
 ) -> None:
-    found = await remote.search("tog", QUESTION)
+    """Scoring calls that begin alike are read from a provider's cache."""
+    result = await remote.search("tog", QUESTION)
 
-    edges = [int(n) for n in found.context_data["exploration"]["n_edges"] if n]
+    n_edges = [int(n) for n in result.context_data["exploration"]["n_edges"] if n]
     sent = [bound for bound, _ in bounds_sent(server)]
-    assert sorted(sent) == sorted([*(60 + 40 * n for n in edges), 2000])
+    assert sorted(sent) == sorted([*(60 + 40 * n for n in n_edges), 2000])
+    asked = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests.values()]
+    texts = [text for text in asked if "Score the edges" in text]
+    assert len(texts) > 1
+    begin = texts[0].partition(QUESTION)[0]
+    assert "Reply with JSON only" in begin
+    assert all(text.startswith(f"{begin}{QUESTION}\n") for text in texts)
+    edges = [read_scoring(text[text.index("Question: ") :])["edges"] for text in texts]
+    listed = [(e["source"], e["target"], e["relationship"]) for each in edges for e in each]
+    assert len(listed) == len(set(listed)) > 0
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
@@ -65,17 +73,22 @@ async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
     assert set(bounds_sent(server)) == {wanted}
 
 
-def test_a_model_that_thinks_gets_room_for_it_and_none_more_than_it_can_write() -> None:
-    def allowed(provider: str, model: str, tokens: int = 500, **arguments: object) -> int:
-        config = ModelConfig(model_provider=provider, model=model, api_key="x", call_args=arguments)
-        return allowed_output(config, tokens)
-
-    assert allowed("openai", "gpt-4o") == 500
-    assert allowed("openai", "smollm2") == 500
-    assert allowed("openai", "gpt-5") == 25_500
-    assert allowed("openai", "o3-mini") == 25_500
-    assert allowed("hosted_vllm", "qwen3", reasoning_effort="low") == 25_500
-    assert allowed("openai", "gpt-4o", 10**6) == 16_384
+@pytest.mark.parametrize(
+    ("provider", "model", "tokens", "arguments", "allowed"),
+    [
+        ("openai", "gpt-4o", 500, {}, 500),
+        ("openai", "smollm2", 500, {}, 500),
+        ("openai", "gpt-5", 500, {}, 25_500),
+        ("openai", "o3-mini", 500, {}, 25_500),
+        ("hosted_vllm", "qwen3", 500, {"reasoning_effort": "low"}, 25_500),
+        ("openai", "gpt-4o", 10**6, {}, 16_384),
+    ],
+)
+def test_a_model_that_thinks_gets_room_for_it_and_none_more_than_it_can_write(
+    provider: str, model: str, tokens: int, arguments: Json, allowed: int
+) -> None:
+    config = ModelConfig(model_provider=provider, model=model, api_key="x", call_args=arguments)
+    assert allowed_output(config, tokens) == allowed
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -132,65 +145,26 @@ async def test_a_response_that_is_cut_off_is_kept_and_counted(
     assert log.attempts[-1].finish_reason == "length"
 
 
-async def test_a_cut_reply_names_the_setting_that_cut_it(
-    make_project: MakeProject, server: SpiedServer
-) -> None:
-    server.behave(faults=lambda *_: Fault(ramble=True))
-
-    async def ask(extra: str, name: str, bound: OutputBound | None) -> str:
-        index = await GraphIndex.open(make_project(model_extra=extra, name=name))
-        model = open_completion(index.header.model_configs("local")["completion"])
-        with measure_calls(CallLog(bound=bound)), pytest.raises(CutOffReplyError) as raised:
-            await model.completion_async(messages="x", response_format=Wanted)
-        return str(raised.value)
-
-    own = await ask("    call_args: {max_tokens: 7}", "own", OutputBound(9, "some_setting"))
-    assert own == (
-        "the reply was cut off at 7 tokens; raise call_args.max_tokens of openai/gpt-4o in "
-        "settings.yaml"
-    )
-    assert "at 9 tokens; raise some_setting" in await ask(
-        "", "scope", OutputBound(9, "some_setting")
-    )
-    assert "context is too small" in await ask("", "none", None)
-
-
 @pytest.mark.parametrize(
-    ("method", "budget"),
+    ("extra", "bound", "says"),
     [
-        ("tog", "tog_search.max_context_tokens"),
-        ("local", "local_search.max_context_tokens"),
-        ("basic", "basic_search.max_context_tokens"),
-        ("global", "global_search.max_context_tokens"),
-        ("drift", "drift_search.data_max_tokens"),
-        ("bm25", "basic_search.max_context_tokens"),
+        (
+            "    call_args: {max_tokens: 7}",
+            9,
+            "the reply was cut off at 7 tokens; raise call_args.max_tokens of openai/gpt-4o in "
+            "settings.yaml",
+        ),
+        ("", 9, "at 9 tokens; raise some_setting"),
+        ("", None, "context is too small"),
     ],
 )
-async def test_a_context_that_is_too_small_names_the_budget_to_lower(
-    method: str, budget: str, remote: GraphIndex, server: SpiedServer
+async def test_a_cut_reply_names_the_setting_that_cut_it(
+    extra: str, bound: int | None, says: str, make_project: MakeProject, server: SpiedServer
 ) -> None:
-    server.behave(
-        faults=lambda _, request: (
-            Fault(400, "exceed_context_size_error", NO_ROOM) if "messages" in request else None
-        )
-    )
-    with pytest.raises(SearchError, match=budget) as raised:
-        await remote.search(method, QUESTION)
-    assert "9120 tokens" in str(raised.value)
-    assert "litellm" not in str(raised.value)
-
-
-async def test_scoring_calls_begin_alike_and_send_every_edge_once(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
-    """So that a provider reads them from its cache."""
-    await remote.search("tog", QUESTION)
-    asked = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests.values()]
-    texts = [text for text in asked if "Score the edges" in text]
-    assert len(texts) > 1
-    begin = texts[0].partition(QUESTION)[0]
-    assert "Reply with JSON only" in begin
-    assert all(text.startswith(f"{begin}{QUESTION}\n") for text in texts)
-    edges = [read_scoring(text[text.index("Question: ") :])["edges"] for text in texts]
-    sent = [(e["source"], e["target"], e["relationship"]) for each in edges for e in each]
-    assert len(sent) == len(set(sent)) > 0
+    server.behave(faults=lambda *_: Fault(ramble=True))
+    index = await GraphIndex.open(make_project(model_extra=extra))
+    model = open_completion(index.header.model_configs("local")["completion"])
+    scope = None if bound is None else OutputBound(bound, "some_setting")
+    with measure_calls(CallLog(bound=scope)), pytest.raises(CutOffReplyError) as raised:
+        await model.completion_async(messages="x", response_format=Wanted)
+    assert says in str(raised.value)

@@ -46,21 +46,6 @@ def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(
     assert query(*here, "--connect").exit_code == (0 if method == "tog" else 2)
 
 
-@pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
-def test_a_folder_that_cannot_be_searched_is_wrong_usage(
-    settings: str | None, tmp_path: Path
-) -> None:
-    if settings is not None:
-        (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
-    result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
-
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
-
-
 def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
     question = "Who taught the glassmaker that repaired the lamp?"
     result = query(question, "-r", str(project), "-m", "agentic", "--verbose")
@@ -74,21 +59,33 @@ def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
     assert "search 1" not in quiet.output
 
 
-def test_a_failed_search_is_an_error(project: Path) -> None:
+@pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
+def test_a_folder_that_cannot_be_searched_is_wrong_usage(
+    settings: str | None, tmp_path: Path, project: Path
+) -> None:
+    if settings is not None:
+        (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
+    result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
     assert query(QUESTION, "-r", str(project), "-m", "tok").exit_code == 2
-    assert query(QUESTION, "-r", str(project / "nowhere"), "-m", "tog").exit_code == 2
-    result = query(" ", "-r", str(project), "-m", "tog")
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: the search failed: ")
+    failed = query(" ", "-r", str(project), "-m", "tog")
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("Error: the search failed: ")
 
 
-@pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
-def test_the_other_methods_still_answer(method: str, project: Path) -> None:
-    result = query(QUESTION, "-r", str(project), "-m", method)
+def test_a_query_can_connect_the_entities_that_it_names(project: Path) -> None:
+    asked = ("How are Silas Crane and Jonas Feld related?", "-r", str(project), "--verbose", "-m")
+    connected, plain = query(*asked, "tog", "--connect"), query(*asked, "tog")
 
-    assert result.exit_code == 0, result.output
-    assert (ANSWER if method != "drift" else "could not find") in result.stdout
+    assert connected.exit_code == plain.exit_code == 0, connected.output
+    assert "completions: 1 calls" in connected.stderr
+    assert "completions: 1 calls" not in plain.stderr
+    refused = query(*asked, "local", "--connect")
+    assert refused.exit_code == 2
+    assert "--method tog" in refused.output
 
 
 @pytest.mark.parametrize(
@@ -115,6 +112,7 @@ except SystemExit as ended:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "allowed"),
     [

@@ -7,14 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.lighthouse import METHODS, QUESTION, MakeProject, SpiedServer
+from support.lighthouse import (
+    METHODS,
+    QUESTION,
+    MakeProject,
+    MemoryJournal,
+    SpiedServer,
+    chat_gets,
+    counted,
+    seen,
+)
 from support.openai_server import Fault
 
 from graphrag import api
+from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
+from graphrag.offline import NOT_FOUND
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import SearchOptions
 from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import CallLog, sum_usages
 
 
 @pytest.fixture(autouse=True)
@@ -123,14 +136,10 @@ async def test_a_released_search_counts_what_the_server_saw(
         for name in ("local", "basic", "global", "drift")
     ]
 
-    chat, embedded = server.totals()["chat"], server.totals()["embeddings"]
-    assert sum(each.llm_calls for each in found) == len(server.of("chat"))
-    assert sum(each.prompt_tokens for each in found) == chat.prompt_tokens
-    assert sum(each.output_tokens for each in found) == chat.output_tokens
-    assert sum(each.usage.embedding_calls for each in found) == len(server.of("embeddings"))
-    assert sum(each.usage.embedding_tokens for each in found) == embedded.prompt_tokens
-    assert sum(each.usage.failed_calls for each in found) == 2
-    assert sum(each.usage.tokens_counted_here for each in found) == 0
+    usage = sum_usages(each.usage for each in found)
+    assert counted(usage) == seen(server.records)
+    assert (usage.failed_calls, usage.tokens_counted_here) == (2, 0)
+    assert usage.llm_calls == sum(each.llm_calls for each in found)
     assert found[0].usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
 
 
@@ -165,10 +174,10 @@ async def test_the_streamed_pieces_are_the_response(method: str, index: GraphInd
     assert "".join(pieces) == whole.response
 
 
-async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex) -> None:
-    from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
-
-    class Told(NoopQueryCallbacks):
+async def test_callbacks_hear_the_text_and_the_context_and_handlers_stay(
+    index: GraphIndex,
+) -> None:
+    class Heard(NoopQueryCallbacks):
         def __init__(self) -> None:
             self.text, self.contexts = "", []
 
@@ -178,44 +187,29 @@ async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex)
         def on_context(self, context: object) -> None:
             self.contexts.append(context)
 
-    streamed, whole = Told(), Told()
-    pieces = [
-        piece
-        async for piece in api.tog_search_streaming(**arguments("tog", index), callbacks=[streamed])
-    ]
+    streamed, whole, mine = Heard(), Heard(), logging.NullHandler()
+    logging.getLogger("graphrag").addHandler(mine)
+    stream = api.tog_search_streaming(**arguments("tog", index), callbacks=[streamed])
+    pieces = [piece async for piece in stream]
+    assert mine in logging.getLogger("graphrag").handlers
     result = await api.local_search(**arguments("local", index), callbacks=[whole])
 
     assert streamed.text == "".join(pieces)
     assert len(streamed.contexts) == 1
-    assert whole.text == result.response
-    assert whole.contexts == [result.context_data]
+    assert (whole.text, whole.contexts) == (result.response, [result.context_data])
 
 
-async def test_the_failure_of_a_streamed_search_reaches_the_caller(index: GraphIndex) -> None:
-    given = {**arguments("tog", index), "query": "   "}
+async def test_a_stream_that_fails_says_so_and_one_left_early_leaves_nothing_running(
+    index: GraphIndex,
+) -> None:
+    given = arguments("tog", index)
     with pytest.raises(SearchError, match="question is empty"):
-        async for _ in api.tog_search_streaming(**given):
-            pass
-
-
-async def test_a_stream_that_is_left_early_leaves_nothing_running(index: GraphIndex) -> None:
-    stream = api.tog_search_streaming(**arguments("tog", index))
+        await anext(api.tog_search_streaming(**{**given, "query": "   "}))
+    stream = api.tog_search_streaming(**given)
     assert await anext(stream)
     await stream.aclose()
     await asyncio.sleep(0)
-
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_tog_leaves_the_handlers_of_the_caller(index: GraphIndex) -> None:
-    logger = logging.getLogger("graphrag")
-    mine = logging.NullHandler()
-    logger.addHandler(mine)
-    try:
-        await api.tog_search(**arguments("tog", index))
-        assert mine in logger.handlers
-    finally:
-        logger.removeHandler(mine)
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "global"])
@@ -241,3 +235,76 @@ async def test_dynamic_selection_of_communities_is_counted_too(
 
     assert result.llm_calls == len(server.of("chat")) > 2
     assert result.prompt_tokens == server.totals()["chat"].prompt_tokens
+
+
+UNANSWERABLE = "Which planet has purple volcanoes?"
+REFUSAL = "I can't help with that."
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
+    method: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
+    journal = MemoryJournal()
+    for _ in range(2):
+        result = await remote.search(method, QUESTION, log=CallLog(journal=journal))
+        assert (result.response, result.abstained) == (REFUSAL, True)
+    assert len(server.of("chat")) == 1
+
+
+async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
+    remote: GraphIndex, make_project: MakeProject, server: SpiedServer
+) -> None:
+    server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
+    shown = list[str]()
+    result = await remote.search("basic", QUESTION, on_text=shown.append)
+    assert "".join(shown) == result.response == REFUSAL
+    assert result.abstained
+    through = make_project(name="litellm", model_extra="    type: litellm")
+    with pytest.raises(SearchError, match="empty response"):
+        await (await GraphIndex.open(through)).search("basic", QUESTION, on_text=lambda _: None)
+
+
+@pytest.mark.parametrize("said", [NOT_FOUND, NO_DATA_ANSWER])
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_a_sentence_of_a_model_is_a_response(
+    method: str, said: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(faults=chat_gets(Fault(content=said)))
+    result = await remote.search(method, QUESTION)
+    assert (result.response, result.abstained) == (said, False)
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+@pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
+async def test_the_embedded_model_says_that_it_abstains(
+    method: str, is_live: bool, index: GraphIndex
+) -> None:
+    pieces: list[str] = []
+    on_text = pieces.append if is_live else None
+    result = await index.search(method, UNANSWERABLE, on_text)
+    assert result.abstained
+    assert result.response == (NO_DATA_ANSWER if method == "global" else NOT_FOUND)
+    assert "".join(pieces) in ("", result.response)
+    other = await index.search(method, QUESTION, on_text)
+    assert other.abstained is (other.response == result.response)
+
+
+async def test_global_search_without_data_asks_no_model_for_the_response(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    for abstained in (False, True):
+        released = await api.global_search(**arguments("global", remote))
+        answered = await remote.search("global", QUESTION)
+        assert (answered.abstained, released.abstained) == (abstained, abstained)
+        server.behave(faults=chat_gets(Fault(content='{"points": []}')))
+
+
+async def test_a_released_search_says_that_the_embedded_model_abstained(
+    index: GraphIndex,
+) -> None:
+    given = arguments("basic", index)
+    assert not (await api.basic_search(**given)).abstained
+    result = await api.basic_search(**given | {"query": UNANSWERABLE})
+    assert (result.response, result.abstained) == (NOT_FOUND, True)

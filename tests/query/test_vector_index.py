@@ -35,13 +35,6 @@ def random_vectors(count: int, seed: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((count, LENGTH)).astype(np.float32)
 
 
-def found_of(question: list[float], ids: list[str], store: LanceDBVectorStore) -> set[str]:
-    """Search for known ids alone."""
-    wanted = getattr(F, store.id_field).in_(ids)
-    hits = store.similarity_search_by_vector(question, k=len(ids), filters=wanted)
-    return {str(hit.document.id) for hit in hits}
-
-
 def open_store(config: ProjectConfig, name: str = "entity_description") -> LanceDBVectorStore:
     store = LanceDBVectorStore(
         db_uri=str(config.vector_store.db_uri), index_name=name, vector_size=LENGTH
@@ -94,24 +87,33 @@ def search(config: ProjectConfig, question: np.ndarray, k: int = 20) -> list[str
     return [str(hit.document.id) for hit in hits]
 
 
-def test_graphrag_writes_an_index_that_covers_nothing(config: ProjectConfig):
-    """Once this fails, graphrag indexes its vectors itself."""
+def test_large_tables_are_indexed_and_small_ones_left_and_a_run_is_warned(config: ProjectConfig):
+    """Once the first lines fail, graphrag indexes its vectors itself."""
     entities, units = vector_state(config)
     assert (entities.name, entities.rows, entities.indexed_rows) == ("entity_description", MANY, 0)
     assert entities.has_index
     assert entities.is_complete
     assert entities.needs_optimising
     assert (units.name, units.needs_optimising) == ("text_unit_text", False)
+    headers = {"ours": IndexHeader(config)}
+    (warning,) = list_vector_warnings(headers)
+    assert "ours: 12,000 of the 12,000 vectors of entity_description" in warning
 
-
-def test_large_tables_are_indexed_and_small_ones_left(config: ProjectConfig):
     entities, units = optimise_vectors(config)
     assert entities.action == "indexed"
     assert (entities.before.indexed_rows, entities.after.indexed_rows) == (0, MANY)
     assert not entities.after.needs_optimising
-    assert units.action == "left exact"
-    assert units.after.indexed_rows == 0
+    assert (units.action, units.after.indexed_rows) == ("left exact", 0)
     assert [again.action for again in optimise_vectors(config)] == ["already indexed", "left exact"]
+    assert list_vector_warnings(headers) == []
+
+    open_store(config).load_documents(documents(SMALL_TABLE, first=MANY))
+    assert optimise_vectors(config)[0].action == "already indexed"
+    open_store(config).load_documents(documents(1, first=MANY + SMALL_TABLE))
+    (entities, _) = optimise_vectors(config)
+    assert entities.action == "indexed"
+    assert entities.before.unindexed_rows == SMALL_TABLE + 1
+    assert entities.after.unindexed_rows == 0
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
@@ -133,54 +135,45 @@ def test_the_same_vectors_are_found_as_before(
 
 
 async def test_looking_up_ids_finds_all_of_them(config: ProjectConfig):
-    table = table_of(config)
-    ids = [f"plain-{at}" for at in range(200)]
+    table, ids = table_of(config), [f"plain-{at}" for at in range(200)]
     vectors = random_vectors(200, seed=9)
     open_store(config).load_documents(
         [VectorStoreDocument(id=i, vector=v.tolist()) for i, v in zip(ids, vectors, strict=True)]
     )
     question = random_vectors(1, seed=8)[0].tolist()
+
+    def found() -> set[str]:
+        store = open_store(config)
+        wanted = getattr(F, store.id_field).in_(ids)
+        hits = store.similarity_search_by_vector(question, k=len(ids), filters=wanted)
+        return {str(hit.document.id) for hit in hits}
+
     table.checkout_latest()
     table.create_index("vector", config=IvfFlat(num_partitions=200), replace=True)
-    assert len(found_of(question, ids, open_store(config))) < 150
+    assert len(found()) < 150
     (entities, _) = vector_state(config)
     assert entities.indexed_rows == entities.rows
     assert not entities.is_complete
+    (warning,) = list_vector_warnings({"ours": IndexHeader(config)})
+    assert "misses vectors" in warning
     (optimised, _) = optimise_vectors(config)
     assert optimised.action == "indexed"
     assert optimised.after.is_complete
-    assert found_of(question, ids, open_store(config)) == set(ids)
-
-
-def test_vectors_that_came_later_are_indexed_as_well(config: ProjectConfig):
-    optimise_vectors(config)
-    open_store(config).load_documents(documents(SMALL_TABLE, first=MANY))
-    assert optimise_vectors(config)[0].action == "already indexed"
-    open_store(config).load_documents(documents(1, first=MANY + SMALL_TABLE))
-    (entities, _) = optimise_vectors(config)
-    assert entities.action == "indexed"
-    assert entities.before.unindexed_rows == SMALL_TABLE + 1
-    assert entities.after.unindexed_rows == 0
+    assert found() == set(ids)
 
 
 def test_other_stores_and_missing_ones_are_named(config: ProjectConfig, tmp_path: Path):
-    other = config.model_copy(
-        update={"vector_store": config.vector_store.model_copy(update={"type": "cosmosdb"})}
-    )
-    assert not uses_lancedb(other)
+    def changed(**settings: object) -> ProjectConfig:
+        store = config.vector_store.model_copy(update=settings)
+        return config.model_copy(update={"vector_store": store})
+
+    assert not uses_lancedb(changed(type="cosmosdb"))
     with pytest.raises(VectorStoreError, match=r"vector_store\.type is cosmosdb; only lancedb"):
-        optimise_vectors(other)
+        optimise_vectors(changed(type="cosmosdb"))
     missing = tmp_path / "nowhere"
-    gone = config.model_copy(
-        update={"vector_store": config.vector_store.model_copy(update={"db_uri": str(missing)})}
-    )
     with pytest.raises(VectorStoreError, match=r"no vector store at .*nowhere; build"):
-        vector_state(gone)
+        vector_state(changed(db_uri=str(missing)))
     assert not missing.exists()
-
-
-def index_all(folder: Path) -> int:
-    return code_of(lambda: index_vectors(find_roots(Place(folder))) or 0)
 
 
 def test_the_command_names_a_project_without_vectors(
@@ -188,30 +181,22 @@ def test_the_command_names_a_project_without_vectors(
 ):
     monkeypatch.setenv("COLUMNS", "200")
     folder = root.parent
-    text = "indexes: {first: project, second: unbuilt}\n"
-    (folder / "eval_config.yaml").write_text(text, encoding="utf-8")
-    assert index_all(folder) == 2
-    printed = capsys.readouterr()
-    assert "Index second: " in printed.err
-    assert "first" in printed.out  # what was done before is said
+    config = folder / "eval_config.yaml"
+    config.write_text("indexes: {first: project, second: unbuilt}\n", encoding="utf-8")
+
+    def refusal() -> str:
+        assert code_of(lambda: index_vectors(find_roots(Place(folder))) or 0) == 2
+        printed = capsys.readouterr()
+        return f"{printed.out}{printed.err}"
+
+    said = refusal()
+    assert "Index second: " in said
+    assert "first" in said  # what was done before is said
     (folder / "unbuilt").mkdir()
     (folder / "unbuilt" / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
-    assert index_all(folder) == 2
-    assert "Index second: there is no vector store" in capsys.readouterr().err
-    (folder / "eval_config.yaml").write_text("indexs: {}\n", encoding="utf-8")
-    assert index_all(folder) == 2
-    assert "indexs" in capsys.readouterr().err
-
-
-def test_a_run_is_warned_of_vectors_that_are_not_indexed(config: ProjectConfig):
-    headers = {"ours": IndexHeader(config)}
-    (warning,) = list_vector_warnings(headers)
-    assert "ours: 12,000 of the 12,000 vectors of entity_description" in warning
-    table_of(config).create_index("vector", config=IvfFlat(num_partitions=200), replace=True)
-    (warning,) = list_vector_warnings(headers)
-    assert "misses vectors" in warning
-    optimise_vectors(config)
-    assert list_vector_warnings(headers) == []
+    assert "Index second: there is no vector store" in refusal()
+    config.write_text("indexs: {}\n", encoding="utf-8")
+    assert "indexs" in refusal()
 
 
 async def test_building_an_index_optimises_it(tmp_path: Path):
@@ -220,21 +205,17 @@ async def test_building_an_index_optimises_it(tmp_path: Path):
     (tmp_path / "input" / "clock.txt").write_text(text, encoding="utf-8")
     (tmp_path / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
     config = read_settings(tmp_path)
-    building = tmp_path / "output.building" / "lancedb"
+    building = str(tmp_path / "output.building" / "lancedb")
+    there = config.vector_store.model_copy(update={"db_uri": building})
 
     def fill(step: str) -> None:
         if step == "optimise_vectors":
-            store = LanceDBVectorStore(
-                db_uri=str(building), index_name="entity_description", vector_size=LENGTH
-            )
-            store.connect()
+            store = open_store(config.model_copy(update={"vector_store": there}))
             store.load_documents(documents(SMALL_TABLE + 1))
 
-    told: list[tuple[int, int]] = []
-    await build_index(tmp_path, fill, lambda done, total: told.append((done, total)))
-    assert told
-    assert all(0 <= done <= total for done, total in told)
-    assert any(done == total for done, total in told)
+    shares: list[tuple[int, int]] = []
+    await build_index(tmp_path, fill, lambda done, total: shares.append((done, total)))
+    assert all(0 <= done <= total for done, total in shares)
+    assert any(done == total for done, total in shares)
     (table,) = (each for each in vector_state(config) if each.name == "entity_description")
-    assert table.rows > SMALL_TABLE
-    assert table.indexed_rows == table.rows
+    assert table.rows == table.indexed_rows > SMALL_TABLE

@@ -15,9 +15,10 @@ from support.openai_server import (
     Record,
     Reply,
     Totals,
+    totals_of,
 )
 
-from graphrag.query.usage import RecordedCall
+from graphrag.query.usage import RecordedCall, Usage
 
 MakeProject = Callable[..., Path]
 QUESTION = "Who repaired the great lamp with Marta Quill?"
@@ -86,6 +87,20 @@ class SpiedServer:
             for record in self.records
             if mark in str(self.requests[record.sequence - self._before])
         ]
+
+
+def seen(records: list[Record]) -> tuple[int, ...]:
+    """Sum records up as :func:`counted` does a usage."""
+    sums = totals_of(records)
+    chat, embedded = sums["chat"], sums["embeddings"]
+    failed = chat.failed_calls + embedded.failed_calls
+    tokens = (chat.prompt_tokens, chat.output_tokens, embedded.prompt_tokens)
+    return (chat.calls, embedded.calls, failed, *tokens)
+
+
+def counted(usage: Usage) -> tuple[int, ...]:
+    tokens = (usage.prompt_tokens, usage.output_tokens, usage.embedding_tokens)
+    return (usage.llm_calls, usage.embedding_calls, usage.failed_calls, *tokens)
 
 
 def chat_gets(fault: Fault) -> FaultPlan:

@@ -56,38 +56,14 @@ Outcome = Literal["open", "answered", "error", "cut", "client-gone"]
 class Fault:
     """What goes wrong with one call; fields combine.
 
-    Parameters
-    ----------
-    status : int | None
-        Answer with this error status and an error body as OpenAI's.
-    code, message : str | None
-        In place of the error's usual ones, e.g. ``context_length_exceeded`` and ``This model's
-        maximum context length is 8 tokens.``
-    retry_after_s, retry_after_ms : float | None
-        Sent with an error as the header ``retry-after`` (seconds) or ``retry-after-ms``.
-    retry_after : str | None
-        Sent as that header as it is, e.g. an HTTP date.
-    endless_s : float
-        Send one byte of the answer at a time, for so many seconds, and never the end of it.
-    hang_s : float
-        Seconds of silence before anything else happens.
-    disconnect : {"before", "mid-stream"} | None
-        Close the connection with no answer at all, or after half of a streamed answer (a call
-        that does not stream is then closed with no answer).
-    content : str | None
-        Text in place of the reply: ``""`` for an empty one, `MALFORMED_JSON` for a broken one.
-    refusal : str | None
-        Text in the message's field of this name, or in that of a stream's pieces, in place of all
-        content.
-    omit_usage : bool
-        Leave the usage out of the answer.
-    cached_tokens : int | None
-        Prompt tokens that the usage reports as read from a cache; None: it reports nothing of it.
-    ramble : bool
-        Write words until the request's ``max_tokens`` (1,000 without one) and end with finish
-        reason ``length``, as a small model does. Words of ``content`` come first.
-    raw : str | bytes | None
-        Sent as it is, with the status, in place of every body; it costs nothing.
+    An error ``status`` comes with a body as OpenAI's, whose ``code`` and ``message`` can be given,
+    and with the header ``retry-after`` (seconds, or as it is) or ``retry-after-ms``. Before it
+    there are ``hang_s`` seconds of silence. ``endless_s``: one byte of the answer at a time for so
+    long, and never its end. ``disconnect``: no answer at all, or half of a streamed one (a call
+    that does not stream then gets none). ``content`` and ``refusal`` stand in place of the reply;
+    ``cached_tokens`` in the usage, unless that is left out. ``ramble``: words until the request's
+    ``max_tokens`` (1,000 without one) after those of ``content``, ended by ``length``, as a small
+    model does. ``raw`` is sent as it is in place of every body, and costs nothing.
     """
 
     status: int | None = None
@@ -266,23 +242,13 @@ def running_server(
     vector_size: int = 384,
     port: int = 0,
 ) -> Generator[LocalServer]:
-    """Serve from a thread of this process until the block ends.
+    """Serve from a thread of this process until the block ends; ``port`` 0 is any free one.
 
-    Parameters
-    ----------
-    reply : Callable[[dict], str] | None
-        Text of the answer to a chat request; None for `offline_reply`. It runs on the server's
-        thread, so a slow one holds up the other calls. If it raises, the call gets status 400,
-        which clients do not try again.
-    faults : Callable[[int, dict], Fault | None] | None
-        Asked for each call with its sequence (from 1, over both endpoints) and its body: a chat
-        request has ``messages``, an embedding request has ``input``.
-    latency_s : float | Callable[[dict], float]
-        Seconds before each answer.
-    vector_size : int
-        Length of an embedding unless the request gives ``dimensions``.
-    port : int
-        0 for any free one.
+    ``reply`` gives the text for a chat request (None: `offline_reply`) on the server's thread, so a
+    slow one holds up other calls; where it raises, the call gets status 400, which clients do not
+    try again. ``faults`` is asked for each call with its number (from 1, over both endpoints) and
+    its body: of chat with ``messages``, of embeddings with ``input``. Embeddings have the length
+    ``vector_size`` unless a request gives ``dimensions``. ``latency_s`` passes before each answer.
     """
     behaviour = Behaviour(reply or offline_reply(), faults, latency_s, vector_size)
     listener = create_server(("127.0.0.1", port), backlog=512)
@@ -612,12 +578,5 @@ def _model_of(schema: Json, name: str, root: Json | None = None) -> Any:
         return create_model(
             str(schema.get("title", name)), __doc__=schema.get("description"), **fields
         )
-    plain: dict[str | None, Any] = {
-        "string": str,
-        "integer": int,
-        "number": float,
-        "boolean": bool,
-        "null": None,
-        "object": dict,
-    }
+    plain = {"integer": int, "number": float, "boolean": bool, "null": None, "object": dict}
     return plain.get(kind, str)

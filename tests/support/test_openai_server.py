@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ from support.openai_server import (
     Json,
     LocalServer,
     Record,
+    Totals,
     echo_reply,
     embed,
     running_server,
@@ -23,14 +24,6 @@ from support.openai_server import (
 
 QUESTION = "Who is the keeper of the old light house?"  # 9 words: a prompt of 12 tokens
 MESSAGES: list[Json] = [{"role": "user", "content": QUESTION}]
-ERROR_CLASSES = [
-    (400, openai.BadRequestError),
-    (401, openai.AuthenticationError),
-    (404, openai.NotFoundError),
-    (429, openai.RateLimitError),
-    (500, openai.InternalServerError),
-    (503, openai.InternalServerError),
-]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +44,8 @@ def client(server: LocalServer) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def client_of(base_url: str, max_retries: int = 0, timeout: float = 30) -> openai.OpenAI:
-    return openai.OpenAI(
-        base_url=base_url, api_key="test", max_retries=max_retries, timeout=timeout
-    )
+def client_of(base_url: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=30)
 
 
 def ask(client: openai.OpenAI, **options: object) -> Any:
@@ -62,18 +53,8 @@ def ask(client: openai.OpenAI, **options: object) -> Any:
     return create(model="gpt-4o", messages=MESSAGES, **options)
 
 
-def fail(server: LocalServer, fault: Fault) -> None:
-    server.behaviour = Behaviour(echo_reply, faults=lambda sequence, request: fault)
-
-
 def last(server: LocalServer) -> Record:
     return server.records[-1]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 2
-    while not true() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def text_of(chunks: list[Any]) -> str:
@@ -121,32 +102,8 @@ def test_embeddings(client: openai.OpenAI, server: LocalServer, encoding: str) -
     assert last(server).endpoint == "embeddings"
 
 
-@pytest.mark.parametrize(("status", "kind"), ERROR_CLASSES)
-def test_error_status(
-    server: LocalServer, client: openai.OpenAI, status: int, kind: type[openai.APIStatusError]
-) -> None:
-    fail(server, Fault(status=status))
-    with pytest.raises(kind) as caught:
-        ask(client)
-    assert caught.value.status_code == status
-    with pytest.raises(kind):
-        client.embeddings.create(model="small", input="text")
-    record = last(server)
-    assert (record.outcome, record.status, record.prompt_tokens) == ("error", status, 0)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_disconnect_before_the_answer(
-    server: LocalServer, client: openai.OpenAI, stream: bool
-) -> None:
-    fail(server, Fault(disconnect="before"))
-    with pytest.raises(openai.APIConnectionError):
-        ask(client, stream=stream)
-    assert (last(server).outcome, last(server).status) == ("cut", None)
-
-
 def test_disconnect_in_mid_stream(server: LocalServer, client: openai.OpenAI) -> None:
-    fail(server, Fault(disconnect="mid-stream"))
+    server.behaviour = Behaviour(echo_reply, faults=lambda *_: Fault(disconnect="mid-stream"))
     stream = iter(ask(client, stream=True))
     chunks = [next(stream), next(stream)]  # the role, then the first words
     # Newer clients may wrap the error of the transport below them.
@@ -160,33 +117,32 @@ def test_disconnect_in_mid_stream(server: LocalServer, client: openai.OpenAI) ->
 
 async def test_many_at_once() -> None:
     plan = {3: Fault(status=500), 5: Fault(disconnect="before")}
-    with running_server(
-        echo_reply, latency_s=lambda request: 0.2, faults=lambda n, _: plan.get(n)
-    ) as server:
-        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="test", max_retries=0)
+    with running_server(echo_reply, latency_s=0.2, faults=lambda n, _: plan.get(n)) as server:
         started = time.monotonic()
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="test", max_retries=0)
         async with client:
-            calls = [
-                client.chat.completions.create(model="gpt-4o", messages=MESSAGES) for _ in range(20)
-            ]
+            create = client.chat.completions.create
+            calls = [create(model="gpt-4o", messages=MESSAGES) for _ in range(20)]
             answers = await asyncio.gather(*calls, return_exceptions=True)
         assert time.monotonic() - started < 4  # one after the other
-        assert sum(isinstance(answer, Exception) for answer in answers) == 2
-        totals = server.totals()
-        assert (totals["chat"].calls, totals["chat"].failed_calls) == (20, 2)
-        assert totals["chat"].prompt_tokens == 18 * 12
-        assert totals["chat"].output_tokens == 18 * 9
-        assert totals["embeddings"].calls == 0
+        kinds = {type(answer) for answer in answers if isinstance(answer, Exception)}
+        assert kinds == {openai.InternalServerError, openai.APIConnectionError}
+        assert server.totals()["chat"] == Totals(20, 2, 18 * 12, 18 * 9)
+        assert server.totals()["embeddings"].calls == 0
         assert server.totals(after=5)["chat"].calls == 15
         assert server.max_in_flight == 20
+        ended = [(record.outcome, record.status) for record in server.records]
+        assert (ended[2], ended[4]) == (("error", 500), ("cut", None))
 
 
 def test_stops_at_once_while_a_call_hangs() -> None:
     with ThreadPoolExecutor() as threads, running_server(echo_reply, latency_s=60) as server:
         client = client_of(server.base_url)
         call = threads.submit(ask, client)
-        wait_until(lambda: len(server.records) == 1)
-        assert last(server).outcome == "open"
+        deadline = time.monotonic() + 2
+        while not server.records and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert server.records[-1].outcome == "open"
         stopping = time.monotonic()
     assert time.monotonic() - stopping < 30
     with client, pytest.raises(openai.APIConnectionError):

@@ -1,11 +1,8 @@
 """Connect mode from the question to the answer, and equal input twice."""
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.projects import OFFLINE_SETTINGS
 from support.tog_world import (
     WALKED,
     ScriptedModel,
@@ -17,13 +14,8 @@ from support.tog_world import (
     section,
     text_units,
 )
-from typer.testing import CliRunner, Result
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.runner.index_building import build_index
-from graphrag.eval.runner.methods import MethodSet
-from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.tog_search import (
     GraphStore,
     PPRSearch,
@@ -188,60 +180,3 @@ async def test_equal_input_gives_equal_output(world: World, options: Any) -> Non
             assert result.context_text == first.context_text
             for name, frame in frames(first).items():
                 assert frame.equals(frames(result)[name]), name
-
-
-TEXT = """\
-Marta Quill keeps the lighthouse on Gannet Isle. Marta Quill repaired the great lamp with Jonas
-Feld. Jonas Feld learned his craft from Berta Lindqvist. Berta Lindqvist founded the Merrow Glass
-Company. Silas Crane once worked for Berta Lindqvist.
-
-Piotr Zielinski met Ana Moreno in Lisbon.
-"""
-RELATED = "How are Silas Crane and Jonas Feld related?"
-APART = "How are Piotr Zielinski and Jonas Feld related?"
-
-
-def query(*arguments: str) -> Result:
-    from graphrag.cli.main import app
-
-    return CliRunner().invoke(app, ["query", *arguments])
-
-
-@pytest.mark.usefixtures("as_before")
-def test_a_variant_of_an_evaluation_and_a_query_can_connect(tmp_path: Path) -> None:
-    """A real index, asked with the settings of the variant, and with a flag of the query.
-
-    The settings of tog beside the variant stay as they are; other methods know no such flag.
-    """
-    (tmp_path / "input").mkdir()
-    (tmp_path / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
-    (tmp_path / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-    config = EvaluationConfig.model_validate(
-        {"methods": ["tog", {"name": "tog-connect", "method": "tog", "mode": "connect"}]}
-    )
-
-    async def asked() -> list[Any]:
-        await build_index(tmp_path, lambda _: None)
-        methods, index = MethodSet(config), await GraphIndex.open(tmp_path)
-        assert methods.header("tog", index.header).section("tog").mode == "explore"
-        connecting = GraphIndex(methods.header("tog-connect", index.header), index.tables)
-        return [await connecting.search("tog", question) for question in (RELATED, APART)]
-
-    found, apart = asyncio.run(asked())
-    assert (found.llm_calls, found.usage.embedding_calls, found.abstained) == (1, 0, False)
-    assert "[Data: " in str(found.response)
-    paths = frames(found)["paths"]
-    named = {*paths["source"], *paths["target"]}
-    assert {"SILAS CRANE", "BERTA LINDQVIST", "JONAS FELD"} <= named
-    assert (apart.llm_calls, apart.abstained) == (0, True)
-    assert str(apart.response).endswith("are not connected within 4 hops.")
-
-    flagged = query(APART, "-r", str(tmp_path), "-m", "tog", "--connect")
-    assert flagged.exit_code == 0, flagged.output
-    assert "are not connected within 4 hops." in flagged.stdout
-    plain = query(APART, "-r", str(tmp_path), "-m", "tog")
-    assert plain.exit_code == 0, plain.output
-    assert "not connected" not in plain.stdout
-    other = query(APART, "-r", str(tmp_path), "-m", "local", "--connect")
-    assert other.exit_code == 2
-    assert "--method tog" in other.output

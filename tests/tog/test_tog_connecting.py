@@ -89,7 +89,7 @@ def cost(path: Path) -> float:
     return -math.log2(path.score)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(EDGES, UNCUT)
 def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSearchConfig) -> None:
     """One exists within the hops iff networkx says so; each is the cheapest of those left.
@@ -122,7 +122,7 @@ def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSea
     assert len(found.paths) == most if config.max_hops <= 2 else len(found.paths) <= most
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(EDGES, ANY)
 def test_not_connected_is_never_said_wrongly(edges: Edges, config: ToGSearchConfig) -> None:
     """Whatever the caps leave out: what is found is true, and 'none' only if nothing was cut."""
@@ -218,12 +218,12 @@ def test_an_end_is_not_searched_through() -> None:
 
 @pytest.fixture(scope="module")
 def giant() -> GraphStore:
-    n = 100_000
+    n = 20_000
     spokes = [f"SPOKE {i}" for i in range(2 * n)]
     names = ["HUB A", "HUB B", "LEAF", "FAR", *spokes]
     joins = pd.DataFrame(
         {
-            "source": ["HUB A"] * n + ["HUB B"] * n + ["HUB A", "LEAF", "SPOKE 99999"],
+            "source": ["HUB A"] * n + ["HUB B"] * n + ["HUB A", "LEAF", "SPOKE 19999"],
             "target": [*spokes, "LEAF", "HUB B", "FAR"],
             "weight": np.append(np.full(2 * n, 5.0), [0.1, 0.1, 0.1]),
         }
@@ -235,8 +235,8 @@ def giant() -> GraphStore:
     ("source", "target", "way"),
     [
         ("HUB A", "LEAF", ["HUB A-LEAF"]),
-        ("SPOKE 7", "FAR", ["SPOKE 7-HUB A-SPOKE 99999-FAR"]),
-        ("LEAF", "FAR", ["LEAF-HUB A-SPOKE 99999-FAR"]),
+        ("SPOKE 7", "FAR", ["SPOKE 7-HUB A-SPOKE 19999-FAR"]),
+        ("LEAF", "FAR", ["LEAF-HUB A-SPOKE 19999-FAR"]),
     ],
 )
 def test_a_hub_costs_no_more_than_the_cap(

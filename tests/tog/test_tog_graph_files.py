@@ -17,8 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tog_world import (
-    ScriptedModel,
-    World,
     entities,
     relationships,
     text_units,
@@ -26,7 +24,7 @@ from support.tog_world import (
 
 from graphrag.query.graph_index import open_graph_of
 from graphrag.query.index_header import IndexNotBuiltError, IndexTables
-from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
+from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.store import (
     FOLDER,
     TableFiles,
@@ -83,19 +81,6 @@ def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> N
     assert the_cache(files).stat() == before
     (unit,) = opened.text_units.best({6: 1.0}, 1)
     assert (unit.id, unit.human_readable_id, unit.text[:2]) == ("t7", 7, "東京")
-
-
-async def test_a_search_on_a_mapped_graph_is_the_same_search(world: World, tmp_path: Path) -> None:
-    """Context, paths and scores are those of the graph in memory."""
-    opened = open_graph(write_index(tmp_path))
-    results: list[Any] = []
-    for graph, units in ((world.graph, text_units()), (opened.graph, opened.text_units)):
-        search = ToGSearch(model=ScriptedModel(), graph=graph, text_units=units)
-        results.append(await search.search("Who carried Dorothy to the WIZARD OF OZ?"))
-    assert results[0].context_text == results[1].context_text
-    assert results[0].response == results[1].response
-    for name, frame in results[0].context_data.items():
-        pd.testing.assert_frame_equal(frame, results[1].context_data[name])
 
 
 def test_tables_in_files_are_mapped_and_others_are_not(tmp_path: Path) -> None:
@@ -267,22 +252,9 @@ def test_a_table_that_lacks_or_spoils_a_column_is_refused(
         GraphStore.from_tables(entities(), joins)
 
 
-def test_an_empty_index_and_one_entity_can_be_mapped(tmp_path: Path) -> None:
-    """There is nothing to walk, and nothing fails."""
-    nothing = relationships().iloc[:0]
-    for n in (0, 1):
-        files = write_index(tmp_path / str(n), entities=entities().iloc[:n], relationships=nothing)
-        for _ in range(2):
-            graph = open_graph(files).graph
-            assert (graph.n_entities, graph.n_relationships) == (n, 0)
-            assert graph.nodes_named_in("Dorothy and Toto") == [0] * n
-        if n:
-            assert graph.neighbours(0, 5).nodes.tolist() == []
-
-
 def test_a_hub_costs_no_more_than_its_cap(tmp_path: Path) -> None:
-    """100,000 edges: the heaviest are in front, and a look-up reads no others."""
-    n = 100_000
+    """20,000 edges: the heaviest are in front, and a look-up reads no others."""
+    n = 20_000
     names = [f"n{i}" for i in range(n + 1)]
     people = pd.DataFrame({"id": names, "title": names})
     weights = np.random.default_rng(5).permutation(n).astype(float)
@@ -306,7 +278,7 @@ def plain(value: object, otherwise: object) -> object:
     return value
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(NAMES, TEXTS, UNITS), max_size=8),
     st.lists(st.tuples(NAMES, NAMES, TEXTS, st.sampled_from([None, 0.5, 3.0]), UNITS), max_size=12),

@@ -91,10 +91,6 @@ def test_mass_spreads_as_personalised_pagerank(
         assert mass.get(unit, 0.0) == pytest.approx(expected.get(unit, 0.0), abs=1e-8), unit
 
 
-def test_without_seeds_nothing_is_reached(world: World) -> None:
-    assert spread(Seeds({}, {}, 1), world.graph, 50) == Passages({}, {})
-
-
 def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world: World) -> None:
     """The ranking is then that of the words, and walks still have where to start."""
     found = spread(Seeds({4: 0.75, 0: 0.25}, {}, 1), world.graph, 50)
