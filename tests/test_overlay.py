@@ -154,48 +154,33 @@ def test_a_module_works_where_it_can_t_be_extended(module, broken, old, new, tmp
         assert seen["api"]["local_search"] == "graphrag.api.query"
 
 
-@pytest.fixture
-def other_release(tmp_path):
-    """A folder whose metadata say that another graphrag is installed."""
-
-    def write(version):
-        folder = tmp_path / version
-        info = folder / f"graphrag-{version}.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: graphrag\nVersion: {version}\n"
-        )
-        return folder
-
-    return write
-
-
-def test_nothing_is_added_to_another_release(other_release):
-    version = "3.4.0"
-    seen, warnings = look(other_release(version), {}, "graphrag.config.load_config", "graphrag.api")
+def test_nothing_is_added_to_another_release_and_our_commands_say_why(tmp_path):
+    """The folder's metadata say that another graphrag is installed."""
+    folder = tmp_path / "3.4.0"
+    info = folder / "graphrag-3.4.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: graphrag\nVersion: 3.4.0\n")
+    cause = "graphrag 3.4.0 is installed, and gtog needs 3.3"
+    seen, warnings = look(folder, {}, "graphrag.config.load_config", "graphrag.api")
 
     assert_released(seen)
     assert seen["config"] == "graphrag.config.models.graph_rag_config"
     assert seen["api"]["local_search"] == "graphrag.api.query"
     assert "tog" not in seen["query"][1]
     assert len(warnings) == 1
-    assert f"graphrag {version} is installed, and gtog needs 3.3" in warnings[0]
+    assert cause in warnings[0]
     assert 'pip install "graphrag==3.3.*"' in warnings[0]
 
-
-def test_our_own_commands_say_why_they_are_not_there(other_release):
-    folder = other_release("3.4.0")
-    commands = (
+    for command in (
         [script("gtog"), "eval", "--help"],
         [sys.executable, "-m", "graphrag.eval", "history"],
-    )
-    for command in commands:
+    ):
         done = run(command, folder)
         assert done.returncode == 2, (command, done.stderr)
         warning, error = done.stderr.splitlines()
         assert warning.startswith("Warning: graphrag runs as released, without gtog: ")
         assert error.startswith("Error: there is no ")
-        assert "graphrag 3.4.0 is installed, and gtog needs 3.3" in error
+        assert cause in error
 
 
 def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +19,12 @@ from graphrag.offline import OfflineModelError
 QUESTION = "Who repaired the great lamp with Marta Quill?"
 
 
-def make(**changes: Any) -> LLMEmbedding:
+def make(**changes: object) -> LLMEmbedding:
     given = {"type": "offline", "model_provider": "offline", "model": "wordllama", **changes}
     return create_embedding(ModelConfig.model_validate(given))
 
 
-def vectors(texts: list[str], **changes: Any) -> np.ndarray:
+def vectors(texts: list[str], **changes: object) -> np.ndarray:
     return np.array(make(**changes).embedding(input=texts).embeddings)
 
 

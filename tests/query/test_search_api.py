@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.lighthouse import (
@@ -17,7 +16,7 @@ from support.lighthouse import (
     counted,
     seen,
 )
-from support.openai_server import Fault
+from support.openai_server import Fault, Json
 
 from graphrag import api
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
@@ -64,7 +63,7 @@ MORE: dict[str, dict[str, object]] = {
 }
 
 
-def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
+def arguments(method: str, index: GraphIndex) -> Json:
     form = {} if method in ("tog", "ppr") else {"response_type": "Multiple Paragraphs"}
     tables = {name: index.tables.table(name) for name in TABLES[method]}
     given = {"config": index.header.config, "query": QUESTION}

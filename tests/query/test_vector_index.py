@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import lancedb
 import numpy as np
@@ -78,7 +78,7 @@ def config(root: Path) -> ProjectConfig:
     return read_settings(root)
 
 
-def table_of(config: ProjectConfig, name: str = "entity_description") -> Any:
+def table_of(config: ProjectConfig, name: str = "entity_description") -> lancedb.table.Table:
     return lancedb.connect(str(config.vector_store.db_uri)).open_table(name)
 
 

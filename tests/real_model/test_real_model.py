@@ -4,10 +4,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from support.clock_evaluation import Evaluation
 from support.llama_server import RealModel
+from support.openai_server import Json
 from support.real_project import SETTINGS
 from typer.testing import CliRunner
 
@@ -16,7 +16,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.usage import Usage, sum_usages
 
 
-def read(evaluation: Evaluation, name: str) -> Any:
+def read(evaluation: Evaluation, name: str) -> Json:
     path = evaluation.output / f"eval_results_{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -91,19 +91,6 @@ def test_a_tog_query_answers_or_says_in_one_sentence_why_not(
     assert {call.request["max_tokens"] > 0 for call in model.calls} == {True}
     if result.exit_code:
         assert "cut off" in result.output or "could not be read" in result.output
-
-
-def test_a_context_that_is_too_small_is_named(evaluation: Evaluation, model: RealModel) -> None:
-    settings = SETTINGS.replace("BASE", model.base_url).replace(
-        "basic_search: {max_context_tokens: 300}", "basic_search: {max_context_tokens: 12000}"
-    )
-    evaluation.write_settings(settings)
-    evaluation.configure(methods=["basic"], metrics=["correctness"])
-    long = " ".join(f"word{n}" for n in range(1500))
-    evaluation.write_rows([{"id": "q1", "question": f"{long}?", "answer": "none"}])
-    result = evaluation.run("--skip-judge")
-    assert "exceeds the available context size" in result.output
-    assert "lower basic_search.max_context_tokens" in result.output
 
 
 def test_an_index_is_built_or_refused_by_name(model: RealModel, tmp_path: Path) -> None:

@@ -4,23 +4,25 @@ import csv
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import cast
 
 import pandas as pd
 from graphrag_llm.config import TokenizerConfig
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from pydantic import BaseModel
+from support.openai_server import Json
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.models import read_reply
+from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, ToGSearch
 from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
-from graphrag.query.usage import CallAttempt, current_phase, current_scope
+from graphrag.query.usage import CallAttempt, CallKind, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 DIMENSIONS = 64
 # What most tests are about: every edge scored by the model.
-WALKED: dict[str, Any] = {"max_scored_edges": 1000, "max_context_tokens": 40_000}
+WALKED: Json = {"max_scored_edges": 1000, "max_context_tokens": 40_000}
 
 _ENTITIES = [
     ("DOROTHY", "A farm girl from Kansas", "t1 t2"),
@@ -79,20 +81,20 @@ _TEXTS = {
 }
 
 
-def _table(rows: Sequence[tuple[object, ...]], columns: str, name: str, first: int) -> Any:
-    table: Any = pd.DataFrame(rows, columns=columns.split())
+def _table(rows: Sequence[tuple[object, ...]], columns: str, name: str, first: int) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=columns.split())
     table["text_unit_ids"] = table["text_unit_ids"].str.split()
     table.insert(0, "human_readable_id", range(first, first + len(rows)))
     table.insert(0, "id", [f"{name}-{i}" for i in range(len(rows))])
     return table
 
 
-def entities() -> Any:
+def entities() -> pd.DataFrame:
     """The entities table."""
     return _table(_ENTITIES, "title description text_unit_ids", "entity", 100)
 
 
-def relationships() -> Any:
+def relationships() -> pd.DataFrame:
     """The relationships table: parallel ones, a self-loop and two with a missing end too."""
     columns = "source target description weight text_unit_ids"
     return _table(_RELATIONSHIPS, columns, "relationship", 500)
@@ -120,7 +122,7 @@ def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return people, pd.DataFrame(joins)
 
 
-def count(kind: Any, prompt_tokens: int, output_tokens: int) -> None:
+def count(kind: CallKind, prompt_tokens: int, output_tokens: int) -> None:
     """Record an attempt in the open scope, as the counted models do."""
     scope = current_scope()
     if scope is not None:
@@ -131,12 +133,12 @@ def count(kind: Any, prompt_tokens: int, output_tokens: int) -> None:
         )
 
 
-def all_relevant(edge: dict[str, Any]) -> float:
+def all_relevant(edge: Json) -> float:
     """Score every edge alike."""
     return 0.9
 
 
-def cite_all(context: str) -> dict[str, Any]:
+def cite_all(context: str) -> Json:
     """Answer at once, citing the first relationship or source of the context."""
     return {
         "sufficient": True,
@@ -147,9 +149,14 @@ def cite_all(context: str) -> dict[str, Any]:
     }
 
 
-def lacking(context: str) -> dict[str, Any]:
+def lacking(context: str) -> Json:
     """Answer, and say that something is missing."""
     return cite_all(context) | {"sufficient": False, "missing": "the rest"}
+
+
+def frames(result: SearchResult) -> dict[str, pd.DataFrame]:
+    """The tables that a search shows."""
+    return cast("dict[str, pd.DataFrame]", result.context_data)
 
 
 def section(context: str, name: str) -> list[str]:
@@ -175,17 +182,17 @@ class ScriptedModel:
 
     def __init__(
         self,
-        score: Callable[[dict[str, Any]], float | None] = all_relevant,
-        answer: Callable[[str], dict[str, Any]] = cite_all,
+        score: Callable[[Json], float | None] = all_relevant,
+        answer: Callable[[str], Json] = cite_all,
         raw: list[str] | None = None,
     ) -> None:
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[Json] = []
         self._score = score
         self._answer = answer
         self._raw = list(raw or [])
 
     @property
-    def scoring(self) -> list[dict[str, Any]]:
+    def scoring(self) -> list[Json]:
         """The scoring requests, as question and edges with all their fields."""
         return [read_scoring(text) for text in self._texts(EdgeScores, role="user")]
 
@@ -201,10 +208,10 @@ class ScriptedModel:
             if request["response_format"] is form
         ]
 
-    async def completion_async(self, /, **kwargs: Any) -> Any:
+    async def completion_async(self, /, **kwargs: object) -> object:
         """Reply as scripted."""
         self.requests.append(kwargs)
-        form = kwargs["response_format"]
+        form = cast("type[EdgeScores | ReasonedAnswer]", kwargs["response_format"])
         content = self._raw.pop(0) if self._raw else self._write(form)
         count("completion", 100, 10)
         if kwargs.get("stream"):
@@ -222,10 +229,10 @@ class ScriptedModel:
         return json.dumps(self._answer(self.reasoning[-1]), ensure_ascii=False)
 
 
-def read_scoring(text: str) -> dict[str, Any]:
+def read_scoring(text: str) -> Json:
     """Read a scoring request: rows below their entities."""
     asked, *groups = text.split("\n\n")
-    edges: list[dict[str, Any]] = []
+    edges: list[Json] = []
     about: dict[str, str] = {}
     for group in groups:
         heading, *rows = group.splitlines()
@@ -251,7 +258,7 @@ def read_scoring(text: str) -> dict[str, Any]:
     return {"question": asked.removeprefix("Question: "), "edges": edges}
 
 
-async def _in_chunks(content: str) -> AsyncIterator[Any]:
+async def _in_chunks(content: str) -> AsyncIterator[object]:
     for i in range(0, len(content), 3):
         delta = SimpleNamespace(content=content[i : i + 3])
         yield SimpleNamespace(choices=[SimpleNamespace(delta=delta)])
@@ -259,11 +266,11 @@ async def _in_chunks(content: str) -> AsyncIterator[Any]:
 
 
 def tog_search(
-    model: ScriptedModel, graph: GraphStore, texts: pd.DataFrame | None = None, **settings: Any
+    model: ScriptedModel, graph: GraphStore, texts: pd.DataFrame | None = None, **settings: object
 ) -> ToGSearch:
     """A search of a graph with these settings, by default over the texts of the small index."""
     texts = text_units() if texts is None else texts
-    config = ToGSearchConfig(**settings)
+    config = ToGSearchConfig.model_validate(settings)
     return ToGSearch(model=model, graph=graph, text_units=texts, config=config)
 
 
@@ -273,11 +280,11 @@ class World:
     def __init__(self) -> None:
         self.graph = GraphStore.from_tables(entities(), relationships(), text_units())
 
-    def search(self, model: ScriptedModel, **settings: Any) -> ToGSearch:
+    def search(self, model: ScriptedModel, **settings: object) -> ToGSearch:
         """Make a search with these settings."""
         return tog_search(model, self.graph, **WALKED | settings)
 
-    def ranked(self, model: ScriptedModel, **settings: Any) -> PPRSearch:
+    def ranked(self, model: ScriptedModel, **settings: object) -> PPRSearch:
         """Make a search by PageRank with these settings."""
-        config = PPRSearchConfig(**settings)
+        config = PPRSearchConfig.model_validate(settings)
         return PPRSearch(model=model, graph=self.graph, text_units=text_units(), config=config)

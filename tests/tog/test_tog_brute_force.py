@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path as Folder
-from typing import Any
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.openai_server import Json
 from support.tog_world import (
     TOKENIZER,
     WALKED,
@@ -246,7 +246,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
 ) -> None:
     """Then the check is the last, and no further edges are scored."""
 
-    def score(edge: dict[str, Any]) -> float:
+    def score(edge: Json) -> float:
         return aside if edge["neighbour"].startswith("SIDE") else ahead
 
     road = ["TOWN", "BRIDGE", "MILL", "FARM", "COAST"]
@@ -258,7 +258,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
     monkeypatch.setattr(walk, "is_unimproved", partial(unimproved, max_paths=most))
     people = pd.DataFrame({"id": names, "title": names})
     search = tog_search(model, GraphStore.from_tables(people, joins, text_units()), **WALKED)
-    found: Any = await search.search("Where does the TOWN lead?")
+    found = await search.search("Where does the TOWN lead?")
     assert len(model.scoring) == n_depths
     assert len(model.reasoning) == 1
     assert list(found.context_data["exploration"]["depth"]) == list(range(n_depths + 1))

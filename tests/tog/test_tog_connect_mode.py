@@ -1,13 +1,13 @@
 """Connect mode from the question to the answer, and equal input twice."""
 
-from typing import Any
-
 import pytest
+from support.openai_server import Json
 from support.tog_world import (
     WALKED,
     ScriptedModel,
     World,
     entities,
+    frames,
     ids_in,
     lacking,
     relationships,
@@ -16,6 +16,7 @@ from support.tog_world import (
 )
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import (
     GraphStore,
     PPRSearch,
@@ -28,11 +29,7 @@ QUESTION = "How is Toto related to the Wizard of Oz?"
 FRAMES = {"paths", "entities", "relationships", "sources", "exploration", "starts", "edges"}
 
 
-def frames(result: Any) -> dict[str, Any]:
-    return result.context_data
-
-
-def notes(result: Any) -> list[str]:
+def notes(result: SearchResult) -> list[str]:
     return list(frames(result)["exploration"]["note"])
 
 
@@ -62,36 +59,44 @@ async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "hops", "said"),
+    ("question", "settings", "says"),
     [
-        ("How is Toto related to Kansas?", 1, "TOTO and KANSAS are not connected within 1 hop."),
-        ("How is Toto related to 富士山?", 4, "富士山 and TOTO are not connected within 4 hops."),
+        (
+            "How is Toto related to Kansas?",
+            {"max_hops": 1},
+            "TOTO and KANSAS are not connected within 1 hop.",
+        ),
+        (
+            "How is Toto related to 富士山?",
+            {},
+            "富士山 and TOTO are not connected within 4 hops.",
+        ),
+        # With one relationship an entity, nothing is proven absent.
+        (
+            "How is the 🎬 {film} related to the Emerald City?",
+            {"max_relations_per_entity": 1},
+            None,
+        ),
     ],
 )
-async def test_not_connected_is_said_without_a_model(
-    world: World, question: str, hops: int, said: str
+async def test_not_connected_is_said_without_a_model_and_no_more_than_was_searched(
+    world: World, question: str, settings: dict[str, int], says: str | None
 ) -> None:
     """It counts as an abstention; every frame is there."""
     model = ScriptedModel()
-    result = await world.search(model, mode="connect", max_hops=hops).search(question)
-    assert result.response == f"{NOT_FOUND} {said}"
+    result = await world.search(model, mode="connect", **settings).search(question)
+    response, data = str(result.response), frames(result)
     assert result.abstained
     assert not model.requests
     assert result.llm_calls == 0
     assert result.context_text == ""
-    data = frames(result)
     assert set(data) == FRAMES
     assert all(data[name].empty for name in FRAMES - {"exploration", "starts"})
-    assert notes(result)[1] == said
-
-
-async def test_a_search_that_was_cut_claims_less(world: World) -> None:
-    """With one relationship an entity, nothing is proven absent."""
-    search = world.search(ScriptedModel(), mode="connect", max_relations_per_entity=1)
-    result = await search.search("How is the 🎬 {film} related to the Emerald City?")
-    assert "No path within 4 hops was found between" in str(result.response)
-    assert "not every relationship was tried" in str(result.response)
-    assert result.abstained
+    if says is None:
+        assert "No path within 4 hops was found between" in response
+        assert "not every relationship was tried" in response
+    else:
+        assert (response, notes(result)[1]) == (f"{NOT_FOUND} {says}", says)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ async def test_the_pairs_take_turns_and_entities_beyond_the_width_are_left_out(
     assert len(notes(result)) == 2
 
 
-def shuffled(settings: Any) -> ToGSearch | PPRSearch:
+def shuffled(settings: Json | None) -> ToGSearch | PPRSearch:
     people, joins, texts = (
         make().sample(frac=1, random_state=7) for make in (entities, relationships, text_units)
     )
@@ -166,7 +171,7 @@ def shuffled(settings: Any) -> ToGSearch | PPRSearch:
 @pytest.mark.parametrize(
     "options", [{"mode": "connect"}, {}, {"max_scored_edges": 5}, {"width": 1, "depth": 2}, None]
 )
-async def test_equal_input_gives_equal_output(world: World, options: Any) -> None:
+async def test_equal_input_gives_equal_output(world: World, options: Json | None) -> None:
     """Asked again, and of the same tables with shuffled rows."""
     model = ScriptedModel(answer=lacking)
     search = world.ranked(model) if options is None else world.search(model, **options)

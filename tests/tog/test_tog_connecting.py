@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.openai_server import Json
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
@@ -37,7 +37,7 @@ UNCUT, ANY = configs(4, st.just(100)), configs(2, st.integers(1, 3))
 
 def make_store(edges: Edges) -> GraphStore:
     names = [f"node {i}" for i in range(N_NODES + 1)]
-    joins: Any = pd.DataFrame(
+    joins = pd.DataFrame(
         [(names[source], names[target], weight) for source, target, weight in edges],
         columns=["source", "target", "weight"],
     )
@@ -51,7 +51,7 @@ def usable(edges: Edges) -> list[tuple[int, int]]:
 
 def simple_paths(edges: Edges, max_hops: int) -> dict[tuple[int, ...], float]:
     walkable = usable(edges)
-    graph: Any = nx.Graph(walkable)
+    graph = nx.Graph(walkable)
     graph.add_nodes_from(range(N_NODES))
     degree = {node: sum(node in ends for ends in walkable) for node in range(N_NODES)}
     return {
@@ -142,19 +142,19 @@ def joined(*chains: str) -> GraphStore:
     return GraphStore.from_tables(people, pd.DataFrame(pairs, columns=["source", "target"]))
 
 
-def found_between(store: GraphStore, source: str, target: str, **options: Any) -> Connection:
+def found_between(store: GraphStore, source: str, target: str, **options: object) -> Connection:
     ends = [store.nodes_named_in(title)[0] for title in (source, target)]
-    return connect(store, ends[0], ends[1], ToGSearchConfig(**options))
+    return connect(store, ends[0], ends[1], ToGSearchConfig.model_validate(options))
 
 
-def ways(store: GraphStore, source: str, target: str, **options: Any) -> list[str]:
+def ways(store: GraphStore, source: str, target: str, **options: object) -> list[str]:
     found = found_between(store, source, target, **options)
     return ["-".join(store.title(node) for node in path.nodes) for path in found.paths]
 
 
 SPOKES = [f"HUB-S{i}" for i in range(30)]
 LEAVES = [f"B-leaf{i}" for i in range(60)]
-FAR: dict[str, Any] = {"max_hops": 6, "width": 1, "max_relations_per_entity": 100}
+FAR: Json = {"max_hops": 6, "width": 1, "max_relations_per_entity": 100}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ FAR: dict[str, Any] = {"max_hops": 6, "width": 1, "max_relations_per_entity": 10
     ],
 )
 def test_of_several_ways_the_cheapest_apart_come_first(
-    chains: list[str], options: dict[str, Any], expected: list[str]
+    chains: list[str], options: Json, expected: list[str]
 ) -> None:
     assert ways(joined(*chains), "A", "B", **options) == expected
 

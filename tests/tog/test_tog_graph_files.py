@@ -4,18 +4,20 @@ import dataclasses
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.openai_server import Json
 from support.tog_world import (
     entities,
     relationships,
@@ -37,7 +39,7 @@ from graphrag.text.terms import word_keys
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
 
 
-def write_index(folder: Path, kind: str = "parquet", **frames: Any) -> TableFiles:
+def write_index(folder: Path, kind: str = "parquet", **frames: pd.DataFrame) -> TableFiles:
     folder.mkdir(exist_ok=True)
     paths: list[Path] = []
     for name, make in TABLES.items():
@@ -123,7 +125,7 @@ def test_changed_tables_are_noticed(tmp_path: Path) -> None:
     assert first != second
 
 
-DAMAGE: dict[str, Any] = {
+DAMAGE: Json = {
     "cut short": lambda path: os.truncate(path, path.stat().st_size // 2),
     "emptied": lambda path: os.truncate(path, 0),
     "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)),
@@ -147,20 +149,6 @@ def test_a_damaged_graph_is_built_again(
         assert sum("is built again" in record.message for record in caplog.records) == n_said
 
 
-def test_an_unwritable_folder_costs_a_line_not_the_search(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    files = write_index(tmp_path)
-    # As on a read-only disk, and for root as well: a file has the folder's name.
-    (tmp_path / FOLDER).write_text("in the way", encoding="utf-8")
-    opened = open_graph(files)
-    assert contents(opened.graph) == contents(GraphStore.from_tables(entities(), relationships()))
-    assert opened.text_units.best({6: 1.0}, 1)[0].id == "t7"
-    warnings = [r.message for r in caplog.records if r.levelno == logging.WARNING]
-    assert len(warnings) == 1
-    assert "can't be kept beside the index" in warnings[0]
-
-
 _OPEN = """
 import json, sys
 from pathlib import Path
@@ -177,9 +165,9 @@ def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path: Path) 
     """Each gets a whole graph, and one is left."""
     files = write_index(tmp_path)
     paths = [str(path) for path in (files.entities, files.relationships, files.text_units)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command = [sys.executable, "-c", _OPEN, *paths]
-    others: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    others = [subprocess.Popen(command, **pipes) for _ in range(2)]
     for other in others:
         assert other.stdout.readline() == "ready\n"
     for other in others:
@@ -194,16 +182,26 @@ def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path: Path) 
     the_cache(files)
 
 
-def test_what_stopped_builds_left_is_removed(tmp_path: Path) -> None:
+def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """But not what another process is building now."""
-    files = write_index(tmp_path)
-    home = tmp_path / FOLDER
+    files, home = write_index(tmp_path), tmp_path / FOLDER
     for name in ("building-old", "building-new"):
         (home / name).mkdir(parents=True)
     long_ago = time.time() - 24 * 3600
     os.utime(home / "building-old", (long_ago, long_ago))
     open_graph(files)
     assert {path.name for path in home.iterdir()} == {"building-new", fingerprint_files(files)}
+
+    # As on a read-only disk, and for root as well: a file has the folder's name.
+    shutil.rmtree(home)
+    home.write_text("in the way", encoding="utf-8")
+    opened = open_graph(files)
+    assert contents(opened.graph) == contents(GraphStore.from_tables(entities(), relationships()))
+    assert opened.text_units.best({6: 1.0}, 1)[0].id == "t7"
+    (warning,) = (r.message for r in caplog.records if r.levelno == logging.WARNING)
+    assert "can't be kept beside the index" in warning
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -241,7 +239,7 @@ def test_columns_of_other_releases_are_read(tmp_path: Path, kind: str) -> None:
     ],
 )
 def test_a_table_that_lacks_or_spoils_a_column_is_refused(
-    tmp_path: Path, kind: str, spoil: Any, said: str
+    tmp_path: Path, kind: str, spoil: Callable[[pd.DataFrame], pd.DataFrame], said: str
 ) -> None:
     """By its name, also when it has no rows, and nothing is left behind."""
     joins = spoil(relationships())
@@ -284,7 +282,7 @@ def plain(value: object, otherwise: object) -> object:
     st.lists(st.tuples(NAMES, NAMES, TEXTS, st.sampled_from([None, 0.5, 3.0]), UNITS), max_size=12),
 )
 def test_rows_read_back_as_they_were_written(
-    people: list[tuple[Any, ...]], joins: list[tuple[Any, ...]]
+    people: list[tuple[object, ...]], joins: list[tuple[object, ...]]
 ) -> None:
     """Missing values, repeated titles, empty ones and any script, mapped or in memory."""
     import tempfile

@@ -1,11 +1,12 @@
 """Think-on-Graph search from the question to the cited answer."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from graphrag_llm.config import ModelConfig
+from support.openai_server import Json
 from support.tog_world import (
     TOKENIZER,
     WALKED,
@@ -13,6 +14,7 @@ from support.tog_world import (
     World,
     cite_all,
     entities,
+    frames,
     hub,
     ids_in,
     lacking,
@@ -27,10 +29,6 @@ from graphrag.query.structured_search.tog_search.answer import NOT_FOUND, WITHDR
 
 QUESTION = "Who melted the Wicked Witch?"
 UNCITED = {"answer": "Paris.", "relationships": [], "sources": []}
-
-
-def frames(result: Any) -> dict[str, Any]:
-    return result.context_data
 
 
 async def test_answers_with_checked_citations_and_what_it_was_shown(world: World) -> None:
@@ -76,35 +74,27 @@ async def test_one_call_a_depth_and_one_that_checks_and_answers(world: World) ->
     assert "the model says that the context lacks this: the rest" in note
 
 
-async def test_what_a_walk_costs_is_bounded_whatever_the_graph(world: World) -> None:
+@pytest.mark.parametrize(("budget", "most"), [(8000, 400), (200, 200)])
+async def test_what_a_walk_costs_is_bounded_whatever_the_graph(budget: int, most: int) -> None:
     """A scoring call reads a twentieth of the context; edges beyond that are left out and told."""
     long = "known for " + "a very long and winding tale " * 30
-    joins = pd.DataFrame(
-        [("HUB", f"PLACE {n}", long, 1.0) for n in range(60)],
-        columns=["source", "target", "description", "weight"],
-    )
-    titles = ["HUB", *joins["target"]]
-    graph = GraphStore.from_tables(
-        pd.DataFrame({"id": titles, "title": titles, "description": long}), joins
-    )
-    for budget, most in ((8000, 400), (200, 200)):
-        model = ScriptedModel()
-        search = tog_search(model, graph, max_context_tokens=budget)
-        found: Any = await search.search("Where does the HUB lead?")
-        asked = [r["messages"] for r in model.requests if "Edges of" in r["messages"][1]["content"]]
-        assert asked
-        for _, request in asked:
-            assert TOKENIZER.num_tokens(request["content"]) <= most
-        assert 1 < len(model.scoring[0]["edges"]) < 30
-        shown = len(model.scoring[0]["edges"])
-        note = found.context_data["exploration"]["note"].iloc[1]
-        assert f"the {shown} most promising of" in note
+    titles = ["HUB", *(f"PLACE {n}" for n in range(60))]
+    people = pd.DataFrame({"id": titles, "title": titles, "description": long})
+    joins = pd.DataFrame({"source": "HUB", "target": titles[1:], "description": long})
+    model = ScriptedModel()
+    search = tog_search(model, GraphStore.from_tables(people, joins), max_context_tokens=budget)
+    found = await search.search("Where does the HUB lead?")
+    asked = [r["messages"][1]["content"] for r in model.requests]
+    tokens = [TOKENIZER.num_tokens(text) for text in asked if "Edges of" in text]
+    assert 0 < max(tokens) <= most
+    n_shown = len(model.scoring[0]["edges"])
+    assert 1 < n_shown < 30
+    assert f"the {n_shown} most promising of" in frames(found)["exploration"]["note"].iloc[1]
 
 
-async def test_relationships_keep_their_direction_and_parallel_ones_are_one_edge(
+async def test_a_relationship_walked_against_its_direction_is_shown_as_stored(
     world: World,
 ) -> None:
-    """Walked against its direction, a relationship is shown as stored; two are one each way."""
     result = await world.search(ScriptedModel(), width=1, depth=1).search("TOTO?")
     lines = section(str(result.context_text), "Paths")
     assert "TOTO <-[Dorothy owns and loves Toto]- DOROTHY" in lines
@@ -112,20 +102,12 @@ async def test_relationships_keep_their_direction_and_parallel_ones_are_one_edge
     row = shown[shown["relationship_id"] == 500].iloc[0]
     assert (row["source"], row["target"], row["traversed_forward"]) == ("DOROTHY", "TOTO", False)
 
-    model = ScriptedModel(score=lambda edge: 1.0 if edge["neighbour"] == "DOROTHY" else 0.0)
-    result = await world.search(model, depth=1, width=1).search("SCARECROW")
-    asked = [e for e in model.scoring[0]["edges"] if "SCARECROW" in (e["source"], e["target"])]
-    assert len(asked) == 1
-    shown = frames(result)["paths"]
-    shown = shown[shown["relationship_id"].isin([501, 502])]
-    assert list(shown["traversed_forward"]) == [False, True]
-
 
 async def test_what_is_no_score_counts_as_zero(world: World) -> None:
     """An edge left out, 7, -1 and NaN: none ever beats an explicit low score; the note counts."""
     wrong = {"TOTO": 7.0, "SILVER SHOES": float("nan"), "TIN WOODMAN": -1.0, "SCARECROW": None}
 
-    def score(edge: dict[str, Any]) -> float | None:
+    def score(edge: Json) -> float | None:
         return wrong.get(edge["neighbour"], 0.2)
 
     result = await world.search(ScriptedModel(score=score), depth=1, width=1).search("Dorothy")
@@ -207,33 +189,30 @@ async def test_data_can_hold_braces_bars_and_line_breaks(world: World) -> None:
 
 async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Path) -> None:
     """Only known fields are filled in; a prompt that can't be used is refused by its setting."""
-    reasoning = tmp_path / "reasoning.txt"
+    reasoning, scoring = tmp_path / "reasoning.txt", tmp_path / "scoring.txt"
     reasoning.write_text('{"a": {x}} {response_type}|{context_data}', encoding="utf-8")
-    scoring = tmp_path / "scoring.txt"
     scoring.write_text("Mine, of {most}: {scores} {}", encoding="utf-8")
-    model = ScriptedModel()
-    search = world.search(
-        model, reasoning_prompt=str(reasoning), scoring_prompt=str(scoring), depth=1
-    )
+    prompts, model = {"reasoning_prompt": str(reasoning)}, ScriptedModel()
+    search = world.search(model, **prompts, scoring_prompt=str(scoring), depth=1)
     result = await search.search(QUESTION)
     assert model.reasoning[-1] == f'{{"a": {{x}}}} Multiple Paragraphs|{result.context_text}'
     assert model.requests[0]["messages"][0]["content"] == "Mine, of 6: {scores} {}"
 
-    for text, said in (
+    for text, says in (
         ("Answer from {context_data}.", r"lacks \{response_type\}\."),
         (" \n", "is empty"),
         (None, "can't be read"),
     ):
         reasoning.unlink() if text is None else reasoning.write_text(text, encoding="utf-8")
-        with pytest.raises(ToGSearchError, match=rf"tog_search\.reasoning_prompt: .*{said}"):
-            world.search(ScriptedModel(), reasoning_prompt=str(reasoning))
+        with pytest.raises(ToGSearchError, match=rf"tog_search\.reasoning_prompt: .*{says}"):
+            world.search(ScriptedModel(), **prompts)
 
 
 async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world: World) -> None:
     model = ScriptedModel()
     await world.search(model, depth=1).search(QUESTION)
     assert [request["temperature"] for request in model.requests] == [0, 0]
-    own: Any = ScriptedModel()
+    own = ScriptedModel()
     own.config = ModelConfig(
         model_provider="openai", model="gpt-5.1", api_key="k", call_args={"temperature": 1}
     )
@@ -244,7 +223,7 @@ async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world
 async def test_ids_that_were_not_shown_never_reach_the_response(world: World) -> None:
     """Made up, they are dropped and counted; written into the answer, they are taken out."""
 
-    def answer(context: str) -> dict[str, Any]:
+    def answer(context: str) -> Json:
         reply = cite_all(context) | {"answer": "She did [Data: Sources (77, 78)]. Yes."}
         return reply | {"relationships": [424242, *reply["relationships"]], "sources": [-3]}
 
@@ -271,7 +250,7 @@ async def test_ids_that_were_not_shown_never_reach_the_response(world: World) ->
     ],
 )
 async def test_an_answer_that_cites_nothing_is_asked_for_again_and_never_given(
-    world: World, replies: list[dict[str, Any]], response: str, n_calls: int
+    world: World, replies: list[Json], response: str, n_calls: int
 ) -> None:
     left = list(replies)
     model = ScriptedModel(answer=lambda context: cite_all(context) | left.pop(0))
@@ -334,12 +313,14 @@ async def pieces_of(search: ToGSearch, question: str) -> list[str]:
     return [piece async for piece in search.stream_search(question)]
 
 
-def with_citations(context: str) -> dict[str, Any]:
+def with_citations(context: str) -> Json:
     return lacking(context) | {"answer": "She did [Data: Sources (77)]. [Draft] Yes."}
 
 
 @pytest.mark.parametrize("answer", [lacking, with_citations])
-async def test_a_stream_is_the_response_in_pieces(world: World, answer: Any) -> None:
+async def test_a_stream_is_the_response_in_pieces(
+    world: World, answer: Callable[[str], Json]
+) -> None:
     """The citations come last, in one piece; nothing of an unchecked one is shown."""
     result = await world.search(ScriptedModel(answer=answer)).search(QUESTION)
     pieces = await pieces_of(world.search(ScriptedModel(answer=answer)), QUESTION)
@@ -359,7 +340,7 @@ async def test_every_scored_edge_and_what_became_of_it_is_told(world: World) -> 
     An edge that was kept names what the model was shown of it.
     """
 
-    def score(edge: dict[str, Any]) -> float:
+    def score(edge: Json) -> float:
         return {"TOTO": 0.9, "SCARECROW": 0.6}.get(edge["neighbour"], 0.1)
 
     search = world.search(ScriptedModel(score=score), depth=2, width=2)

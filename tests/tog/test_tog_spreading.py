@@ -1,7 +1,6 @@
 """Ranking by PageRank: where mass starts, what it reaches, what a search of one call shows."""
 
 import math
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -12,6 +11,7 @@ from support.tog_world import (
     ScriptedModel,
     World,
     entities,
+    frames,
     ids_in,
     lacking,
     relationships,
@@ -51,8 +51,8 @@ def plain_mentions() -> dict[str, set[str]]:
     return found
 
 
-def _plain_graph() -> Any:
-    graph: Any = nx.Graph()
+def _plain_graph() -> nx.Graph:
+    graph = nx.Graph()
     for title, units in plain_mentions().items():
         telling = max(0.001, math.log(N / len(units)) / math.log(N))
         for unit in units:
@@ -160,7 +160,7 @@ def test_a_document_says_what_it_is_about(title: str, text: str, expected: str) 
     assert title_of(title, text) == expected
 
 
-def articles() -> tuple[Any, Any, Any, Any]:
+def articles() -> tuple[pd.DataFrame, ...]:
     texts = {
         "a": "Ada Brandt\nShe was born on Skerry Voe and became a sailor.",
         "b": "Skerry Voe\nAn island of the north.",
@@ -225,7 +225,7 @@ async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
     result = await world.ranked(model).search("How did Dorothy melt the wicked witch?")
     assert len(model.requests) == 1
     assert result.llm_calls_categories == {"exploration": 0, "reasoning": 1}
-    rounds: Any = result.context_data["exploration"]
+    rounds = frames(result)["exploration"]
     assert list(rounds["strategy_used"][1:]) == ["pagerank"] * (len(rounds) - 1)
     assert section(str(result.context_text), "Sources")[1].startswith("5|")
     assert len(result.context_data["paths"])
@@ -265,11 +265,11 @@ async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
 async def test_the_model_is_shown_the_most_promising_edges_only(world: World) -> None:
     model = ScriptedModel(answer=lacking)
     search = world.search(model, max_scored_edges=3, depth=1)
-    result: Any = await search.search("Who melts when DOROTHY throws water?")
+    result = await search.search("Who melts when DOROTHY throws water?")
     edges = model.scoring[0]["edges"]
     assert [edge["edge"] for edge in edges] == [1, 2, 3]
     assert "WICKED WITCH" in {end for edge in edges for end in (edge["neighbour"], edge["source"])}
-    told = result.context_data["exploration"]
+    told = frames(result)["exploration"]
     assert told["note"][1].startswith("the model was shown the 3 most promising of ")
     scored_edges = result.context_data["edges"]
     assert (scored_edges["score"] > 0).sum() == 3
