@@ -91,13 +91,6 @@ def test_a_run_writes_its_page(built, project):
     assert "Ask the same again" in written
 
 
-def test_resuming_a_finished_run_says_so(built, project, project_root):
-    (resume,) = [line for line in commands(project_root) if line.endswith("--resume")]
-    done = run(resume, project, GRAPHRAG_EVAL_LIMIT="2", GRAPHRAG_EVAL_IMDB_KEY=KEY)
-    assert done.returncode == 0, done.stderr
-    assert "is finished: nothing is asked" in " ".join(done.stderr.split())
-
-
 @pytest.fixture
 def my_project(built, project, tmp_path):
     shutil.copytree(project / KEY, tmp_path / "my_project")

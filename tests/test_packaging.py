@@ -263,15 +263,12 @@ def test_a_missing_requirement_stops_our_commands_alone(installed: Environment):
 
 
 def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(project_root: Path):
+    assert f"graphrag<3.4,>={graphrag_overlay._RELEASE}" in requirements()
     (entry,) = (project_root / "graphrag_overlay.start").read_text().split()
     (line,) = (project_root / "graphrag_overlay.pth").read_text().splitlines()
 
     assert resolve_name(entry) is graphrag_overlay.start
     assert line == f"import graphrag_overlay; {entry.replace(':', '.')}()"
-
-
-def test_the_release_that_the_overlay_asks_for_is_the_one_required():
-    assert f"graphrag<3.4,>={graphrag_overlay._RELEASE}" in requirements()
 
 
 def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root: Path):

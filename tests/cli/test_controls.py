@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval.cli.terminal import explained, log_to, open_console, tell_workflow, working
+from graphrag.eval.cli.terminal import explained, log_to, open_console, working
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
@@ -21,7 +21,7 @@ from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.query.usage import Usage
-from graphrag.text.controls import ShownStream, ShownText, escape_controls, strip_controls
+from graphrag.text.controls import ShownStream, ShownText, strip_controls
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x08\r\x85\x7f\u202e\u2066\u200f\u061c"
 TEXT = f"{STEERS} said\n::error::owned\n ::add-mask::e\n##[group]owned"
@@ -101,15 +101,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "arguments",
     [
         ("show", "latest"),
-        ("show", "--full"),
         ("show", "--failed", "--full"),
         ("show", "--question", hostile("q1"), "--full"),
-        ("show", "--question", hostile("q99")),
         ("show", "--changed", "FIRST", "--full"),
         ("show", hostile("no-run")),
         ("show",),
         ("history", "--json"),
-        ("compare", "SECOND", "FIRST"),
         ("compare", "SECOND", "FIRST", "--full"),
         ("compare", "SECOND", hostile("none.json")),
         ("show", "--html", "page.html"),
@@ -119,7 +116,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("view", "--labels", "FIRST"),
         ("judge", "--labels", "audit_correctness.csv"),
         ("judge", "--ratings", "ratings.csv"),
-        ("judge", "FIRST"),
         ("suite", hostile("none")),
         ("monitor",),
         ("--methods", hostile("tog")),
@@ -162,14 +158,6 @@ def test_what_is_kept_stays_as_it_came(folder: Path):
     with EvaluationStore(folder / "eval.db") as store:
         responses = store.responses(store.runs()[0].run_id).values()
     assert {found.response for found in responses} == {hostile("An answer")}
-
-
-def test_json_that_is_printed_says_the_same():
-    given = {hostile("key"): [hostile("value"), "ä\u20ac"]}
-    shown = escape_controls(json.dumps(given, ensure_ascii=False))
-    assert not OBEYED.search(shown)
-    assert json.loads(shown) == given
-    assert "ä\u20ac" in shown
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -226,11 +214,6 @@ def test_an_answer_that_is_streamed(monkeypatch: pytest.MonkeyPatch):
     for letter in hostile("An answer"):
         stream.write(letter)
     assert "".join(written) == strip_controls(hostile("An answer"))
-
-
-def test_an_annotation_is_the_one_command_that_goes_out(capsys: pytest.CaptureFixture[str]):
-    tell_workflow([f"::error title=graphrag eval compare::{STEERS}b"])
-    assert capsys.readouterr().out == "::error title=graphrag eval compare::]0;owned[2J31mb\n"
 
 
 def test_nothing_is_printed_past_the_console():

@@ -61,181 +61,6 @@ def responses(evaluation: Evaluation) -> dict[tuple[str, str], str]:
     return {(each.sample_id, each.method): each.response for each in found.values()}
 
 
-def test_equal_runs_write_equal_files(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(concurrency=5)
-    for name in ("one", "two"):
-        result = evaluation.run("--output", str(evaluation.root / name))
-        assert result.exit_code == DONE, result.output
-        assert "offline baseline models" in result.output
-    for kind in ("detailed", "summary"):
-        one, two = (
-            evaluation.read_results(kind, evaluation.root / name) for name in ("one", "two")
-        )
-        assert one == two
-    assert one["metadata"]["is_complete"]
-    assert one["counts"]["tog"]["n_scored"] == dict.fromkeys(one["by_method"]["tog"], 6)
-    detailed = evaluation.read_results("detailed", evaluation.root / "one")
-    assert [entry["id"] for entry in detailed["results"]] == [row["id"] for row in ROWS]
-    assert all(set(entry["methods"]) == {"tog", "basic"} for entry in detailed["results"])
-
-
-def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    result = evaluation.run(
-        "--limit",
-        "2",
-        GRAPHRAG_EVAL_METHODS="basic, local",
-        GRAPHRAG_EVAL_LIMIT="5",
-        GRAPHRAG_EVAL_SKIP_JUDGE="1",
-        GRAPHRAG_EVAL_QUIET="1",
-        GRAPHRAG_EVAL_OUTPUT=str(evaluation.root / "elsewhere"),
-    )
-    assert result.exit_code == DONE
-    assert result.output == ""
-    detailed = evaluation.read_results(folder=evaluation.root / "elsewhere")
-    assert detailed["metadata"]["methods"] == ["basic", "local"]
-    assert len(detailed["results"]) == 2
-    assert detailed["results"][0]["methods"]["basic"]["scores"]["correctness"] is None
-    for variable, value, said in (
-        ("IMDB_KEY", "nowhere", "--imdb-key nowhere: no question is asked of it"),
-        ("RETRY_ERRORS", "1", "no unfinished run"),
-    ):
-        refused = evaluation.run(**{f"GRAPHRAG_EVAL_{variable}": value})
-        assert refused.exit_code == USAGE
-        assert said in sentence(refused)
-    # Commands have variables of their own, and share those of the place.
-    elsewhere = {"GRAPHRAG_EVAL_COMPARE_ROOT": "/nowhere", "GRAPHRAG_EVAL_COMPARE_OUTPUT": "none"}
-    result = evaluation.run("compare", GRAPHRAG_EVAL_COMPARE_PLAN="5", **elsewhere)
-    assert result.exit_code == USAGE
-    assert "0.05 means 5 points" in sentence(result)
-
-
-def test_quiet_says_the_answer_alone_and_verbose_shows_where(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    ran = evaluation.run("-q", "--limit", "1")
-    (answer,) = ran.output.splitlines()
-    assert answer.startswith("TOO FEW (offline baseline models): Undecided")
-    assert evaluation.run("show", "latest", "-q").stdout == ran.stdout
-    refused = evaluation.run("--methods", "tgo", "--verbose")
-    assert refused.exit_code == USAGE
-    assert "Traceback" in refused.output
-    both = evaluation.run("-q", "-v")
-    assert both.exit_code == USAGE
-    assert "exclude each other" in both.output
-
-
-def without(row: dict[str, str], name: str) -> dict[str, str]:
-    return {key: value for key, value in row.items() if key != name}
-
-
-BAD_ROWS: list[tuple[list[object], str]] = [
-    ([ROWS[0], without(ROWS[1], "answer")], "row 2: answer is missing"),
-    ([ROWS[0], "Who?"], "row 2 is not an object"),
-    ([{"Frage": "Wer?", "answer": "Ann"}], "has no column for the question (columns found: 'Fr"),
-    (
-        [ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}],
-        "rows 1 (id 'q1') and 2 (id 'other') ask the same question of clock, but have "
-        "different answers, 'Idris Vane' and 'Clara Reed'",
-    ),
-    ([ROWS[0], {**ROWS[1], "id": "q1"}], "rows 1 and 2 have the same id 'q1'"),
-    ([{**ROWS[0], "imdb_key": "clok"}], "index 'clok', which eval_config.yaml does not"),
-    ([], "holds no rows"),
-]
-
-
-def test_a_bad_dataset_is_refused_before_any_call(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url)
-    shutil.rmtree(evaluation.project / "output")
-    for rows, said in BAD_ROWS:
-        evaluation.write_rows(rows)
-        result = evaluation.run("--index")  # nor is an index built and paid for
-        assert result.exit_code == USAGE
-        assert said in sentence(result)
-    assert watched.records == []
-    assert not evaluation.output.exists()
-
-
-def half_an_index(evaluation: Evaluation) -> None:
-    (evaluation.project / "output" / "relationships.parquet").unlink()
-
-
-def other_embedding_size(evaluation: Evaluation) -> None:
-    path = evaluation.project / "settings.yaml"
-    path.write_text(path.read_text("utf-8").replace("vector_size: 384", "vector_size: 1536"))
-
-
-def no_vectors(evaluation: Evaluation) -> None:
-    shutil.rmtree(evaluation.project / "output" / "lancedb")
-
-
-BAD_INPUT: list[tuple[Callable[[Evaluation], object], str]] = [
-    (lambda e: shutil.rmtree(e.project), "does not exist"),
-    (lambda e: shutil.rmtree(e.project / "output"), "is not indexed"),
-    (half_an_index, "relationships missing"),
-    (other_embedding_size, "vectors of length 384, but vector_store.vector_size"),
-    (no_vectors, "no vector store"),
-    (lambda e: e.configure(methds=["tog"]), "did you mean 'methods'?"),
-    (lambda e: e.configure(dataset={"path": "no.json"}), "no.json does not exist"),
-    (lambda e: e.configure(indexes={}), "configures no index"),
-]
-
-
-def test_bad_input_is_refused_before_any_call(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    for number, (spoil, said) in enumerate(BAD_INPUT):
-        evaluation = make_evaluation(server.base_url, name=str(number))
-        spoil(evaluation)
-        result = evaluation.run()
-        assert result.exit_code == USAGE, result.output
-        assert said in sentence(result)
-    assert watched.records == []
-
-
-def test_what_looks_wrong_is_warned_of(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    evaluation.write_settings(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\n")
-    fitting = sentence(evaluation.run("--dry-run", "--limit", "1"))
-    assert "documents swapped" not in fitting
-    assert "local_serch is not used; did you mean 'local_search'?" in fitting
-    assert "at most 1 completion and 1 embedding, retries aside" in fitting
-    evaluation.write_rows(
-        [
-            {"question": "Where does Harry Potter meet Ron Weasley?", "answer": "In London"},
-            {"question": "Who taught Hermione Granger at Hogwarts?", "answer": "Minerva"},
-        ]
-    )
-    assert "are the documents swapped?" in sentence(evaluation.run("--dry-run"))
-    evaluation.write_rows([{**ROWS[0], "evidence": ["The moon is a lamp of brass"], "id": None}])
-    said = sentence(evaluation.run("--dry-run"))
-    assert "e.g. 'Who built the tower clock of Ashcombe?': 'The moon is" in said
-    said = sentence(evaluation.run("--methods", "basc"))
-    assert "did you mean" in said
-    assert "?." not in said
-
-
-def test_a_dry_run_bounds_what_a_run_then_asks(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(
-        server.base_url,
-        methods=["tog", "local", "basic"],
-        judge={"rubric": True, "quality": True, "pairwise": True},
-    )
-    alone = sentence(evaluation.run("--dry-run", "--methods", "tog"))
-    assert "at most 24 completions and 0 embeddings" in alone  # 3 scorings and an answer each
-    shown = sentence(evaluation.run("--dry-run"))
-    words = shown.replace(",", "").split()
-    completions = int(words[words.index("completions") - 1])
-    judged = int(words[words.index("calls:", words.index("Judge")) + 1])
-    # 18 responses with 4 verdicts, a rubric and a quality; 3 pairs on 6 questions in 2 orders.
-    assert judged == 18 * (4 + 2) + 3 * 6 * 2
-    assert evaluation.run("-q").exit_code == DONE
-    assert len([r for r in watched.records if r.endpoint == "chat"]) <= completions + judged
-
-
 def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvaluation):
     small = {"max_context_tokens": 300}
     evaluation = make_evaluation(
@@ -275,156 +100,6 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
     assert set(used) == set(reckoned)
     for kind, tokens in used.items():
         assert 0.15 * reckoned[kind] < tokens <= reckoned[kind], kind
-
-
-def test_responses_first_verdicts_later(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url)
-    first = evaluation.run("--skip-judge")
-    assert first.exit_code == DONE
-    (said,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
-    assert said.endswith("--resume")
-    rows = [line for line in first.output.splitlines() if "basic" in line and "judged" in line]
-    assert sum(row.count("not judged") for row in rows) == 1
-    assert "unscored" not in " ".join(rows)
-    assert "--skip-judge" not in said
-    assert len(watched.searched) == 6
-    n_search_calls = len(watched.records)
-    assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
-    resumed = evaluation.run("--resume")
-    assert resumed.exit_code == DONE
-    assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
-    assert "Judge them with" not in resumed.output
-    assert len(watched.searched) == 6
-    assert len(watched.records) == n_search_calls + 12 * 4
-    assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
-
-
-def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-
-    def empty(_: int, request: dict[str, object]) -> Fault | None:
-        is_search = "messages" in request and "response_format" not in request
-        return Fault(content="") if is_search and "Which bank does" in str(request) else None
-
-    watched.behave(faults=empty)
-    first = evaluation.run()
-    assert "1 of 6 searches failed" in sentence(first)
-    assert "Earlier attempts" not in sentence(first)
-    assert "earlier_attempts" not in evaluation.read_results("summary")["metadata"]
-    with EvaluationStore(evaluation.store_path) as store:
-        run_id = store.runs()[0].run_id
-        (paid,) = [r.usage for r in store.responses(run_id).values() if r.failure is not None]
-    tokens = paid.prompt_tokens + paid.output_tokens + paid.embedding_tokens
-    assert tokens > 0
-    assert paid.cost_usd is not None
-    calls = paid.llm_calls + paid.embedding_calls
-
-    watched.behave()
-    told = (
-        f"Earlier attempts, failed or lost, took {calls} calls and cost {tokens:,} counted "
-        f"tokens, ${paid.cost_usd:.4f}"
-    )
-    for again in (("--retry-errors",), ("show", run_id), ("show", "latest")):
-        assert told in sentence(evaluation.run(*again))
-        kept = evaluation.read_results("summary")["metadata"]["earlier_attempts"]
-        assert kept == {
-            "searches": 1,
-            "calls": calls,
-            "prompt_tokens": paid.prompt_tokens,
-            "output_tokens": paid.output_tokens,
-            "embedding_tokens": paid.embedding_tokens,
-            "cost_usd": paid.cost_usd,
-        }
-
-
-def test_unreadable_verdicts_alone_are_asked_again(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-
-    def unreadable(_: int, request: dict[str, object]) -> Fault | None:
-        is_judge = "response_format" in request and "Petra" in str(request["messages"])
-        return Fault(content="no grade") if is_judge else None
-
-    watched.behave(faults=unreadable)
-    first = evaluation.run()
-    assert first.exit_code == INCOMPLETE, first.output
-    assert re.search(r"verdicts on \d+ of \d+ responses are unscored", first.output)
-    unscored = sum(evaluation.read_results("summary")["counts"]["basic"]["n_unscored"].values())
-    assert unscored > 0
-    watched.behave()
-    before = len(watched.records)
-    assert evaluation.run("--retry-errors", "-q").exit_code == DONE
-    assert len(watched.records) == before + unscored
-
-
-def test_a_cost_limit_needs_known_prices(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation()
-    evaluation.write_settings(server_settings(server.base_url, "somebodys-model"))
-    result = evaluation.run("--max-cost", "1")
-    assert result.exit_code == USAGE
-    assert "needs the price of openai/somebodys-model" in sentence(result)
-    assert watched.records == []
-
-
-def test_a_mean_below_its_threshold(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], thresholds={"correctness": 1.0})
-    evaluation.write_rows([*ROWS[:2], {"question": "Who is Tobias Reed?", "answer": "A whale"}])
-    missed = evaluation.run()
-    assert missed.exit_code == BELOW_THRESHOLD, missed.output
-    assert "basic: correctness 0.667 (n 3) is below 1" in sentence(missed)
-    evaluation.configure(thresholds={"correctness": 0.6})
-    assert evaluation.run("-q").exit_code == DONE
-
-
-def test_a_refused_key_stops_the_run_and_leaves_earlier_results_alone(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
-    assert evaluation.run("-q", "--limit", "1").exit_code == DONE
-    before, n = evaluation.read_results(), len(watched.records)
-    watched.behave(faults=lambda *_: Fault(status=401))
-    result = evaluation.run()
-    assert result.exit_code == ERROR, result.output
-    assert "refuses the requests" in sentence(result)
-    assert len(watched.records) <= n + 2
-    assert responses(evaluation) == {}
-    assert evaluation.read_results() == before
-    settings = evaluation.project / "settings.yaml"
-    text = settings.read_text("utf-8")
-    settings.write_text(text.replace("api_key: ", "api_key: another-"), encoding="utf-8")
-    watched.behave()
-    assert evaluation.run("--resume", "-q").exit_code == DONE
-
-
-def test_a_judge_that_is_refused_stops_the_run_and_keeps_the_responses(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
-    watched.behave(faults=lambda _, r: Fault(status=401) if "response_format" in r else None)
-    result = evaluation.run()
-    assert result.exit_code == ERROR, result.output
-    assert "The judge's service refuses the requests" in sentence(result)
-    assert len(responses(evaluation)) == 1
-    watched.behave()
-    assert evaluation.run("--resume", "-q").exit_code == DONE
-    assert len(watched.searched) == 6
-
-
-def test_a_run_of_failures_only_is_an_error(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
-    result = evaluation.run()
-    assert result.exit_code == ERROR
-    assert "6 of 6 searches failed" in sentence(result)
 
 
 CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
@@ -478,20 +153,6 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
     assert "leave --resume out to begin a new run, which asks everything again." in said
 
 
-def test_a_resumed_run_begins_to_count_at_what_is_there(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], concurrency=1)
-    assert evaluation.run("-q").exit_code == DONE
-    with sqlite3.connect(evaluation.store_path) as db:
-        db.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM verdicts)")
-        db.execute("DELETE FROM calls")
-        db.execute("UPDATE runs SET status = 'unfinished'")
-    db.close()
-    output = evaluation.run("--resume").output
-    assert "6 of 6 responses are there, 5 of them judged;" in " ".join(output.split())
-    counted = re.findall(r"^(\d)/6", output, re.MULTILINE)
-    assert counted == ["5", "6"]
-
-
 def test_a_method_that_mostly_abstains_is_named(make_evaluation: MakeEvaluation):
     small = {"name": "small", "method": "basic", "max_context_tokens": 5}
     evaluation = make_evaluation(methods=[small, "basic"])
@@ -525,33 +186,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
     assert len(watched.searched) <= 6 + 1
 
 
-def test_only_missing_indexes_are_built(make_evaluation: MakeEvaluation, built_project: Path):
-    evaluation = make_evaluation(methods=["basic"], indexes={"clock": "clock", "new": "new"})
-    shutil.copytree(built_project / "input", evaluation.root / "new" / "input")
-    (evaluation.root / "new" / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-    evaluation.write_rows([{**ROWS[0], "imdb_key": "clock"}, {**ROWS[1], "imdb_key": "new"}])
-    stamp = (evaluation.project / "output" / "entities.parquet").stat().st_mtime_ns
-    result = evaluation.run("--index")
-    assert result.exit_code == DONE, result.output
-    assert "Built index new" in result.output
-    assert "Built index clock" not in result.output
-    assert (evaluation.project / "output" / "entities.parquet").stat().st_mtime_ns == stamp
-    assert is_built(evaluation.root / "new")
-
-
-def test_a_build_that_fails_names_the_step_and_leaves_no_half_index(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    shutil.rmtree(evaluation.project / "output")
-    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
-    result = evaluation.run("--index")
-    assert result.exit_code in (ERROR, USAGE)
-    assert "failed in generate_text_embeddings" in sentence(result)
-    assert not is_built(evaluation.project)
-    assert not (evaluation.project / "output").exists()
-
-
+@pytest.mark.slow  # a process of its own
 def test_a_reader_that_goes_away_costs_no_file(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"])
     words = ["--root", str(evaluation.root), "--limit", "1"]
@@ -568,3 +203,252 @@ def test_a_reader_that_goes_away_costs_no_file(make_evaluation: MakeEvaluation):
     assert "BrokenPipe" not in said
     assert len(evaluation.read_results()["results"]) == 1
     assert len(list((evaluation.output / "runs").iterdir())) == 1
+
+
+def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(
+    make_evaluation: MakeEvaluation,
+):
+    evaluation = make_evaluation(concurrency=5)
+    for name in ("one", "two"):
+        result = evaluation.run("-q", "--output", str(evaluation.root / name))
+        (answer,) = result.output.splitlines()
+        assert result.exit_code == DONE
+        assert answer.startswith("TOO FEW (offline baseline models): Undecided")
+    shown = evaluation.run("show", "latest", "-q", "--output", str(evaluation.root / "two"))
+    assert shown.stdout == result.stdout
+    for kind in ("detailed", "summary"):
+        one, two = (
+            evaluation.read_results(kind, evaluation.root / name) for name in ("one", "two")
+        )
+        assert one == two
+    assert one["metadata"]["is_complete"]
+    assert one["counts"]["tog"]["n_scored"] == dict.fromkeys(one["by_method"]["tog"], 6)
+    detailed = evaluation.read_results("detailed", evaluation.root / "one")
+    assert [entry["id"] for entry in detailed["results"]] == [row["id"] for row in ROWS]
+    assert all(set(entry["methods"]) == {"tog", "basic"} for entry in detailed["results"])
+
+
+def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    variables = {
+        "METHODS": "basic, local",
+        "LIMIT": "5",
+        "SKIP_JUDGE": "1",
+        "QUIET": "1",
+        "OUTPUT": str(evaluation.root / "elsewhere"),
+    }
+    result = evaluation.run(
+        "--limit", "2", **{f"GRAPHRAG_EVAL_{name}": value for name, value in variables.items()}
+    )
+    assert (result.exit_code, result.output) == (DONE, "")
+    detailed = evaluation.read_results(folder=evaluation.root / "elsewhere")
+    assert detailed["metadata"]["methods"] == ["basic", "local"]
+    assert len(detailed["results"]) == 2
+    assert detailed["results"][0]["methods"]["basic"]["scores"]["correctness"] is None
+    # Commands have variables of their own, and share those of the place.
+    elsewhere = {"COMPARE_PLAN": "5", "COMPARE_ROOT": "/nowhere", "COMPARE_OUTPUT": "none"}
+    for command, variables, words in (
+        ((), {"IMDB_KEY": "nowhere"}, "--imdb-key nowhere: no question is asked of it"),
+        ((), {"RETRY_ERRORS": "1"}, "no unfinished run"),
+        (("compare",), elsewhere, "0.05 means 5 points"),
+    ):
+        refused = evaluation.run(
+            *command, **{f"GRAPHRAG_EVAL_{name}": value for name, value in variables.items()}
+        )
+        assert refused.exit_code == USAGE
+        assert words in sentence(refused)
+    assert "Traceback" in evaluation.run("--methods", "tgo", "--verbose").output
+    assert "exclude each other" in evaluation.run("-q", "-v").output
+
+
+def other_embedding_size(evaluation: Evaluation) -> None:
+    path = evaluation.project / "settings.yaml"
+    path.write_text(path.read_text("utf-8").replace("vector_size: 384", "vector_size: 1536"))
+
+
+def two_answers(evaluation: Evaluation) -> None:
+    evaluation.write_rows([ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}])
+    shutil.rmtree(evaluation.project / "output")  # nor is an index built and paid for
+
+
+BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
+    (two_answers, "--index", "ask the same question of clock, but have different answers"),
+    (
+        lambda e: (e.project / "output" / "relationships.parquet").unlink(),
+        "-q",
+        "relationships missing",
+    ),
+    (other_embedding_size, "-q", "vectors of length 384, but vector_store.vector_size"),
+    (lambda e: shutil.rmtree(e.project / "output" / "lancedb"), "-q", "no vector store"),
+    (lambda e: e.configure(indexes={}), "-q", "configures no index"),
+    (
+        lambda e: e.write_settings(server_settings("http://127.0.0.1:9/v1", "somebodys-model")),
+        "--max-cost=1",
+        "needs the price of openai/somebodys-model",
+    ),
+]
+
+
+def test_bad_input_is_refused_before_any_call(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    for number, (spoil, flag, words) in enumerate(BAD_INPUT):
+        evaluation = make_evaluation(server.base_url, name=str(number))
+        spoil(evaluation)
+        result = evaluation.run(flag)
+        assert result.exit_code == USAGE, result.output
+        assert words in sentence(result)
+        assert flag != "--index" or not evaluation.output.exists()
+    assert watched.records == []
+
+
+def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(
+        server.base_url, judge={"rubric": True, "quality": True, "pairwise": True}
+    )
+    alone = sentence(evaluation.run("--dry-run", "--methods", "tog"))
+    assert "at most 24 completions and 0 embeddings" in alone  # 3 scorings and an answer each
+    words = sentence(evaluation.run("--dry-run")).replace(",", "").split()
+    completions = int(words[words.index("completions") - 1])
+    judged = int(words[words.index("calls:", words.index("Judge")) + 1])
+    # 12 responses with 4 verdicts, a rubric and a quality; 1 pair on 6 questions in 2 orders.
+    assert judged == 12 * (4 + 2) + 6 * 2
+    assert watched.records == []
+
+    first = evaluation.run("--skip-judge")
+    assert first.exit_code == DONE
+    (line,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
+    assert line.endswith("--resume")
+    assert "--skip-judge" not in line
+    rows = [row for row in first.output.splitlines() if "basic" in row and "judged" in row]
+    assert sum(row.count("not judged") for row in rows) >= 1
+    assert "unscored" not in " ".join(rows)
+    assert len(watched.searched) == 6
+    n_search_calls = len(watched.records)
+    assert n_search_calls <= completions + 6
+    assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
+    resumed = evaluation.run("--resume")
+    assert resumed.exit_code == DONE
+    assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
+    assert "Judge them with" not in resumed.output
+    assert len(watched.searched) == 6
+    assert len(watched.records) == n_search_calls + judged
+    assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
+
+
+def test_what_failed_is_asked_again_alone_and_its_cost_is_told(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+
+    def fault(_: int, request: dict[str, object]) -> Fault | None:
+        text = str(request.get("messages"))
+        if "response_format" in request:
+            return Fault(content="no grade") if "silver pendulum?" in text else None
+        return Fault(content="") if "Which bank does" in text else None
+
+    watched.behave(faults=fault)
+    first = evaluation.run()
+    assert first.exit_code == INCOMPLETE, first.output
+    assert "1 of 6 searches failed" in sentence(first)
+    assert "verdicts on 1 of 6 responses are unscored" in sentence(first)
+    assert "Earlier attempts" not in sentence(first)
+    summary = evaluation.read_results("summary")
+    assert "earlier_attempts" not in summary["metadata"]
+    unscored = sum(summary["counts"]["basic"]["n_unscored"].values())
+    assert unscored > 0
+    with EvaluationStore(evaluation.store_path) as store:
+        run_id = store.runs()[0].run_id
+        (paid,) = [r.usage for r in store.responses(run_id).values() if r.failure is not None]
+    tokens = paid.prompt_tokens + paid.output_tokens + paid.embedding_tokens
+    assert tokens > 0
+    assert paid.cost_usd is not None
+    calls = paid.llm_calls + paid.embedding_calls
+
+    watched.behave()
+    before = len(watched.records)
+    told = (
+        f"Earlier attempts, failed or lost, took {calls} calls and cost {tokens:,} counted "
+        f"tokens, ${paid.cost_usd:.4f}"
+    )
+    for again in (("--retry-errors",), ("show", run_id)):
+        assert told in sentence(evaluation.run(*again))
+        assert evaluation.read_results("summary")["metadata"]["earlier_attempts"] == {
+            "searches": 1,
+            "calls": calls,
+            "prompt_tokens": paid.prompt_tokens,
+            "output_tokens": paid.output_tokens,
+            "embedding_tokens": paid.embedding_tokens,
+            "cost_usd": paid.cost_usd,
+        }
+    assert len(watched.records) == before + unscored + 2 + 4  # a search, and its verdicts
+
+
+@pytest.mark.parametrize("refused", ["input", "response_format"])
+def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, refused: str
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
+    assert evaluation.run("-q", "--limit", "1").exit_code == DONE
+    before, n = evaluation.read_results(), len(watched.records)
+    watched.behave(faults=lambda _, r: Fault(status=401) if refused in r else None)
+    result = evaluation.run()
+    assert result.exit_code == ERROR, result.output
+    assert "refuses the requests" in sentence(result)
+    assert ("The judge's service" in sentence(result)) is (refused == "response_format")
+    assert len(watched.records) <= n + 2 + 4
+    assert len(responses(evaluation)) == (refused == "response_format")
+    assert evaluation.read_results() == before
+    settings = evaluation.project / "settings.yaml"
+    text = settings.read_text("utf-8")
+    settings.write_text(text.replace("api_key: ", "api_key: another-"), encoding="utf-8")
+    watched.behave()
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    assert sum(record.outcome == "answered" for record in watched.searched) == 1 + 6
+
+
+def test_a_resumed_run_begins_to_count_at_what_is_there(finished_copy: Evaluation):
+    with sqlite3.connect(finished_copy.store_path) as db:
+        db.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM verdicts)")
+        db.execute("DELETE FROM calls")
+        db.execute("UPDATE runs SET status = 'unfinished'")
+    db.close()
+    output = finished_copy.run("--resume").output
+    assert "12 of 12 responses are there, 11 of them judged;" in " ".join(output.split())
+    assert re.findall(r"^(\d+)/12", output, re.MULTILINE) == ["11", "12"]
+
+
+def test_only_missing_indexes_are_built_and_never_by_half(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, built_project: Path
+):
+    evaluation = make_evaluation(methods=["basic"], indexes={"clock": "clock", "new": "new"})
+    new, entities = evaluation.root / "new", evaluation.project / "output" / "entities.parquet"
+    shutil.copytree(built_project / "input", new / "input")
+    evaluation.write_rows([{**ROWS[0], "imdb_key": "clock"}, {**ROWS[1], "imdb_key": "new"}])
+    (new / "settings.yaml").write_text(server_settings(server.base_url), encoding="utf-8")
+    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
+    failed = evaluation.run("--index")
+    assert failed.exit_code in (ERROR, USAGE)
+    assert "failed in generate_text_embeddings" in sentence(failed)
+    assert not is_built(new)
+    assert not (new / "output").exists()
+    (new / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    stamp = entities.stat().st_mtime_ns
+    result = evaluation.run("--index")
+    assert result.exit_code == DONE, result.output
+    assert "Built index new" in result.output
+    assert "Built index clock" not in result.output
+    assert entities.stat().st_mtime_ns == stamp
+    assert is_built(new)
+
+
+def test_a_run_of_failures_only_is_an_error(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
+    result = evaluation.run()
+    assert result.exit_code == ERROR
+    assert "6 of 6 searches failed" in sentence(result)

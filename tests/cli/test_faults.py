@@ -1,6 +1,5 @@
 """What breaks around a run: the service, the key, the disk, the index, a second runner."""
 
-import json
 import shutil
 import time
 from pathlib import Path
@@ -9,24 +8,8 @@ from typing import Any
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
-from typer.testing import CliRunner
 
-from graphrag.cli.main import app
 from graphrag.eval.store.database import EvaluationStore
-
-SUITE = {
-    "name": "facts",
-    "evaluator": "query_response",
-    "methods": ["basic"],
-    "cases": [
-        {
-            "id": f"c{i}",
-            "input_data": {"question": f"Who is number {i}?"},
-            "expected_output": {"answer": "Idris Vane"},
-        }
-        for i in range(4)
-    ],
-}
 
 
 def fail_from(server: LocalServer, n: int, fault: Fault) -> None:
@@ -75,27 +58,6 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
     assert basic.run("--resume").exit_code == 0
     assert answered + len(server.records) - begun == 6 * 6, "nothing is asked twice"
     assert basic.count_calls() == len(server.records) - before
-
-
-def test_a_suite_whose_service_is_down_is_incomplete_and_resumable(
-    basic: Evaluation, server: LocalServer
-):
-    path = basic.root / "facts.json"
-    path.write_text(json.dumps(SUITE), encoding="utf-8")
-    command = ["eval", "suite", str(path), "--root", str(basic.root)]
-    fail_from(server, 7, Fault(status=503))
-    stopped = CliRunner().invoke(app, command)
-    assert stopped.exit_code == 3, stopped.output
-    said = one_line(stopped.output)
-    assert "patience_s" in said
-    assert "--resume" in said
-    run, responses, _ = run_of(basic)
-    assert run.status == "unfinished"
-    assert len(responses) < 4
-    server.behaviour = Behaviour(offline_reply())
-    resumed = CliRunner().invoke(app, [*command, "--resume"])
-    assert resumed.exit_code in (0, 100), resumed.output
-    assert run_of(basic)[0].status == "finished"
 
 
 def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):

@@ -1,14 +1,11 @@
 """``graphrag eval judge``: responses judged again, without a search being paid for."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.clock_fixtures import maker
-from support.openai_server import Behaviour, LocalServer, Record, offline_reply
+from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -27,25 +24,10 @@ def responses_of(evaluation: Evaluation, run_id: str) -> dict[str, StoredRespons
         return store.responses(run_id)
 
 
-def asked_since(server: LocalServer, before: int) -> list[Record]:
-    return server.records[before:]
-
-
-@pytest.fixture(scope="module")
-def _judged_once(
-    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
-) -> Evaluation:
-    made = maker(built_project, tmp_path_factory.mktemp("judged"))(_server.base_url)
-    _server.behaviour = Behaviour(offline_reply())
-    assert made.run("-q").exit_code == DONE
-    return made
-
-
 @pytest.fixture
-def judged(_judged_once: Evaluation, server: LocalServer, tmp_path: Path) -> Evaluation:
+def judged(asked_copy: Evaluation) -> Evaluation:
     """Return a copy of an evaluation with one finished run."""
-    shutil.copytree(_judged_once.root, tmp_path / "judged")
-    return Evaluation(tmp_path / "judged")
+    return asked_copy
 
 
 def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: LocalServer):
@@ -55,7 +37,7 @@ def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: Loc
         "judge", first.run_id, "--model", "openai/gpt-4.1", "--metrics", "relevance"
     )
     assert result.exit_code == DONE, result.output
-    asked = asked_since(server, before)
+    asked = server.records[before:]
     assert {(each.endpoint, each.model) for each in asked} == {("chat", "gpt-4.1")}
     assert len(asked) == 2 * len(ROWS)
     second, _ = runs_of(judged)
@@ -118,17 +100,6 @@ def test_nothing_is_measured_on_an_index_that_is_another(judged: Evaluation, is_
     assert judged.read_results("summary", judged.newest_folder)["measures"] == {}
 
 
-def test_a_judging_of_a_judging_goes_back_to_the_searches(judged: Evaluation):
-    (first,) = runs_of(judged)
-    for _ in range(2):
-        assert judged.run("judge", "latest", "-q").exit_code == DONE
-    assert [run.setup.responses_of for run in runs_of(judged)] == [
-        first.run_id,
-        first.run_id,
-        None,
-    ]
-
-
 def test_what_the_searches_cost_does_not_count_as_spent(judged: Evaluation):
     (first,) = runs_of(judged)
     searches = sum(each.usage.cost_usd or 0 for each in responses_of(judged, first.run_id).values())
@@ -143,6 +114,10 @@ def test_what_the_searches_cost_does_not_count_as_spent(judged: Evaluation):
     assert origin.cost_usd is not None
     assert origin.cost_usd > searches
     assert judged.run("judge", "latest", "--max-cost", f"{spent * 2:f}").exit_code == DONE
+    # A judging of a judging goes back to the searches.
+    assert [run.setup.responses_of for run in runs_of(judged)] == [
+        *(first.run_id, first.run_id, None)
+    ]
     stopped = judged.run("judge", "latest", "--max-cost", f"{spent / 4:f}")
     assert stopped.exit_code == INCOMPLETE
     assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
@@ -162,7 +137,7 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
     before = len(server.records)
     result = judged.run("judge", "latest", "--metrics", "completeness", "--repeats", "3")
     assert result.exit_code == DONE, result.output
-    assert len(asked_since(server, before)) == 3 * 2 * len(ROWS)
+    assert len(server.records[before:]) == 3 * 2 * len(ROWS)
     with EvaluationStore(judged.store_path) as store:
         verdicts = store.verdicts(store.runs()[0].run_id)
     for verdict in verdicts.values():

@@ -4,9 +4,7 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
+from graphrag.command_lines import runnable
 from graphrag.eval.compare.compare import shared_metrics
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.checks import list_judge_warnings
@@ -28,22 +27,7 @@ BIN = Path(sys.executable).parent
 def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take back that ``uv run``, which may run these tests, lends its path to programs."""
     monkeypatch.delenv("UV_RUN_RECURSION_DEPTH", raising=False)
-
-
-def ask(words: Sequence[str | Path] | str, folder: Path, **variables: str):
-    """Run a command as a shell in a folder does, with the environment's programs on its path."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHRAG_")}
-    path = f"{BIN}{os.pathsep}{env['PATH']}"
-    return subprocess.run(
-        words if isinstance(words, str) else [str(word) for word in words],
-        cwd=folder,
-        env={**env, "PATH": path, "COLUMNS": "200", **variables},
-        shell=isinstance(words, str),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
 
 
 def in_process(*words: str, **variables: str) -> Result:
@@ -106,25 +90,6 @@ def test_config_and_output_are_relative_to_the_root(
     assert "unknown name 'nothing'" in said(result.output)
 
 
-def test_a_configuration_that_is_not_there_is_not_promised(spaced: Evaluation, tmp_path: Path):
-    named = spaced.run("--config", "nix.yaml")
-    assert named.exit_code == USAGE
-    assert f"{spaced.root / 'nix.yaml'} does not exist; check --config" in said(named.output)
-    assert "eval init" not in named.output
-    for command in ([], ["show"]):
-        nowhere = in_process(*command, "--root", str(tmp_path / "nowhere"))
-        assert nowhere.exit_code == USAGE
-        told_of = f"The folder {tmp_path / 'nowhere'} does not exist; check --root"
-        assert told_of in said(nowhere.output), nowhere.output
-        assert "eval init" not in nowhere.output
-    shutil.move(spaced.root / "eval_config.yaml", spaced.root / "mine.yaml")
-    (spaced.root / "questions.json").unlink()
-    result = spaced.run("--config", "mine.yaml")
-    assert result.exit_code == USAGE
-    assert "set dataset.path in mine.yaml" in said(result.output)
-    assert "eval_config.yaml" not in result.output
-
-
 def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
     for command, sentence in (
         (("compare", "a", "b", "--output", "x.json"), "x.json is a file; this command reads a"),
@@ -157,8 +122,8 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     assert result.exit_code == USAGE
     (init,) = told(result.stderr)
     assert init == f"graphrag eval init --root '{project}'"
-    done = ask(init, elsewhere)
-    assert done.returncode == DONE, done.stderr
+    done = paste(init, elsewhere, monkeypatch)
+    assert done.exit_code == DONE, done.stderr
     shutil.copy(root / "questions.json", project / "eval" / "questions.json")
     config = yaml.safe_load((project / "eval_config.yaml").read_text(encoding="utf-8"))
     config |= {"dataset": {"path": "eval/questions.json"}, "methods": ["basic"]}
@@ -220,19 +185,24 @@ def test_hints_that_lie_deeper_name_the_place_too(
     assert pasted(str(nothing.value), RUN=run.run_id, NAME="relevance").exit_code == DONE
 
 
-def test_a_project_that_is_not_built_says_how_to_build_it(spaced: Evaluation, tmp_path: Path):
+def test_a_project_that_is_not_built_says_how_to_build_it(
+    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     shutil.rmtree(spaced.project / "output")
-    done = ask(["graphrag", "eval", "--root", spaced.root.name], spaced.root.parent)
-    assert done.returncode == USAGE
-    (build,) = told(done.stderr)
+    monkeypatch.chdir(spaced.root.parent)
+    refused = in_process("--root", spaced.root.name)
+    assert refused.exit_code == USAGE
+    (build,) = told(refused.stderr)
     assert build == f"graphrag index --root '{spaced.project}'"
-    done = ask(f"{build} --dry-run", tmp_path)
-    assert done.returncode == DONE, done.stderr
 
 
-def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(spaced: Evaluation):
-    words = [BIN / "graphrag", "eval", "show", "--root", spaced.root / "clock"]
-    done = ask(words, spaced.root, PATH=os.defpath)
-    assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
-    done = ask(words, spaced.root, UV_RUN_RECURSION_DEPTH="1")
-    assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
+@pytest.mark.parametrize(
+    ("variable", "value"), [("PATH", os.defpath), ("UV_RUN_RECURSION_DEPTH", "1")]
+)
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "argv", [str(BIN / "graphrag"), "eval"])
+    assert runnable("graphrag eval") == ("graphrag", "eval")
+    monkeypatch.setenv(variable, value)
+    assert runnable("graphrag eval") == (f"{BIN}/graphrag", "eval")

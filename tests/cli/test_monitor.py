@@ -189,13 +189,6 @@ def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, se
     assert (2 / 3) ** 15 < 0.05 / 8 < (2 / 3) ** 10
 
 
-def test_rounds_come_one_after_the_other(pinned: Evaluation):
-    once = watch(pinned, "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
-    assert once.exit_code == DONE, once.output
-    assert "The next round begins at" in flat(once.output)
-    assert [len(asked) for asked in asked_in(pinned)] == [4, 4]
-
-
 @pytest.mark.slow  # a process of its own, and a signal
 def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
@@ -262,39 +255,26 @@ def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: 
     db.close()
     assert watch(pinned, "-q").exit_code == DONE
     assert len(asked_in(pinned)[1]) == N // 2
+    # Verdicts that fail decide nothing.
+    server.behaviour = Behaviour(
+        lambda request: "no verdict" if "ground_truth" in str(request["messages"]) else "Idris."
+    )
+    undecided = watch(pinned)
+    assert undecided.exit_code == INCOMPLETE, undecided.output
+    assert "not decided, as the judge gave" in flat(undecided.output)
 
 
-def test_verdicts_that_fail_decide_nothing(pinned: Evaluation, server: LocalServer):
-    def reply(request) -> str:
-        text = str(request["messages"])
-        return "no verdict" if "ground_truth" in text else "Idris [Data: Sources (0)]."
-
-    server.behaviour = Behaviour(reply)
-    result = watch(pinned)
-    assert result.exit_code == INCOMPLETE, result.output
-    assert "not decided, as the judge gave 0.0% of the verdicts asked of it" in flat(result.output)
-
-
-WRONG = [
-    (["--every", "daily"], "--every daily: give a number and a unit"),
-    (["--every", "0s"], "--every 0s: give a number and a unit"),
-    (["--rounds", "2"], "--rounds needs --every"),
-    (["--webhook", "hooks.example/x"], "--webhook takes an address"),
-    (["--baseline", "nothing"], "holds no run 'nothing'"),
-    (["--methods", "tog"], "holds basic, and none of tog"),
-]
-
-
-def test_wrong_usage_is_one_sentence(pinned: Evaluation):
-    for flags, said in WRONG:
+def test_wrong_usage_is_one_sentence(pinned: Evaluation, make_evaluation: MakeEvaluation):
+    for flags, words in {
+        ("--every", "daily"): "--every daily: give a number and a unit",
+        ("--rounds", "2"): "--rounds needs --every",
+        ("--webhook", "hooks.example/x"): "--webhook takes an address",
+        ("--methods", "tog"): "holds basic, and none of tog",
+    }.items():
         result = pinned.run("monitor", *flags)
         assert result.exit_code == USAGE, flags
-        assert said in flat(result.output)
-        assert "Traceback" not in result.output
+        assert words in flat(result.output)
         assert asked_in(pinned) == [], flags
-
-
-def test_it_needs_a_baseline_and_says_how_to_get_one(make_evaluation: MakeEvaluation):
-    result = make_evaluation(methods=["basic"]).run("monitor")
-    assert result.exit_code == USAGE
-    assert re.search(r"No baseline is pinned .* compare latest --pin", flat(result.output))
+    without = make_evaluation(name="another", methods=["basic"]).run("monitor")
+    assert without.exit_code == USAGE
+    assert re.search(r"No baseline is pinned .* compare latest --pin", flat(without.output))

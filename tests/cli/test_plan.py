@@ -17,13 +17,6 @@ def plan(*arguments: str, root: Path) -> Result:
     return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
 
 
-def test_it_needs_no_project(tmp_path: Path):
-    result = plan("--plan", "0.05", root=tmp_path)
-    assert result.exit_code == 0, result.output
-    assert f"{questions_needed(0.05, 0.2):,}" in result.output
-    assert "observed," not in result.output
-
-
 def test_more_methods_take_more_questions(tmp_path: Path):
     alone = questions_needed(0.05, 0.2)
     of_three = questions_needed(0.05, 0.2, alpha=0.05 / 3)

@@ -11,7 +11,6 @@ from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.query.structured_search.base import SearchResult
 
 ROWS = [
     {"imdb_key": "a", "question": "Who?", "answer": "Ann"},
@@ -66,16 +65,6 @@ async def test_a_figure_that_is_no_number_is_not_made_up(name, value):
     json.dumps(aggregate_results([single]).to_dict(), allow_nan=False)
 
 
-async def test_counters_of_zero_are_counted():
-    single, _ = await ask(
-        EvaluationRunner(MagicMock(), mocked_judge()),
-        SearchResult("Ann.", {}, ["one", "two"], 0.0, 0, 0, 0),
-    )
-    assert single.usage.is_counted
-    assert single.efficiency.to_dict() == dict.fromkeys(single.efficiency.to_dict(), 0)
-    assert single.context_text == "one\n\ntwo"
-
-
 @pytest.mark.parametrize(
     "result", [MagicMock(), MagicMock(response=None), MagicMock(response=3), object(), None]
 )
@@ -119,17 +108,6 @@ async def test_a_judge_that_says_nothing_scores_nothing(judge):
     single, _ = await ask(EvaluationRunner(MagicMock(), judge), found())
     assert set(single.scores.to_dict().values()) == {None}
     assert single.scores.correctness.failure is not None
-
-
-async def test_a_judge_that_raises_leaves_its_verdicts_out_and_the_others_in():
-    judge = mocked_judge(side_effect=[RuntimeError("boom"), SCORES])
-    runner = EvaluationRunner(MagicMock(), judge)
-    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
-        results = await runner.run_evaluation(ROWS, ["tog"])
-    failed, scored = sorted(results, key=lambda r: r.scores.correctness.score or 0)
-    assert failed.response == "It was Ann."
-    assert failed.scores.correctness.failure.message == "RuntimeError: boom"
-    assert scored.scores == SCORES
 
 
 async def test_a_service_that_refuses_the_judge_is_said_so():

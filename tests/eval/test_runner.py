@@ -5,9 +5,8 @@ import pytest
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import RunStoppedError
-from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
+from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.graph_index import SearchError
 
 ROWS = [
@@ -74,19 +73,6 @@ async def test_a_service_that_refuses_stops_the_run_and_nothing_is_recorded_as_f
         (run,) = store.runs()
         assert run.status == "unfinished"
         assert store.responses(run.run_id) == {}
-
-
-async def test_a_judge_that_fails_leaves_the_score_out_and_keeps_the_response(config):
-    def grade(metric, material):
-        if metric == "correctness":
-            return JudgeResult(None, "Unscored: x", Failure("judge", "unreadable", "x"))
-        return JudgeResult(1, "ok")
-
-    runner = ScriptedRunner(config, answer_right, ScriptedJudge(grade))
-    result = await runner.evaluate_single("a", "Who?", "Ann", "tog")
-    assert result.response == "It was Ann."
-    assert result.scores.to_dict()["correctness"] is None
-    assert result.scores.to_dict()["relevance"] == 1
 
 
 async def test_nothing_is_written_without_save_intermediate(config):

@@ -2,6 +2,7 @@
 
 import signal
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -108,6 +109,8 @@ class Begun:
 def begun(monkeypatch):
     """Let workers be objects of this process."""
     own = Begun()
+    command = import_module("graphrag.eval.cli.command")
+    monkeypatch.setattr(command, "missing_requirements", lambda *_: [])
     ray = SimpleNamespace(is_initialized=lambda: True)
     monkeypatch.setattr(on_ray, "_import_ray", lambda: ray)
     command = import_module("graphrag.eval.cli.command")
@@ -277,7 +280,7 @@ async def _ask_after_others(server: LocalServer, tmp_path: Path) -> None:
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r'needs Ray.*pip install "ray'):
         on_ray._import_ray()
 

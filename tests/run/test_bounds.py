@@ -54,15 +54,20 @@ def test_every_call_of_a_run_is_bounded(make_evaluation, server, asked):
     assert 1500 in {r["max_tokens"] for r in asked["methods"]}
 
 
-def test_a_verdict_that_is_cut_off_is_asked_for_once_and_unscored(make_evaluation, server):
+def test_what_is_cut_off_is_asked_for_once_and_a_verdict_of_it_unscored(make_evaluation, server):
     server.behaviour = Behaviour(
         offline_reply(),
         lambda _, request: (
-            Fault(ramble=True, content='{"reason": "') if is_judging(request) else None
+            Fault(ramble=True, content='{"reason": "')
+            if is_judging(request)
+            else Fault(ramble=True)
         ),
     )
     evaluation = make_evaluation(
-        server.base_url, methods=["basic"], judge={"max_output_tokens": 30}
+        server.base_url,
+        methods=["basic"],
+        judge={"max_output_tokens": 30},
+        max_output_tokens=20,
     )
     evaluation.write_rows(ROWS)
     n_before = len(server.records)
@@ -75,6 +80,11 @@ def test_a_verdict_that_is_cut_off_is_asked_for_once_and_unscored(make_evaluatio
     assert evaluation.read_results("summary")["by_method"]["basic"]["correctness"] is None
     counts = evaluation.read_results("summary")["outcomes"]["basic"]["correctness"]
     assert counts["n_judge_unparseable"] == 1
+    # A response that is cut off is judged as it is, and shown so.
+    assert "basic: in 1 of 1 searches a reply was cut off" in result.output
+    assert evaluation.read_results("summary")["efficiency"]["basic"]["n_cut_off"] == 1
+    (entry,) = evaluation.read_results()["results"]
+    assert entry["methods"]["basic"]["cut_replies"] == 1
 
     # A higher bound changes no score that is there, so the run can go on with it.
     assert "begin a new run" not in result.output
@@ -82,21 +92,6 @@ def test_a_verdict_that_is_cut_off_is_asked_for_once_and_unscored(make_evaluatio
     evaluation.configure(judge={"max_output_tokens": 500})
     again = evaluation.run("--retry-errors", "--resume")
     assert again.exit_code == 0, again.output
-
-
-def test_a_response_that_is_cut_off_is_judged_as_it_is_and_shown(make_evaluation, server):
-    server.behaviour = Behaviour(
-        offline_reply(),
-        lambda _, request: None if is_judging(request) else Fault(ramble=True),
-    )
-    evaluation = make_evaluation(server.base_url, methods=["basic"], max_output_tokens=20)
-    evaluation.write_rows(ROWS)
-    result = evaluation.run()
-
-    assert "basic: in 1 of 1 searches a reply was cut off" in result.output
-    assert evaluation.read_results("summary")["efficiency"]["basic"]["n_cut_off"] == 1
-    (entry,) = evaluation.read_results()["results"]
-    assert entry["methods"]["basic"]["cut_replies"] == 1
 
 
 def test_a_judge_without_room_names_the_budgets(make_evaluation, server):

@@ -100,18 +100,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert '"plot-scores"' not in page
     again = said(evaluation.run("show", "latest", COLUMNS="300"))
     assert "Area under correctness" in again
-    judged = evaluation.run("judge", "latest", "--metrics", "relevance", COLUMNS="300")
-    assert judged.exit_code == DONE, judged.output
-    newest = evaluation.read_results("summary", evaluation.newest_folder)
-    assert newest["budget_curves"]["figures"][0] == "relevance"
-    evaluation.configure(judge={"pairwise": True})
-    paired = evaluation.run("judge", run.run_id, "--metrics", "relevance", COLUMNS="300")
-    assert paired.exit_code == USAGE
-    reason = "judge.pairwise would hold every method at every budget against each other"
-    assert reason in said(paired)
-    assert reason in said(evaluation.run(COLUMNS="300"))
-    evaluation.configure(judge={}, budgets=None)
-
+    evaluation.configure(budgets=None)
     one = evaluation.run("--methods", "basic", "--limit", "1", "-q")
     assert one.exit_code == DONE
     assert not (evaluation.output / "budget_curves.md").exists()

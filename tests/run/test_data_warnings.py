@@ -81,12 +81,16 @@ def test_texts_under_each_others_key_are_warned_of(both: Evaluation):
         "that of clock; are the documents swapped?" in wrong
     )
     assert "11 of 11 questions with evidence quote what their document does not hold (cl" in wrong
-
-
-def test_general_questions_are_not_taken_for_swapped(both: Evaluation):
-    asked = [{"question": text, "answer": "Several people and what they want."} for text in GENERIC]
-    both.write_rows(rows_of(asked, asked))
+    # General questions are not taken for swapped ones, and names of another book are.
+    general = [{"question": text, "answer": "Several people."} for text in GENERIC]
+    both.write_rows(rows_of(general, general))
     assert "swapped" not in said(both.run("--dry-run"))
+    potter = [
+        {"question": "Where does Harry Potter meet Ron Weasley?", "answer": "In London"},
+        {"question": "Who taught Hermione Granger at Hogwarts?", "answer": "Minerva"},
+    ]
+    both.write_rows(rows_of(potter, []))
+    assert "are the documents swapped?" in said(both.run("--dry-run"))
 
 
 def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(
@@ -152,7 +156,6 @@ def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
 @pytest.mark.parametrize(
     ("model", "judge", "warned"),
     [
-        ("gpt-4o", {}, False),
         ("gpt-4o", {"max_input_tokens": 8500}, True),
         ("no-such-model", {}, False),
         ("gpt-4", {}, True),  # reads 8,192 tokens, and the budget below is as large
@@ -173,8 +176,9 @@ def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
     found = said(evaluation.run("--dry-run"))
     assert ("and the context and answer of wide (11,000) may take as many" in found) is warned
     assert ("verdicts on faithfulness and relevance may fail" in found) is warned
-    evaluation.configure(metrics=["correctness"])
-    assert "may fail" not in said(evaluation.run("--dry-run"))
+    if warned:
+        evaluation.configure(metrics=["correctness"])
+        assert "may fail" not in said(evaluation.run("--dry-run"))
 
 
 def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: MakeEvaluation):

@@ -1,8 +1,6 @@
 """Variants, methods of one's own, controls and equal terms, from eval_config.yaml to results."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +9,9 @@ from support.openai_server import LocalServer
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.results.runs import list_runs
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_model_settings
-from graphrag.eval.runner.methods import MethodAnswer, MethodSet, describe_method, load_method
+from graphrag.eval.runner.methods import MethodSet, describe_method, load_method
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
@@ -198,8 +195,6 @@ def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: 
 
 
 def test_a_changed_function_is_not_resumed(evaluation: Evaluation, own: str):
-    evaluation.configure(methods=[{"name": "text", "function": f"{own}:text"}])
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
     before = describe_method(load_method(f"{own}:text", evaluation.root))
     path = evaluation.root / f"{own}.py"
     path.write_text(MODULE.replace('return "Idris Vane"', 'return "Somebody"'), encoding="utf-8")
@@ -209,20 +204,6 @@ def test_a_changed_function_is_not_resumed(evaluation: Evaluation, own: str):
     after = describe_method(load_method(f"{own}:text", evaluation.root))
     assert before["function"] == after["function"] == f"{own}:text"
     assert before["source"] != after["source"]
-
-
-async def test_a_method_registered_in_python(tmp_path: Path):
-    async def mine(question: str) -> MethodAnswer:
-        return MethodAnswer(f"answer to {question}", llm_calls=1, prompt_tokens=5, output_tokens=2)
-
-    runner = EvaluationRunner(
-        EvaluationConfig(root=tmp_path), ScriptedJudge(), {}, methods={"mine": mine}
-    )
-    rows = [{"imdb_key": "any", "question": "Who?", "answer": "answer to Who?"}]
-    (result,) = await runner.run_evaluation(rows, ["mine"])
-    assert result.failure is None
-    assert result.scores.correctness.score == 1
-    assert (result.efficiency.llm_calls, result.efficiency.tokens) == (1, 7)
 
 
 async def test_a_function_may_answer_with_a_search_result_and_its_counts(
@@ -245,38 +226,29 @@ async def test_a_function_may_answer_with_a_search_result_and_its_counts(
     assert by_function.efficiency.tokens == by_search.efficiency.tokens
 
 
-def test_controls_show_what_retrieval_earns(evaluation: Evaluation):
-    evaluation.configure(methods=["closed_book", "oracle", "basic"])
-    evidence = "Idris Vane built the tower clock of Ashcombe."
-    evaluation.write_rows([{**ROWS[0], "evidence": [evidence]}, *ROWS[1:]])
-    result = evaluation.run(COLUMNS="200")
-    assert result.exit_code == DONE, result.output
-    asked = f"oracle is not asked {len(ROWS) - 1} of the {len(ROWS)} questions"
-    assert asked in " ".join(result.output.split())
-    counts = evaluation.read_results("summary")["counts"]
-    assert (counts["oracle"]["n"], counts["closed_book"]["n"]) == (1, len(ROWS))
-    methods = evaluation.read_results()["results"][0]["methods"]
-    assert "Idris Vane" in methods["oracle"]["response"]
-    assert methods["oracle"]["scores"]["correctness"] == 1
-    assert methods["closed_book"]["scores"]["correctness"] == 0
-    assert methods["closed_book"]["efficiency"]["llm_calls"] == 1
-
-
 def test_controls_are_shown_the_same_but_for_the_context(
     make_evaluation: MakeEvaluation, server: LocalServer
 ):
     evaluation = make_evaluation(server.base_url, methods=["closed_book", "oracle"])
-    evaluation.write_rows([{**ROWS[0], "evidence": ["Idris {Vane} | built it."]}])
+    evaluation.write_rows([{**ROWS[0], "evidence": ["Idris {Vane} | built it."]}, ROWS[1]])
     seen: list[list[dict[str, str]]] = []
     reply = server.behaviour.reply
 
     def watch(request: dict[str, object]) -> str:
         seen.append(request["messages"])
-        return "Idris Vane" if "response_format" not in request else reply(request)
+        return "Idris Vane" if "Idris {" in str(request) else reply(request)
 
     server.behaviour = type(server.behaviour)(watch)
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
-    closed, oracle = sorted(seen, key=lambda messages: len(messages[0]["content"]))
+    result = evaluation.run("--skip-judge", COLUMNS="200")
+    assert result.exit_code == DONE, result.output
+    assert "oracle is not asked 1 of the 2 questions" in " ".join(result.output.split())
+    counts = evaluation.read_results("summary")["counts"]
+    assert (counts["oracle"]["n"], counts["closed_book"]["n"]) == (1, 2)
+    methods = evaluation.read_results()["results"][0]["methods"]
+    assert methods["oracle"]["response"] == "Idris Vane"
+    assert methods["closed_book"]["efficiency"]["llm_calls"] == 1
+    asked = [messages for messages in seen if messages[1]["content"] == ROWS[0]["question"]]
+    closed, oracle = sorted(asked, key=lambda messages: len(messages[0]["content"]))
     assert closed[1] == oracle[1] == {"role": "user", "content": ROWS[0]["question"]}
     assert "Idris {Vane} | built it." in oracle[0]["content"]
     assert "Idris" not in closed[0]["content"]
@@ -287,7 +259,7 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         methods=["tog", "local", "basic", WIDE],
         equal_terms={"response_type": "Single sentence", "max_context_tokens": 700},
     )
-    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
+    assert evaluation.run("--limit", "1", "-q", "--skip-judge").exit_code == DONE
     with EvaluationStore(evaluation.store_path) as store:
         (run,) = store.runs()
     for described in run.setup.indexes["clock"].values():
@@ -298,23 +270,12 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         "response_type": "Single sentence",
         "max_context_tokens": 700,
     }
-    evaluation.configure(equal_terms={})
-    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
-    assert evaluation.read_results("summary")["metadata"]["equal_terms"] is not None
-    evaluation.configure(equal_terms=None)
-    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
-    assert evaluation.read_results("summary")["metadata"]["equal_terms"] is None
-    json.dumps(metadata, allow_nan=False)
-
-
-def test_equal_terms_name_the_searches_that_have_no_context_budget(evaluation: Evaluation):
     drifting = {"name": "drifting", "method": "drift"}
-    evaluation.configure(methods=["basic", drifting], equal_terms=True)
-    shown = " ".join(evaluation.run("--dry-run", COLUMNS="200").output.split())
-    assert "equal terms give drifting the form of the answer alone" in shown
-    assert "give basic" not in shown
-    evaluation.configure(equal_terms=None)
-    assert "equal terms" not in evaluation.run("--dry-run", COLUMNS="200").output
+    for terms, is_named in ((True, True), (None, False)):
+        evaluation.configure(methods=["basic", drifting], equal_terms=terms)
+        shown = " ".join(evaluation.run("--dry-run", COLUMNS="200").output.split())
+        assert ("equal terms give drifting the form of the answer alone" in shown) is is_named
+        assert "give basic" not in shown
 
 
 def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation: Evaluation, own: str):
@@ -328,15 +289,3 @@ def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation: Evaluation, ow
     ):
         evaluation.configure(methods=methods)
         assert bound in " ".join(evaluation.run("--dry-run").output.split()), methods
-
-
-def test_the_history_has_no_mean_of_a_run_that_waits_for_the_judge(
-    evaluation: Evaluation, own: str
-):
-    evaluation.configure(methods=[{"name": "partly", "function": f"{own}:partly"}])
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
-    (run,) = list_runs(evaluation.store_path)
-    assert run.correctness == {"partly": None}
-    assert evaluation.run("--resume", "-q").exit_code == DONE
-    (run,) = list_runs(evaluation.store_path)
-    assert run.correctness["partly"] == pytest.approx(2 / len(ROWS))

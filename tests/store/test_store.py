@@ -1,6 +1,7 @@
 """The store through its public methods: what goes in comes out, and trouble is one sentence."""
 
 import asyncio
+import json
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,13 @@ SAMPLES = st.builds(
     answerable=st.booleans(),
     tags=st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
 )
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
 # Each example makes a run of its own, so one store serves them all.
 SHARED_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -131,6 +139,7 @@ def store(path: Path):
     verdicts=st.dictionaries(TEXT, VERDICTS, max_size=4),
     usages=st.lists(USAGES, max_size=3),
     samples=st.lists(SAMPLES, max_size=3),
+    sections=st.dictionaries(TEXT, JSON, max_size=5),
     scope=st.builds(CallScope, TEXT, TEXT),
     call=CALLS,
 )
@@ -140,10 +149,15 @@ def test_what_is_kept_comes_back_as_it_was(
     verdicts: dict[str, JudgeResult],
     usages: list[Usage],
     samples: list[Sample],
+    sections: dict[str, object],
     scope: CallScope,
     call: RecordedCall,
 ):
-    run_id = store.add_run(RunSetup({}), samples).run_id
+    run_id = store.add_run(RunSetup(sections), samples).run_id
+    with sqlite3.connect(store.path) as beside:  # byte for byte and in its order
+        found_setup = beside.execute("SELECT setup FROM runs WHERE run_id = ?", (run_id,))
+        assert found_setup.fetchone() == (json.dumps(sections),)
+    beside.close()
     journal = StoredSession(store, run_id).journal(scope)
     journal.start("key")
     assert journal.replay("key") is None
@@ -186,17 +200,6 @@ def test_a_folder_that_can_not_hold_a_run_is_refused(tmp_path: Path, n_units: in
         check_output(folder, n_units)
 
 
-def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
-    run = store.add_run(RunSetup({}))
-    journal = StoredSession(store, run.run_id).journal(CallScope.of_search("u"))
-    for key in ("answered", "failed", "stuck"):
-        journal.start(key)
-    assert store.calls_in_flight(run.run_id) == 3
-    journal.finish("answered", RecordedCall("Ann", (attempt(),)))
-    journal.abandon("failed")
-    assert store.calls_in_flight(run.run_id) == 1
-
-
 def test_a_session_reads_the_calls_of_unfinished_work_once(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ):
@@ -228,18 +231,6 @@ def test_a_response_drops_verdicts_on_the_one_that_it_replaces(store: Evaluation
     assert set(store.judge_usage(run.run_id)) == {"u", "v"}, "they were paid for"
 
 
-def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
-    run = store.add_run(RunSetup({}))
-    call = RecordedCall("Ann", (attempt(),))
-    scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope.of_search("v"))
-    for scope in scopes:
-        StoredSession(store, run.run_id).journal(scope).finish("k", call)
-    store.append_response(run.run_id, response("u"))
-    assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search v"}
-    store.append_verdicts(run.run_id, "u", {}, Usage())
-    assert set(store.unclaimed_usage(run.run_id)) == {"search v"}
-
-
 def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
     store: EvaluationStore,
 ):
@@ -259,6 +250,13 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [2, 1, 1]
     assert store.unclaimed_usage(run.run_id) == {}
     assert StoredSession(store, run.run_id).spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
+    others = (CallScope.of_search("v"), CallScope.of_verdicts("u"), CallScope.of_search("w"))
+    for scope in others:
+        StoredSession(store, run.run_id).journal(scope).finish("k", RecordedCall("A", (attempt(),)))
+    store.append_response(run.run_id, response("v"))
+    assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search w"}
+    store.append_verdicts(run.run_id, "u", {}, Usage())
+    assert set(store.unclaimed_usage(run.run_id)) == {"search w"}
 
 
 def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(
@@ -318,29 +316,26 @@ def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: Evaluatio
     }
 
 
-@pytest.mark.parametrize("version", [1, 3, 99])
-def test_a_store_of_another_format_is_refused_and_left_alone(path: Path, version: int):
-    EvaluationStore(path).close()
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("PRAGMA user_version = 1", "has format 1"),
+        ("PRAGMA user_version = 99", "has format 99"),
+        ("CREATE TABLE runs (x)", "a database of something else"),
+    ],
+)
+def test_a_store_of_another_format_is_refused_and_left_alone(path: Path, change: str, reason: str):
+    if "PRAGMA" in change:
+        EvaluationStore(path).close()
+    path.parent.mkdir(exist_ok=True)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(change)
     connection.close()
     content = path.read_bytes()
     for reads_only in (False, False, True):  # and it does not stay locked
-        with pytest.raises(StoreError, match=f"has format {version}"):
+        with pytest.raises(StoreError, match=reason):
             EvaluationStore(path, reads_only)
     assert path.read_bytes() == content
-
-
-def test_a_foreign_database_is_refused_and_left_alone(path: Path):
-    path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE runs (x)")
-    connection.close()
-    with pytest.raises(StoreError, match="a database of something else"):
-        EvaluationStore(path)
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("runs",)]
-    connection.close()
 
 
 async def test_what_could_not_be_kept_is_told_at_the_next_write_and_at_the_end(
@@ -417,3 +412,31 @@ def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store: Evaluation
     assert session.response("u7") == response("u7")
     assert list(session.finished(units)) == whole
     assert list(StoredSession(store, run.run_id).finished(units)) == whole
+
+
+FULL = {
+    "dataset": {"fingerprint": "f", "questions": 3},
+    "methods": {"order": ["tog", "basic"]},
+    "indexes": {
+        "film": {
+            "tog": {"models": {"completion": {"model": "a/b"}, "embedding": {"model": "a/e"}}},
+            "basic": {"index": "built", "models": {"completion": {"model": "a/a"}}},
+        }
+    },
+    "judge": {"model": "a/j"},
+    "metrics": {"relevance": {}, "correctness": {}},
+    "further": {"rubric": {}, "pairwise": {"pairs": [["tog", "basic"]]}},
+    "releases": {"gtog": "1"},
+}
+
+
+def test_sections_are_read_by_name():
+    setup = RunSetup(FULL)
+    assert (setup.n_questions, setup.methods) == (3, ("tog", "basic"))
+    assert setup.metrics == ("relevance", "correctness")
+    assert setup.further == {"rubric", "pairwise"}
+    assert setup.judge_model == "a/j"
+    assert setup.list_models() == ["a/a", "a/b", "a/e"]
+    assert setup.list_models("completion") == ["a/a", "a/b"]
+    assert setup.fingerprints(["tog", "basic"]) == {"film": "built"}
+    assert setup.fingerprints(["tog"]) == {"film": None}

@@ -1,6 +1,8 @@
 """A small index, built once, and evaluations of it: offline, or through a local server."""
 
 import asyncio
+import fcntl
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -16,14 +18,33 @@ from support.projects import OFFLINE_SETTINGS, server_settings
 from graphrag.eval.runner.index_building import build_index
 
 
+def shared_folder(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Path:
+    """Return a folder that one worker makes and all of them read."""
+    base = factory.getbasetemp()
+    top = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = top / name, top / f"{name}.done"
+    with (top / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def built_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("clock")
-    (root / "input").mkdir()
-    (root / "input" / "clock.txt").write_text(TEXT, encoding="utf-8")
-    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-    asyncio.run(build_index(root, lambda _: None))
-    return root
+    """Return the built index of the session, which is copied and never changed."""
+
+    def make(root: Path) -> None:
+        (root / "input").mkdir()
+        (root / "input" / "clock.txt").write_text(TEXT, encoding="utf-8")
+        (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+        asyncio.run(build_index(root, lambda _: None))
+
+    return shared_folder(tmp_path_factory, "clock", make)
 
 
 @pytest.fixture
@@ -109,13 +130,30 @@ def server(_server: LocalServer) -> LocalServer:
     return _server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    """Return an evaluation with one finished run, which the tests of a module only look at."""
+    """Return an evaluation with one finished run, which tests only look at."""
     made = maker(built_project, tmp_path_factory.mktemp("finished"))()
     made.write_rows([{**ROWS[0], "evidence": ["Idris Vane built the tower clock"]}, *ROWS[1:]])
     assert made.run("-q").exit_code == 0
     return made
+
+
+@pytest.fixture(scope="session")
+def _asked_once(
+    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
+) -> Evaluation:
+    made = maker(built_project, tmp_path_factory.mktemp("asked"))(_server.base_url)
+    _server.behaviour = Behaviour(offline_reply())
+    assert made.run("-q").exit_code == 0
+    return made
+
+
+@pytest.fixture
+def asked_copy(_asked_once: Evaluation, server: LocalServer, tmp_path: Path) -> Evaluation:
+    """Return a copy of a finished run whose models are behind the session's server."""
+    shutil.copytree(_asked_once.root, tmp_path / "asked")
+    return Evaluation(tmp_path / "asked")
 
 
 @pytest.fixture
