@@ -21,6 +21,9 @@ asyncio.run = asyncio.runners.run
 asyncio.set_event_loop(None)
 _loop.close()
 
+# It decides once, when it is imported, whether its help is in color; tests set what it looks at.
+import typer.rich_utils  # noqa: E402, F401
+
 # What an example may take says more of the machine and of first imports than of the code.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

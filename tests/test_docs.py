@@ -150,18 +150,11 @@ def test_the_notebook_runs(built, project):
         assert kinds[0] == kinds[1]
         assert "stderr" not in [output.get("name") for output in now.outputs]
     assert sorted((project / "eval" / "results").glob("**/*")) == runs
-    ran, compared, disagreed, walked, edges, texts, single = (
-        str(cell.outputs) for cell in cells[1:]
-    )
-    assert "Evaluating 8/8" in ran
-    assert compared.index("(offline baseline models): ") < compared.index("data:image/svg")
-    assert "<table" in compared
-    assert "ground_truth" in disagreed
-    assert "offline/" in walked
-    assert "pruned" in edges
-    assert re.search(r"\w+ -\[\d+\]-> \w+", edges.replace("&gt;", ">").replace("&lt;", "<"))
-    assert re.search(r"\d+\|", texts)
-    assert "reason" in single
+    texts = [str(cell.outputs) for cell in cells[1:]]
+    shown = ("Evaluating 8/8", "<table", "ground_truth", "offline/")
+    for text, words in zip(texts, (*shown, "pruned", "|", "reason"), strict=True):
+        assert words in text
+    assert "(offline baseline models): " in texts[1]
 
 
 def test_the_files_that_docs_name_are_there(project_root):

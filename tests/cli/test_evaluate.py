@@ -13,34 +13,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, Watched, flat
+from support.openai_server import Fault, LocalServer
 from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.store.database import EvaluationStore
 
 DONE, ERROR, USAGE, INCOMPLETE, BELOW_THRESHOLD = 0, 1, 2, 3, 100
-
-
-class Watched:
-    """The requests that a server got from now on."""
-
-    def __init__(self, server: LocalServer) -> None:
-        self._server = server
-        self._before = len(server.records)
-
-    @property
-    def records(self) -> list[Record]:
-        return self._server.records[self._before :]
-
-    @property
-    def searched(self) -> list[Record]:
-        """One embedding a search; searches alone embed."""
-        return [record for record in self.records if record.endpoint == "embeddings"]
-
-    def behave(self, **changes: object) -> None:
-        self._server.behaviour = Behaviour(offline_reply(), **changes)
 
 
 @pytest.fixture
@@ -52,13 +32,7 @@ def sentence(result: Result) -> str:
     """Return the output as one line, after checking that no traceback is in it."""
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     assert "Traceback" not in result.output
-    return " ".join(result.output.split())
-
-
-def responses(evaluation: Evaluation) -> dict[tuple[str, str], str]:
-    with EvaluationStore(evaluation.store_path) as store:
-        found = store.responses(store.runs()[0].run_id)
-    return {(each.sample_id, each.method): each.response for each in found.values()}
+    return flat(result.output)
 
 
 def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvaluation):
@@ -180,7 +154,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
         result = evaluation.run()
     assert result.exit_code == ERROR, result.output
     assert "what it holds is kept" in sentence(result)
-    n_kept = len(responses(evaluation))
+    n_kept = len(evaluation.responses())
     assert 0 < n_kept < 6
     assert evaluation.run("--resume", "-q").exit_code == DONE
     assert len(watched.searched) <= 6 + 1
@@ -359,9 +333,8 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(
     assert "earlier_attempts" not in summary["metadata"]
     unscored = sum(summary["counts"]["basic"]["n_unscored"].values())
     assert unscored > 0
-    with EvaluationStore(evaluation.store_path) as store:
-        run_id = store.runs()[0].run_id
-        (paid,) = [r.usage for r in store.responses(run_id).values() if r.failure is not None]
+    run_id = evaluation.runs()[0].run_id
+    (paid,) = [found.usage for found in evaluation.responses() if found.failure is not None]
     tokens = paid.prompt_tokens + paid.output_tokens + paid.embedding_tokens
     assert tokens > 0
     assert paid.cost_usd is not None
@@ -399,7 +372,7 @@ def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
     assert "refuses the requests" in sentence(result)
     assert ("The judge's service" in sentence(result)) is (refused == "response_format")
     assert len(watched.records) <= n + 2 + 4
-    assert len(responses(evaluation)) == (refused == "response_format")
+    assert len(evaluation.responses()) == (refused == "response_format")
     assert evaluation.read_results() == before
     settings = evaluation.project / "settings.yaml"
     text = settings.read_text("utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
@@ -18,10 +18,6 @@ def fail_from(server: LocalServer, n: int, fault: Fault) -> None:
     server.behaviour = Behaviour(
         offline_reply(), faults=lambda number, _: fault if number > begun + n else None
     )
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def run_of(evaluation: Evaluation) -> Any:
@@ -42,7 +38,7 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
     before = len(server.records)
     stopped = basic.run()
     assert stopped.exit_code == 3, stopped.output
-    said = one_line(stopped.output)
+    said = flat(stopped.output)
     assert "patience_s" in said
     assert f"Continue with: graphrag eval --root {basic.root} --resume" in said
     run, responses, verdicts = run_of(basic)
@@ -64,7 +60,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
     with EvaluationStore(basic.store_path):
         refused = basic.run()
     assert refused.exit_code == 1
-    assert "Another process" in one_line(refused.output)
+    assert "Another process" in flat(refused.output)
     assert basic.store_path.with_name("eval.db.lock").exists(), "a lock file that is left is no bar"
     assert basic.run("--limit", "1").exit_code == 0
 

@@ -7,12 +7,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation, WarmProcess, wait_until
-from support.openai_server import Behaviour, LocalServer, Record, offline_reply
+from support.clock_evaluation import Evaluation, MakeEvaluation, WarmProcess, Watched, wait_until
+from support.openai_server import LocalServer
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -21,28 +20,6 @@ INTERRUPTED = 130
 # Longer than a run with nothing left to wait for needs to write its results and end, on a busy
 # machine; shorter than the ten seconds that it gives what is in flight.
 END_S = 8.0
-
-
-class Watched:
-    """The requests that a server got from now on."""
-
-    def __init__(self, server: LocalServer, latency_s: float = 0.0) -> None:
-        self._server = server
-        self._before = len(server.records)
-        self.slow_down(latency_s)
-
-    def slow_down(self, latency_s: float) -> None:
-        self._server.behaviour = Behaviour(offline_reply(), latency_s=latency_s)
-
-    @property
-    def records(self) -> list[Record]:
-        return self._server.records[self._before :]
-
-    def has_answered(self, n: int) -> Callable[[], bool]:
-        return lambda: sum(record.outcome == "answered" for record in self.records) >= n
-
-    def has_seen(self, n: int) -> Callable[[], bool]:
-        return lambda: len(self.records) >= n
 
 
 def printed_command(output: str) -> list[str]:
@@ -59,13 +36,13 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     )
     watched = Watched(server, latency_s=0.3)
     with evaluation.start() as process:
-        assert wait_until(watched.has_answered(7)), process.output
+        assert wait_until(lambda: watched.n_answered >= 7), process.output
         process.send(number)
         sent_s = time.monotonic()
         assert process.wait() == INTERRUPTED, process.output
         output = process.output
     late = [record for record in watched.records if record.arrived_s > sent_s + 0.1]
-    assert [record.endpoint for record in late if record.endpoint == "embeddings"] == []
+    assert not any(record.endpoint == "embeddings" for record in late)
     assert all(record.outcome == "answered" for record in watched.records)
     with EvaluationStore(evaluation.store_path) as store:
         run = store.runs()[0]
@@ -79,7 +56,7 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     assert shown.exit_code == 0, shown.output
     assert (evaluation.output / "report.html").exists()
 
-    watched.slow_down(0)
+    watched.behave()
     with WarmProcess(tmp_path / "resumed.txt", *printed_command(output)) as resumed:
         assert resumed.wait() == 0, resumed.output
         assert "0 calls were in flight" in resumed.output
@@ -94,14 +71,14 @@ def test_what_hangs_is_cut_off_after_ten_seconds(
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
     watched = Watched(server, latency_s=120)
     with evaluation.start() as process:
-        assert wait_until(watched.has_seen(2)), process.output
+        assert wait_until(lambda: len(watched.records) >= 2), process.output
         process.send(signal.SIGINT)
         sent_s = time.monotonic()
         assert process.wait(30) == INTERRUPTED, process.output
         assert 9.9 < time.monotonic() - sent_s < 10 + END_S
         assert "Stopped after 0 of 6: interrupted" in process.output
     assert evaluation.count_calls() == 2
-    watched.slow_down(0)
+    watched.behave()
     resumed = evaluation.run("--resume")
     assert resumed.exit_code == 0, resumed.output
     assert "2 calls were in flight" in " ".join(resumed.output.split())
@@ -114,7 +91,7 @@ def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, serve
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
     watched = Watched(server, latency_s=120)
     with evaluation.start() as process:
-        assert wait_until(watched.has_seen(2)), process.output
+        assert wait_until(lambda: len(watched.records) >= 2), process.output
         process.send(signal.SIGINT)
         assert wait_until(lambda: "Finishing what is in flight" in process.output)
         process.send(signal.SIGINT)
@@ -123,7 +100,7 @@ def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, serve
         assert time.monotonic() - sent_s < END_S
         assert "Traceback" not in process.output
         arguments = printed_command(process.output)
-    watched.slow_down(0)
+    watched.behave()
     assert arguments == ["eval", "--root", str(evaluation.root), "--resume"]
     assert evaluation.run("--resume", "--quiet").exit_code == 0
     assert evaluation.count_calls() == len(watched.records)

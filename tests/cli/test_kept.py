@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, LocalServer
+from support.projects import server_settings
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
@@ -24,8 +26,9 @@ try:
     app()
 except SystemExit as end:
     code = end.code
-heavy = {"scipy", "pandas", "numpy", "litellm", "statsmodels"} & {*sys.modules}
-sys.exit(f"{code} {heavy}" if code or heavy else 0)
+heavy = {"scipy", "pandas", "numpy", "litellm", "statsmodels", "lancedb", "openai"}
+loaded = sorted(heavy & {*sys.modules})
+print(code, *loaded)
 """
 
 
@@ -72,12 +75,31 @@ def test_a_run_keeps_what_it_printed(make_evaluation: MakeEvaluation):
     assert again.stdout == ran.stdout
 
 
+def loaded_by(evaluation: Evaluation, *words: str) -> list[str]:
+    """Return the exit code of a command, and which large libraries it imports."""
+    command = [sys.executable, "-c", _LOOK, "eval", *words, "--root", str(evaluation.root)]
+    done = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    return done.stdout.splitlines()[-1].split()
+
+
 def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
-    place = ["--root", str(finished_copy.root)]
     assert finished_copy.run("show", "latest").exit_code == 0
-    words = [sys.executable, "-c", _LOOK, "eval", "show", "latest", *place]
-    done = subprocess.run(words, text=True, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    assert loaded_by(finished_copy, "show", "latest") == ["0"]
+
+
+@pytest.mark.slow  # a process of its own
+def test_given_answers_that_are_judged_load_no_vector_store(
+    make_evaluation: MakeEvaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    server.behaviour = Behaviour(lambda _: '{"reason": "so", "score": 1}')
+    evaluation = make_evaluation(methods=["mine"], variants={"mine": {"function": "given:answer"}})
+    evaluation.write_settings(server_settings(server.base_url))
+    text = "async def answer(question):\n    return 'Idris Vane'\n"
+    (evaluation.root / "given.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    code, *loaded = loaded_by(evaluation, "--quiet")
+    assert code == "0"
+    assert not {"lancedb", "litellm", "openai"} & {*loaded}
 
 
 def test_what_is_another_now_is_computed(

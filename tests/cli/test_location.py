@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 from typer.testing import CliRunner
 
 from graphrag.command_lines import runnable
@@ -43,10 +43,6 @@ def paste(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     with monkeypatch.context() as patch:
         patch.chdir(folder)
         return in_process(*words)
-
-
-def said(text: str) -> str:
-    return " ".join(text.split())
 
 
 def told(text: str) -> list[str]:
@@ -87,7 +83,7 @@ def test_config_and_output_are_relative_to_the_root(
     (spaced.root / "mine.yaml").write_text("methods: [nothing]", encoding="utf-8")
     result = spaced.run("--dry-run", *flags)
     assert result.exit_code == USAGE
-    assert "unknown name 'nothing'" in said(result.output)
+    assert "unknown name 'nothing'" in flat(result.output)
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
@@ -99,12 +95,12 @@ def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
     ):
         result = spaced.run(*command)
         assert result.exit_code in (1, USAGE), result.output
-        assert sentence in said(result.output)
+        assert sentence in flat(result.output)
         assert not (spaced.root / command[-1]).exists()
     spaced.configure(output={"dir": "results.json"})
     result = spaced.run("--limit", "1")
     assert result.exit_code == USAGE
-    assert "output.dir" in said(result.output)
+    assert "output.dir" in flat(result.output)
     assert not (spaced.root / "results.json").exists()
 
 

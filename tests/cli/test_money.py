@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from support.clock_evaluation import MakeEvaluation
+from support.clock_evaluation import MakeEvaluation, flat
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 
 from graphrag.query.model_facts import model_price
@@ -24,7 +24,7 @@ def bill(records: list[Record]) -> float:
 
 
 def spent_of(output: str) -> float:
-    found = re.search(r"\$(\d+\.\d+) of the allowed", " ".join(output.split()))
+    found = re.search(r"\$(\d+\.\d+) of the allowed", flat(output))
     assert found is not None, output
     return float(found[1])
 
@@ -49,7 +49,7 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
     assert bill(sent) <= cap + dearest  # what is in flight is waited for where it may be too much
     assert spent_of(result.output) == pytest.approx(bill(sent), abs=5e-5)
     # The line that it prints goes on, and asks nothing again that was answered.
-    more = re.search(r"Continue with: .*--max-cost (\S+)", " ".join(result.output.split()))
+    more = re.search(r"Continue with: .*--max-cost (\S+)", flat(result.output))
     assert more is not None
     before = len(server.records)
     again = evaluation.run("--resume", "--max-cost", more[1])
@@ -81,7 +81,7 @@ def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
     before = len(server.records)
     result = evaluation.run("--max-cost", "0.0001")
     assert result.exit_code == INCOMPLETE
-    said = " ".join(result.output.split())
+    said = flat(result.output)
     assert "$0.0000 of the allowed $0.0001 is spent, and the next call takes about $0.00" in said
     assert len(server.records) == before
     more = re.search(r"--max-cost (\S+)", said.partition("Continue with: ")[2])
@@ -99,7 +99,7 @@ def test_calls_that_get_no_reply_count_as_they_may_be_billed(
     server.behaviour = Behaviour(offline_reply(), lambda *_: Fault(hang_s=5))
     before = len(server.records)
     result = evaluation.run("--max-cost", "0.01", "--skip-judge")
-    said = " ".join(result.output.split())
+    said = flat(result.output)
     assert "$0.0000 of the allowed $0.01 is spent, calls without a reply may have cost $0.0" in said
     assert len(server.records) - before <= 5
 
@@ -113,7 +113,7 @@ def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(
     assert evaluation.run("--dry-run").exit_code == USAGE
     result = evaluation.run("--dry-run", "--index", COLUMNS="200")
     assert result.exit_code == DONE, result.output
-    said = " ".join(result.output.split())
+    said = flat(result.output)
     assert "Searches: 12" in said
     assert "Index clock is not built, and building it is not in these figures. " in said
     assert len(server.records) == before

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation, judging, wait_until
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat, judging, wait_until
 from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.results.runs import list_runs
@@ -81,10 +81,6 @@ def notes(evaluation: Evaluation) -> list[dict[str, object]]:
     with EvaluationStore(evaluation.store_path) as store:
         marked = [run.details.watch for run in reversed(store.runs()) if run.details]
     return [dict(note) for note in marked if note]
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: Evaluation):

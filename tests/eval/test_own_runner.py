@@ -1,5 +1,6 @@
 """A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
 
+import asyncio
 import json
 from unittest.mock import AsyncMock, MagicMock, patch
 
@@ -7,10 +8,14 @@ import pytest
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.testing import ScriptedRunner
+from graphrag.query.graph_index import SearchError
 
 ROWS = [
     {"imdb_key": "a", "question": "Who?", "answer": "Ann"},
@@ -66,7 +71,8 @@ async def test_a_figure_that_is_no_number_is_not_made_up(name, value):
 
 
 @pytest.mark.parametrize(
-    "result", [MagicMock(), MagicMock(response=None), MagicMock(response=3), object(), None]
+    "result",
+    [MagicMock(), *(MagicMock(response=text) for text in (None, 3, "", " \n")), None],
 )
 async def test_a_result_without_text_is_a_failed_search(result):
     judge = mocked_judge()
@@ -108,14 +114,6 @@ async def test_a_judge_that_says_nothing_scores_nothing(judge):
     single, _ = await ask(EvaluationRunner(MagicMock(), judge), found())
     assert set(single.scores.to_dict().values()) == {None}
     assert single.scores.correctness.failure is not None
-
-
-async def test_a_service_that_refuses_the_judge_is_said_so():
-    refused = RuntimeError("wrong key")
-    refused.status_code = 401
-    runner = EvaluationRunner(MagicMock(), mocked_judge(side_effect=refused))
-    with pytest.raises(RunStoppedError, match="wrong key"):
-        await ask(runner, found())
 
 
 @pytest.mark.parametrize("is_async", [True, False])
@@ -168,3 +166,59 @@ async def test_a_judge_that_cannot_be_opened_is_told_before_anything_is_asked():
     with pytest.raises(ConfigError, match="could name the judge's model"):
         await runner.evaluate_single("a", "Who?", "Ann", "mine")
     assert asked == []
+
+
+@pytest.fixture
+def config(tmp_path):
+    return EvaluationConfig(root=tmp_path, methods=("tog", "basic"), timeout_s=5)
+
+
+def answer_right(method, question, key):
+    return {"Who?": "It was Ann.", "Where?": "In Rome."}[question]
+
+
+async def test_results_come_in_the_order_of_the_dataset(config):
+    async def search(method, query, key):
+        await asyncio.sleep(0.05 if query == "Who?" else 0)
+        return await ScriptedRunner._run_search(runner, method, query, key)
+
+    runner = ScriptedRunner(config, answer_right)
+    runner._run_search = search
+    results = await runner.run_evaluation(ROWS)
+    assert [(r.question, r.method) for r in results] == [
+        ("Who?", "tog"),
+        ("Who?", "basic"),
+        ("Where?", "tog"),
+        ("Where?", "basic"),
+    ]
+
+
+async def test_nothing_is_written_without_save_intermediate(config):
+    quiet = config.model_copy(update={"output": OutputSettings(save_intermediate=False)})
+    await ScriptedRunner(quiet, answer_right).run_evaluation(ROWS)
+    assert not config.output_folder.exists()
+
+
+async def test_many_failures_in_a_row_stop_the_run(config):
+    def answer(*_):
+        raise SearchError("connection refused")
+
+    rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(40)]
+    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
+    with pytest.raises(RunStoppedError, match="last 10 searches all failed"):
+        await runner.run_evaluation(rows)
+    assert len(runner.asked) == 10
+
+
+async def test_stopping_begins_nothing_new(config):
+    def answer(method, question, key):
+        runner.stop("enough")
+        return "Ann"
+
+    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
+    with pytest.raises(RunStoppedError, match="enough"):
+        await runner.run_evaluation(ROWS)
+    assert len(runner.asked) == 1
+    with EvaluationStore(config.output_folder / "eval.db") as store:
+        (run,) = store.runs()
+        assert len(store.responses(run.run_id)) == 1

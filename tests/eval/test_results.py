@@ -1,4 +1,3 @@
-from dataclasses import replace
 from math import inf, nan
 
 import pandas as pd
@@ -102,30 +101,6 @@ rows = st.lists(
     max_size=12,
     unique_by=lambda made: (made.imdb_key, made.method, fold_wording(made.question)),
 )
-
-
-def test_two_documents_may_number_their_questions_alike():
-    made = [
-        result(method, key, f"Q{n}", int(key == "a"), sample_id=f"q{n}")
-        for method in ("tog", "basic")
-        for key in "ab"
-        for n in range(20)
-    ]
-    compared = aggregate_results(made).analysis.comparisons[0].result
-    assert (compared.n_pairs, compared.difference, compared.p) == (40, 0.0, 1.0)
-    unnamed = [replace(each, sample_id="") for each in made]
-    assert aggregate_results(unnamed).analysis.comparisons[0].result == compared
-
-
-def test_questions_of_only_one_method_are_pairs_dropped_and_planned_for_both():
-    made = [result("tog", question=f"Q{n}") for n in range(20)]
-    made += [result("basic", question=f"Q{n}", score=0) for n in range(10, 30)]
-    analysis = aggregate_results(made).analysis
-    compared = analysis.comparisons[0].result
-    assert (compared.n_pairs, compared.n_dropped_pairs) == (10, 20)
-    for of_method in analysis.outcomes.values():
-        told = of_method["correctness"]
-        assert (told.n_planned, told.n_scored, told.n_not_run) == (30, 20, 10)
 
 
 def test_what_was_planned_comes_from_the_plan():

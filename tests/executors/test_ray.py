@@ -3,9 +3,7 @@
 import signal
 import sqlite3
 import sys
-import time
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import count
@@ -15,20 +13,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from graphrag_llm.config import ModelConfig, RateLimitConfig
 from hypothesis import given
 from hypothesis import strategies as st
 from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner import on_ray
-from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.on_ray import (
     RayWorker,
     Share,
@@ -38,19 +32,13 @@ from graphrag.eval.runner.on_ray import (
     find_problem,
     open_executor,
 )
-from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.scorers.judge import LLMJudge
-from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.model_facts import model_price
-from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, Usage
 
 CONCURRENCY = 4
 MOST_CALLS = 4
 """Of one unit: its search, or its verdicts."""
 METHODS = ["tog", "local", "basic"]
-PERIOD_S = 1
 _TABLES = {
     "responses": "unit, sample_id, method, response, context_text, usage, failure, trial, "
     "retrieved, abstained",
@@ -109,8 +97,6 @@ class Begun:
 def begun(monkeypatch):
     """Let workers be objects of this process."""
     own = Begun()
-    command = import_module("graphrag.eval.cli.command")
-    monkeypatch.setattr(command, "missing_requirements", lambda *_: [])
     ray = SimpleNamespace(is_initialized=lambda: True)
     monkeypatch.setattr(on_ray, "_import_ray", lambda: ray)
     command = import_module("graphrag.eval.cli.command")
@@ -236,47 +222,6 @@ def test_a_successor_waits_a_period_of_a_rate():
     now = fresh.clock()
     assert fresh.requests_rate.ready_at(1, now) == now
     assert later.requests_rate.ready_at(1, now) > now + 50
-
-
-class Elsewhere:
-    """Does what workers do, without asking; when it was done is known."""
-
-    ended_s = 0.0
-
-    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        return StoredResponse(unit.key, unit.sample.id, unit.method, "x", "", 0.1, Usage(), None)
-
-    async def judge_unit(
-        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
-    ) -> dict[str, JudgeResult]:
-        self.ended_s = time.monotonic()
-        return {metric: JudgeResult(1, "so") for metric in metrics}
-
-
-async def test_what_the_owner_asks_after_its_workers_keeps_within_the_rate_of_both(tmp_path: Path):
-    with running_server(lambda request: "{}") as server:
-        await _ask_after_others(server, tmp_path)
-
-
-async def _ask_after_others(server: LocalServer, tmp_path: Path) -> None:
-    model: Any = {"model_provider": "openai", "model": "gpt-4o", "api_key": "k"}
-    rate = RateLimitConfig(type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=2)
-    asked = open_completion(ModelConfig(**model, api_base=server.base_url, rate_limit=rate))
-    await asked.completion_async(messages="hi")  # under no limit of a run; loads what it needs
-    before = len(server.records)
-    given: Any = {"root": tmp_path, "judge": {"rubric": True, "max_retries": 0}}
-
-    async def mine(question: str) -> str:
-        return question
-
-    workers = Elsewhere()
-    runner = EvaluationRunner(
-        EvaluationConfig(**given), LLMJudge(asked), {}, {"mine": mine}, executor=workers
-    )
-    sample = Sample("s", "a", "What is it?", "x")
-    outcome = await runner.run(RunRequest([Unit("s", sample, "mine")]))
-    assert outcome.is_complete, outcome.stopped
-    assert min(r.arrived_s for r in server.records[before:]) >= workers.ended_s + PERIOD_S
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):

@@ -94,20 +94,6 @@ def test_what_is_cut_off_is_asked_for_once_and_a_verdict_of_it_unscored(make_eva
     assert again.exit_code == 0, again.output
 
 
-def test_a_judge_without_room_names_the_budgets(make_evaluation, server):
-    message = "request (9120 tokens) exceeds the available context size (4096 tokens)"
-    server.behaviour = Behaviour(
-        offline_reply(),
-        lambda _, request: Fault(400, message=message) if is_judging(request) else None,
-    )
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    evaluation.write_rows(ROWS)
-    output = evaluation.run().output
-    assert "9120 tokens" in output
-    assert "lower the max_context_tokens of the methods" in output
-    assert "begin a new run with: graphrag eval --root" in " ".join(output.split())
-
-
 def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evaluation, server):
     server.behaviour = Behaviour(
         offline_reply(),

@@ -16,7 +16,6 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from graphrag.eval.results.curves import area_under, area_weights, draw_curves
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
@@ -43,8 +42,7 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
 
 
 def names_of(evaluation: Evaluation) -> list[str]:
-    with EvaluationStore(evaluation.store_path) as store:
-        return list(store.runs()[0].setup.methods)
+    return list(evaluation.runs()[0].setup.methods)
 
 
 def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
@@ -53,9 +51,8 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert result.exit_code == DONE, result.output
     searches = ["basic@200", "basic@400", "local@200", "local@400"]
     assert names_of(evaluation) == [*searches, "closed_book"]
-    with EvaluationStore(evaluation.store_path) as store:
-        (run,) = store.runs()
-        asked = Counter(found.method for found in store.responses(run.run_id).values())
+    (run,) = evaluation.runs()
+    asked = Counter(found.method for found in evaluation.responses())
     assert asked == dict.fromkeys([*searches, "closed_book"], 3)
     settings = {n: run.setup.indexes["clock"][n]["settings"] for n in searches}
     assert [settings[n]["max_context_tokens"] for n in searches] == [200, 400, 200, 400]
@@ -130,9 +127,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
     curves = evaluation.read_results("summary")["budget_curves"]
     assert curves["figures"] == ["shown_hit_rate", "shown_recall"]
     recall = {c["method"]: c["areas"]["shown_recall"]["mean"] for c in curves["curves"]}
-    with EvaluationStore(evaluation.store_path) as store:
-        run = store.runs()[0]
-        responses = list(store.responses(run.run_id).values())
+    responses = evaluation.responses()
     assert len(responses) == 3 * 2 * (len(SEARCHES) + 1)
     tokenizer = get_tokenizer(encoding_model="o200k_base")
     for found in responses:  # what is shown stays within the budget

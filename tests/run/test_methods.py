@@ -12,7 +12,6 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_model_settings
 from graphrag.eval.runner.methods import MethodSet, describe_method, load_method
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
@@ -88,8 +87,7 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
     evaluation.configure(methods=["tog", WIDE])
     result = evaluation.run("-q")
     assert result.exit_code == DONE, result.output
-    with EvaluationStore(evaluation.store_path) as store:
-        (run,) = store.runs()
+    (run,) = evaluation.runs()
     described = run.setup.indexes["clock"]
     assert described["wide"]["settings"]["width"] == 5
     assert described["tog"]["settings"]["width"] == 3
@@ -148,9 +146,7 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
     assert set(spent) == {"-"}
     first = evaluation.read_results()["results"][0]
     assert first["methods"]["counted"]["response"] == "Idris Vane of clock"
-    with EvaluationStore(evaluation.store_path) as store:
-        responses = store.responses(store.runs()[0].run_id).values()
-    contexts = {(each.method, each.context_text) for each in responses}
+    contexts = {(each.method, each.context_text) for each in evaluation.responses()}
     assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", "")}
 
 
@@ -260,8 +256,7 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         equal_terms={"response_type": "Single sentence", "max_context_tokens": 700},
     )
     assert evaluation.run("--limit", "1", "-q", "--skip-judge").exit_code == DONE
-    with EvaluationStore(evaluation.store_path) as store:
-        (run,) = store.runs()
+    (run,) = evaluation.runs()
     for described in run.setup.indexes["clock"].values():
         assert described["options"]["response_type"] == "Single sentence"
         assert described["settings"]["max_context_tokens"] == 700

@@ -14,7 +14,11 @@ from typing import Any
 
 import yaml
 from click.testing import Result
+from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 from typer.testing import CliRunner
+
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run, StoredResponse
 
 TEXT = """\
 The clockmaker Idris Vane lives in the town of Ashcombe. Idris Vane built the tower clock of
@@ -62,21 +66,26 @@ class Evaluation:
     @property
     def newest_folder(self) -> Path:
         """The folder of the newest run's own files."""
-        from graphrag.eval.store.database import EvaluationStore
-
-        with EvaluationStore(self.store_path) as store:
-            return self.output / "runs" / store.runs()[0].run_id
+        return self.output / "runs" / self.runs()[0].run_id
 
     def count_calls(self) -> int:
         """Return the requests of the newest run, as its store counts them."""
-        from graphrag.eval.store.database import EvaluationStore
-
         with EvaluationStore(self.store_path) as store:
             run_id = store.runs()[0].run_id
             usages = [found.usage for found in store.responses(run_id).values()]
             usages += [usage for each in store.judge_usage(run_id).values() for usage in each]
             usages += [*store.unclaimed_usage(run_id).values(), *store.forgotten_usage(run_id)]
             return sum(usage.llm_calls + usage.embedding_calls for usage in usages)
+
+    def runs(self) -> list[Run]:
+        """Return the runs of the store, the newest first."""
+        with EvaluationStore(self.store_path) as store:
+            return store.runs()
+
+    def responses(self, run_id: str | None = None) -> list[StoredResponse]:
+        """Return the responses of a run, which is the newest one unless it is named."""
+        with EvaluationStore(self.store_path) as store:
+            return list(store.responses(run_id or store.runs()[0].run_id).values())
 
     def configure(self, **changes: Any) -> None:
         path = self.root / "eval_config.yaml"
@@ -158,6 +167,35 @@ def _run_graphrag(
     from graphrag.cli.main import app
 
     app()
+
+
+class Watched:
+    """The requests that a server, which answers as the embedded models do, got from now on."""
+
+    def __init__(self, server: LocalServer, latency_s: float = 0.0) -> None:
+        self._server, self._before = server, len(server.records)
+        self.behave(latency_s=latency_s)
+
+    def behave(self, **changes: Any) -> None:
+        self._server.behaviour = Behaviour(offline_reply(), **changes)
+
+    @property
+    def records(self) -> list[Record]:
+        return self._server.records[self._before :]
+
+    @property
+    def searched(self) -> list[Record]:
+        """One embedding a search; searches alone embed."""
+        return [record for record in self.records if record.endpoint == "embeddings"]
+
+    @property
+    def n_answered(self) -> int:
+        return sum(record.outcome == "answered" for record in self.records)
+
+
+def flat(text: str) -> str:
+    """Return what was printed as one line."""
+    return " ".join(text.split())
 
 
 def wait_until(is_so: Callable[[], bool], timeout_s: float = 60) -> bool:
