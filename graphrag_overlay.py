@@ -29,8 +29,8 @@ _MAIN = "graphrag.cli.main"
 
 
 def _add_commands(module: "ModuleType") -> None:
+    from graphrag.cli.eval_group import add_eval_commands
     from graphrag.cli.tog_query import add_tog_to_query
-    from graphrag.eval.cli.app import add_eval_commands
 
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]
@@ -95,8 +95,6 @@ not. There the packages are imported when they are first used."""
 
 
 class _Overlay:
-    """What this process knows of the overlay."""
-
     checked: bool = False
     cause: str | None = None
     """Why nothing more is added to the release; None while all is well."""

@@ -114,9 +114,9 @@ def assert_released(seen):
     [
         ("graphrag.cli.main", _QUERY, '@app.command("ask")', "no command query"),
         ("graphrag.cli.main", "    response_type", "    style", "other options"),
-        ("graphrag.eval.cli", "", _RAISE, "RuntimeError: broken on purpose"),
+        ("graphrag.cli.eval_group", "", _RAISE, "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
-        ("graphrag.eval.cli.app", "    released.add_typer(", "    released.added(", "'added'"),
+        ("graphrag.cli.eval_group", "    released.add_typer(", "    released.added(", "'added'"),
     ],
     ids=["query-renamed", "query-changed", "ours-broken", "half-done"],
 )
