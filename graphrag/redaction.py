@@ -211,7 +211,6 @@ def _of_settings(values: object, is_secret: bool) -> list[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """Return the secrets within an address or a connection string."""
     found = _IN_STRING.findall(value) if "=" in value else []
     for user in _IN_ADDRESS.findall(value) if "@" in value else []:
         name, colon, password = user.partition(":")

@@ -136,20 +136,18 @@ class _Batches(NoopQueryCallbacks):
         self.is_reduced = True
 
 
-_MARK = "\x00context\x00"
-
-
 def find_context(template: str, fields: _Given, prompt: str) -> str | None:
     """Return what stands in a prompt for its template's ``{context_data}``.
 
     None if the prompt was not made from it; ``""`` for a template without the field.
     """
-    first, *others = template.format(context_data=_MARK, **fields).split(_MARK)
+    mark = "\x00context\x00"
+    first, *others = template.format(context_data=mark, **fields).split(mark)
     if not others:
         return "" if prompt == first else None
-    length, rest = divmod(len(prompt) - len(first) - sum(map(len, others)), len(others))
-    context = prompt[len(first) : len(first) + length]
-    return None if length < 0 or rest or context.join([first, *others]) != prompt else context
+    room = len(prompt) - len(first) - sum(map(len, others))
+    context = prompt[len(first) : len(first) + max(0, room // len(others))]
+    return context if context.join([first, *others]) == prompt else None
 
 
 def _shown_in_answer(method: str) -> _Shown:
@@ -207,8 +205,6 @@ drift_search = _counted(released.drift_search, _shown_to_follow_ups)
 async def _answer(
     method: str, index: "GraphIndex", query: str, callbacks: _Callbacks
 ) -> CountedSearchResult:
-    """Ask an index by a method and tell the callbacks of the text and the context."""
-
     def tell(piece: str) -> None:
         for callback in callbacks or ():
             callback.on_llm_new_token(piece)
@@ -261,37 +257,21 @@ def _open(
 
 _DOC = """{first}
 
-Parameters
-----------
 {parameters}
-query : str
-    The question.
-response_type : str
-    Free-form description of the answer's form.
-callbacks : list of QueryCallbacks or None
-    Told of the context, and of every piece of the response as it arrives. Without any, the
-    reply is not streamed, and its tokens are those that the provider reports.
-verbose : bool
-    Whether the log file gets debug lines.
 
-Raises
-------
-SearchError
-    If the search gave no usable response.
+``response_type``: free-form description of the answer's form. ``callbacks``: told of the context,
+and of every piece of the response as it arrives; without any, the reply is not streamed, and its
+tokens are those that the provider reports. ``verbose``: whether the log file gets debug lines.
+
+Raises SearchError if the search gave no usable response.
 """
 _GRAPH_PARAMETERS = """\
-config : GraphRagConfig
-    The project's settings, or a mapping of them; its section of the method, where it has one,
-    sets how it searches.
-entities, relationships : pandas.DataFrame
-    Tables of the index.
-text_units : pandas.DataFrame or None
-    The texts; None answers from the paths alone."""
+``config``: a GraphRagConfig, or a mapping of settings; its section of the method, where it has one,
+sets how it searches. ``entities``, ``relationships``, ``text_units``: tables of the index; without
+text units it answers from the paths alone."""
 _RANKED_PARAMETERS = """\
-config : GraphRagConfig
-    The section ``basic_search`` holds.
-text_units : pandas.DataFrame
-    Table of the index. It is prepared anew by each call, which takes seconds for a large one."""
+``config``: a GraphRagConfig; the section ``basic_search`` holds. ``text_units``: table of the
+index, prepared anew by each call, which takes seconds for a large one."""
 
 
 _Opened = tuple[Any, str, _Callbacks]

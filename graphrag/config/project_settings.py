@@ -47,11 +47,9 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 
     Relative paths, prompt files included, are taken from the settings file's folder. Whether a
     prompt file is there is asked when it is needed. Variables come from the environment and from
-    that project's own ``.env``, the environment first.
-
-    ``data_dir`` is the folder of the tables, in place of ``output_storage.base_dir``.
-
-    Raises SettingsError if the file is missing, unreadable or not valid.
+    that project's own ``.env``, the environment first. ``data_dir`` is the folder of the tables, in
+    place of ``output_storage.base_dir``. Raises SettingsError if the file is missing, unreadable or
+    not valid.
     """
     path = find_settings(root)
     values = _parse(path)

@@ -26,11 +26,9 @@ _MOST_BY_ALIASES = 100_000
 def read_yaml(text: str) -> object:
     """Return what a text holds: mappings, lists, texts, numbers, dates.
 
-    Raises
-    ------
-    yaml.YAMLError
-        If it is no YAML, has a tag of Python's, an alias of what it stands in, aliases that stand
-        for more than 100,000 values, a number or date that there is not, or is nested too deeply.
+    Raises yaml.YAMLError: if it is no YAML, has a tag of Python's, an alias of what it stands in,
+    aliases that stand for more than 100,000 values, a number or date that there is not, or is
+    nested too deeply.
     """
     loader = yaml.SafeLoader(text)
     try:
@@ -52,7 +50,6 @@ def read_yaml(text: str) -> object:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return how many values a node stands for, aliases written out."""
     known = sizes.get(id(node))
     if known is not None:
         if known == 0:
@@ -179,7 +176,6 @@ def find_unbuilt(
 
 
 def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
-    """Return the folder of the tables and the ending of their files."""
     try:
         values = read_yaml(settings.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -199,6 +195,5 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
 
 
 def _section(values: object, name: str) -> Section | None:
-    """Return a section, empty where it is not given; None where it is none."""
     section = cast("Section", values).get(name) if isinstance(values, dict) else None
     return cast("Section", section or {}) if isinstance(section or {}, dict) else None

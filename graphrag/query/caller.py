@@ -95,11 +95,9 @@ class ModelCaller:
         """Return the reply to a request, from the journal or by sending it.
 
         ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once;
-        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost.
-
-        Raises NotAskedError if the service is down or asks to wait for longer than it is waited
-        for, or what is left of the allowed cost is not enough. Else whatever the last attempt
-        raised.
+        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost. Raises
+        NotAskedError if the service is down or asks to wait for longer than it is waited for, or
+        what is left of the allowed cost is not enough. Else whatever the last attempt raised.
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():

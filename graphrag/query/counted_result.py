@@ -38,13 +38,11 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
     """A search result that is also the pair ``(response, context_data)`` which the release returns.
 
     It has the length, the items, the equality, the hash and the text of that tuple. The fields
-    beside those two take no part in a comparison.
-
-    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` (and their categories) are of
-    completions, failed and retried requests included; embeddings stand in ``usage``.
-    ``completion_time`` (seconds) leaves out waiting for a free place under a run's limit.
-    ``abstained`` says whether the response is none to the question: the method found nothing to
-    answer from, or the model refused.
+    beside those two take no part in a comparison. ``llm_calls``, ``prompt_tokens`` and
+    ``output_tokens`` (and their categories) are of completions, failed and retried requests
+    included; embeddings stand in ``usage``. ``completion_time`` (seconds) leaves out waiting for a
+    free place under a run's limit. ``abstained`` says whether the response is none to the question:
+    the method found nothing to answer from, or the model refused.
     """
 
     usage: Usage = field(default_factory=Usage)

@@ -60,15 +60,12 @@ class UnusableReplyError(ValueError):
 
 
 def _copy(engine: T, **changes: object) -> T:
-    """Return a shallow copy of an engine with other parts."""
     copied = copy.copy(engine)
     vars(copied).update(changes)
     return copied
 
 
 class _KeptContext:
-    """Builds contexts with the wrapped builder and keeps the last one."""
-
     def __init__(self, builder: Any) -> None:
         self._builder = builder
         self.built: ContextBuilderResult | None = None

@@ -66,10 +66,9 @@ class GraphIndex:
         """Open a project folder, leaving the working directory and the environment alone.
 
         With ``vectors=False`` its vectors are looked at by the first search that reads them, which
-        then raises what is said below of a vector store.
-
-        Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
-        vector store is missing or has another embedding size.
+        then raises what is said below of a vector store. Raises SettingsError if the settings can't
+        be read. Raises IndexNotBuiltError if a table or vector store is missing or has another
+        embedding size.
         """
         header = await read_header(root, data_dir, options, vectors)
         index = cls(header, await open_tables(header.config))
@@ -93,20 +92,11 @@ class GraphIndex:
     ) -> "CountedSearchResult":
         """Answer a question.
 
-        Parameters
-        ----------
-        method : {"tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"}
-        question : str
-        on_text : callable or None
-            Receives the response piece by piece.
-        log : CallLog or None
-            Where the calls are recorded, also when the search fails; brings the limit and the
-            journal of a run.
-
-        Raises SettingsError if a prompt file that the method needs is not there. Raises
-        IndexNotBuiltError if a table that the method needs is missing, or vectors that were not
-        looked at before. Raises SearchError if a call failed for good, the response is empty, or
-        the search could not answer; an error is never returned as a response.
+        - ``method``: {"tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid",
+          "agentic"}.
+        - ``on_text``: receives the response piece by piece.
+        - ``log``: where the calls are recorded, also when the search fails; brings the limit and
+          the journal of a run.
         """
         from graphrag.query.counted_result import make_result
 

@@ -41,12 +41,8 @@ class IndexNotBuiltError(ValueError):
 class IndexTables:
     """The tables of a built index as graphrag 3.3 writes them; covariates there are with claims.
 
-    Parameters
-    ----------
-    paths : mapping of str to Path
-        Table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked for.
-    **frames : pandas.DataFrame or None
-        Tables that were read before.
+    ``paths``: table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked
+    for. ``**frames``: tables that were read before.
     """
 
     def __init__(
@@ -109,7 +105,6 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
 async def _present(
     config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
 ) -> list[str]:
-    """Return those of the tables that there are."""
     kind = config.table_provider.type
     if kind in _FILES:  # what the release's providers ask; loading them loads pandas
         return [name for name in names if await storage.has(f"{name}.{kind}")]
@@ -146,7 +141,6 @@ async def open_tables(
 
 
 def _read_file(path: Path, name: str) -> "pd.DataFrame":
-    """Read a table as the released table providers do."""
     import pandas as pd
 
     from graphrag.data_model import dfs

@@ -29,20 +29,16 @@ class AllowanceSpentError(NotAskedError):
 class Spending:
     """The US dollars of a run, counted call by call.
 
-    A call waits while what is left is not enough for it beside those in flight, and is refused
-    once none is in flight. So what is spent passes ``most_usd`` by no more than the calls in
-    flight cost beyond their estimates.
+    A call waits while what is left is not enough for it beside those in flight, and is refused once
+    none is in flight. So what is spent passes ``most_usd`` by no more than the calls in flight cost
+    beyond their estimates.
 
-    Attributes
-    ----------
-    most_usd : float or None
-        None: as much as it takes.
-    spent_usd : float
-        What the replies that arrived cost, unknown prices left out, and what was spent before.
-    unanswered_usd : float
-        Estimate of the calls that ran out of time or were cut off: they may be billed all the same.
-    wanted_usd : float
-        Estimate of the call that was refused last, 0 before.
+    - ``most_usd``: None: as much as it takes.
+    - ``spent_usd``: what the replies that arrived cost, unknown prices left out, and what was spent
+      before.
+    - ``unanswered_usd``: estimate of the calls that ran out of time or were cut off: they may be
+      billed all the same.
+    - ``wanted_usd``: estimate of the call that was refused last, 0 before.
     """
 
     def __init__(self, most_usd: float | None = None, spent_usd: float = 0.0) -> None:
@@ -371,18 +367,12 @@ class CallLimit:
     Of 16 places and more, the last is not given to a model that has one while another that was
     asked within ten seconds has none: a model that no longer answers can't take them all.
 
-    Parameters
-    ----------
-    most : int or None
-        Requests in flight at the same time, >= 1; None for any number.
-    patience_s : float or None
-        Seconds that a service which is down is waited for, and the longest wait that a service
-        may ask for. None: a call fails when its retries are used up, as outside of a run.
-    clock : callable
-    after_others : bool
-        Whether others asked before: each model's first request waits for a period of its rate.
-    spending : Spending or None
-        What the requests may cost together; None: as much as it takes.
+    - ``most``: requests in flight at the same time, >= 1; None for any number.
+    - ``patience_s``: seconds that a service which is down is waited for, and the longest wait that
+      a service may ask for. None: a call fails when its retries are used up, as outside of a run.
+    - ``after_others``: whether others asked before: each model's first request waits for a period
+      of its rate.
+    - ``spending``: what the requests may cost together; None: as much as it takes.
     """
 
     def __init__(

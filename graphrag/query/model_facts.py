@@ -90,7 +90,6 @@ def _known() -> Mapping[str, ModelFacts]:
 
 @cache
 def _read_map() -> Mapping[str, ModelFacts]:
-    """Read the map from litellm's files as litellm does; empty where it has none there."""
     found = find_spec("litellm")
     path = None if found is None or found.origin is None else Path(found.origin).with_name(_MAP)
     if path is None or not path.is_file():

@@ -116,22 +116,11 @@ class CountedCompletion:
     async def completion_async(self, /, **kwargs: object) -> Any:
         """Ask the model.
 
-        Returns
-        -------
-        Completion or async iterator of Completion
-            The iterator, of pieces, when ``stream=True``.
-
-        Raises
-        ------
-        UnreadableReplyError
-            If ``response_format`` was given and the reply is not JSON of that form.
-        CutOffReplyError
-            If it is not because the reply was cut off.
-
-        Notes
-        -----
-        The output is bounded by the model's own ``call_args``, else by the request, else by the
-        scope; one bound is sent, never two.
+        Returns Completion or async iterator of Completion: the iterator, of pieces, when
+        ``stream=True``. Raises UnreadableReplyError: if ``response_format`` was given and the reply
+        is not JSON of that form. Raises CutOffReplyError: if it is not because the reply was cut
+        off. The output is bounded by the model's own ``call_args``, else by the request, else by
+        the scope; one bound is sent, never two.
         """
         scope = current_scope() or CallLog()
         bound, request = self._prepare(kwargs, scope)
@@ -144,7 +133,6 @@ class CountedCompletion:
         return _in_one_piece(await self._complete(request, bound))
 
     def _prepare(self, given: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
-        """Return the bound of a request's output, and the request as it is sent."""
         if isinstance(given["messages"], str):
             given["messages"] = [{"role": "user", "content": given["messages"]}]
         for taken_over in _TAKEN_OVER:
@@ -357,7 +345,6 @@ open_completion, open_embedding = CountedCompletion, CountedEmbedding
 
 
 def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
-    """Return what sends one request for a completion, once."""
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
 
@@ -381,7 +368,6 @@ def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
 
 
 def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
-    """Return what sends one request for embeddings, once."""
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
 
@@ -394,7 +380,6 @@ def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
 
 
 async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
-    """Give a whole reply as a stream of one piece."""
     yield Completion.of(reply.content, reply.choices[0].finish_reason)
 
 
@@ -412,6 +397,5 @@ def _texts(request: Request) -> list[str]:
 
 
 def _shown(messages: Sequence[object]) -> str:
-    """Return what a model was shown, its own replies left out."""
     given = (cast("Message", each) for each in messages if isinstance(each, Mapping))
     return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")

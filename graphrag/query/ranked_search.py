@@ -262,5 +262,4 @@ class AgenticSearch:
 
 
 def _joined(units: "Sequence[TextUnit]", more: "Sequence[TextUnit]") -> "list[TextUnit]":
-    """Return text units in their order, and behind them those of the others that are new."""
     return list({unit.id: unit for unit in (*units, *more)}.values())

@@ -145,10 +145,8 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     It may be the whole reply, stand in a code block, closed or not, or have prose around it. An
     object within another is a part of that one and no reply. One among prose that stands in what
     the model was ``shown`` too may be a quotation and is not taken; escapes and spacing make no
-    difference.
-
-    Raises UnreadableReplyError if no object has the form, more than one has, or it can't be told
-    whether one is the reply.
+    difference. Raises UnreadableReplyError if no object has the form, more than one has, or it
+    can't be told whether one is the reply.
     """
     text = _CONTROL.sub("", content)
     found, is_balanced = _find_objects(text)

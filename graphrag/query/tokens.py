@@ -6,9 +6,12 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from graphrag_llm.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import tiktoken
 
 _MOST_TOKENS = 2_000_000
 _OWN_ENCODING = ("llama-2", "llama-3", "replicate")
@@ -28,7 +31,7 @@ class ModelTokenizer(Tokenizer):
         self._n_tokens = 0
 
     @cached_property
-    def _inner(self) -> Any:
+    def _inner(self) -> "tiktoken.Encoding | Tokenizer":
         provider, _, name = self._model_id.lower().partition("/")
         if provider in {"openai", "offline"} and not any(each in name for each in _OWN_ENCODING):
             return default_encoding()
@@ -61,13 +64,14 @@ class ModelTokenizer(Tokenizer):
         return tokens
 
     def _encode(self, text: str) -> list[int]:
-        if self._inner is default_encoding():
-            return self._inner.encode(text, disallowed_special=())
-        return self._inner.encode(text)
+        inner = self._inner
+        if isinstance(inner, Tokenizer):
+            return inner.encode(text)
+        return inner.encode(text, disallowed_special=())
 
 
 @cache
-def default_encoding() -> Any:
+def default_encoding() -> "tiktoken.Encoding":
     """Return the encoding that litellm counts by, of the files that it brings: no network."""
     litellm = find_spec("litellm")
     if litellm is not None and litellm.origin is not None:

@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from pydantic import ConfigDict, TypeAdapter
 
 from graphrag.query.model_facts import is_offline, model_price
 
@@ -123,25 +125,19 @@ def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
 class CallAttempt:
     """One request sent to a model, whether it was answered or not.
 
-    Attributes
-    ----------
-    model : str
-        ``provider/model`` as in settings.yaml.
-    phase : str
-        The phase of the search that asked, e.g. ``reasoning``; ``response`` unless named.
-    counted_by : {"provider", "tokenizer", "nobody"}
-        Whose count it is; the model's tokenizer here where the provider gave none, nobody's of a
-        request that was never answered.
-    latency_s : float
-        Seconds from sending to the last byte or the failure.
-    cached_prompt_tokens : int or None
-        The part of prompt_tokens that the provider says it read from its own cache, >= 0.
-    finish_reason : str or None
-        Why the reply ended, as the provider says: ``length`` for one that was cut off.
-    abstained : bool
-        Whether the message carries a refusal: the model says that it gives no answer.
+    - ``model``: ``provider/model`` as in settings.yaml.
+    - ``phase``: the phase of the search that asked, e.g. ``reasoning``; ``response`` unless named.
+    - ``counted_by``: {"provider", "tokenizer", "nobody"}. Whose count it is; the model's tokenizer
+      here where the provider gave none, nobody's of a request that was never answered.
+    - ``latency_s``: seconds from sending to the last byte or the failure.
+    - ``cached_prompt_tokens``: the part of prompt_tokens that the provider says it read from its
+      own cache, >= 0.
+    - ``finish_reason``: why the reply ended, as the provider says: ``length`` for one that was cut
+      off.
+    - ``abstained``: whether the message carries a refusal: the model says that it gives no answer.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     kind: CallKind
     model: str
     phase: str
@@ -159,9 +155,9 @@ class CallAttempt:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "CallAttempt":
-        """Read what :meth:`to_dict` gave."""
-        return cls(**values)
+    def from_dict(cls, values: Mapping[str, object]) -> "CallAttempt":
+        """Read what :meth:`to_dict` gave; ValueError if it is something else."""
+        return _ATTEMPT.validate_python(values)
 
     @property
     def cost_usd(self) -> float | None:
@@ -197,29 +193,24 @@ class Usage:
     tokens differ in price by two orders of magnitude. Dicts are by model (US dollars) or by phase
     (counts, whose sums equal the totals); names of models are sorted.
 
-    Attributes
-    ----------
-    failed_calls : int
-        Requests of either kind that were not answered.
-    cached_prompt_tokens, calls_reporting_cached_tokens : int or None
-        The part of prompt_tokens that providers say they read from their own caches, None where
-        none says so; and how many completions say it: where fewer than all, it is the least.
-    tokens_counted_here : int
-        Calls without usage figures, counted with the model's tokenizer instead.
-    cost_usd : float or None
-        US dollars; None when the price of a model that answered is not known.
-    cut_replies : int
-        Replies that were cut off, at their bound or because the model's context was full.
-    is_counted : bool
-        False when something that does not count its calls had a part: every other figure is
-        then too low, and the cost None.
-    completion_models, embedding_models : tuple of str or None
-        Those asked for each; None where only their names are known.
-    cost_usd_at_most : float or None
-        Where cost_usd is None only because it is not known what cached tokens cost: what it is
-        at most, as if they had not been cached. None otherwise.
+    - ``failed_calls``: requests of either kind that were not answered.
+    - ``cached_prompt_tokens``, ``calls_reporting_cached_tokens``: the part of prompt_tokens that
+      providers say they read from their own caches, None where none says so; and how many
+      completions say it: where fewer than all, it is the least.
+    - ``tokens_counted_here``: calls without usage figures, counted with the model's tokenizer
+      instead.
+    - ``cost_usd``: US dollars; None when the price of a model that answered is not known.
+    - ``cut_replies``: replies that were cut off, at their bound or because the model's context was
+      full.
+    - ``is_counted``: false when something that does not count its calls had a part: every other
+      figure is then too low, and the cost None.
+    - ``completion_models``, ``embedding_models``: those asked for each; None where only their names
+      are known.
+    - ``cost_usd_at_most``: where cost_usd is None only because it is not known what cached tokens
+      cost: what it is at most, as if they had not been cached. None otherwise.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     llm_calls: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
@@ -253,12 +244,12 @@ class Usage:
         return {**values, **maps, "models": list(self.models)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Usage":
-        """Read what :meth:`to_dict` gave."""
-        names = ("models", "completion_models", "embedding_models")
-        read = dict(values)
-        read.update((name, tuple(values[name])) for name in names if values.get(name) is not None)
-        return cls(**read)
+    def from_dict(cls, values: Mapping[str, object]) -> "Usage":
+        """Read what :meth:`to_dict` gave; ValueError if it is something else."""
+        return _USAGE.validate_python(values)
+
+
+_ATTEMPT, _USAGE = TypeAdapter(CallAttempt), TypeAdapter(Usage)
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
@@ -395,33 +386,21 @@ class OutputBound:
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
-    Attributes
-    ----------
-    limit : CallLimit or None
-        Gives a place to each request in flight; shared between the scopes of a run.
-    journal : CallJournal or None
-        Where finished calls are kept and looked up.
-    live : bool
-        Whether streamed replies must reach the caller piece by piece. When False a streamed
-        request is sent as an ordinary one, whose usage figures and retries are exact.
-    bound : OutputBound or None
-        Of every completion that sets none itself; None: as the provider has it.
-    own_time : OwnTime
-        Stands still while all calls of this scope wait for their turn.
-    time : CallTime or None
-        Of each request; None: ten minutes.
-    prompts : list or None
-        Takes the messages of each completion that is asked for, where it is a list.
-    not_asked : NotAskedError or None
-        Why a call was not made, where that says nothing of what was asked.
-    was_held_up : bool
-        Whether a call waited for a service that was down: the seconds are not known then.
-    replayed : int
-        Calls that were answered from the journal; their attempts count as they did first.
-    counted : set of str
-        The journal's keys of the finished calls whose attempts are among ``attempts``.
-    failures : list of str
-        Causes of the calls that failed for good.
+    - ``limit``: gives a place to each request in flight; shared between the scopes of a run.
+    - ``journal``: where finished calls are kept and looked up.
+    - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed
+      request is sent as an ordinary one, whose usage figures and retries are exact.
+    - ``bound``: of every completion that sets none itself; None: as the provider has it.
+    - ``own_time``: stands still while all calls of this scope wait for their turn.
+    - ``time``: of each request; None: ten minutes.
+    - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
+    - ``not_asked``: why a call was not made, where that says nothing of what was asked.
+    - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
+      then.
+    - ``replayed``: calls that were answered from the journal; their attempts count as they did
+      first.
+    - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
+    - ``failures``: causes of the calls that failed for good.
     """
 
     limit: "CallLimit | None" = None

@@ -97,7 +97,6 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
 
 
 def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema]]":
-    """Yield each table of vectors with its schema, in the order of the names."""
     store = config.vector_store
     if not uses_lancedb(config):
         msg = (
@@ -137,7 +136,6 @@ def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
 def _vector_indexes(
     table: "Table", schema: "IndexSchema"
 ) -> "list[tuple[str, IndexStatistics | None]]":
-    """Return the name and the statistics of each index on the vectors."""
     return [
         (index.name, table.index_stats(index.name))
         for index in table.list_indices()

@@ -91,7 +91,7 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,
     )
-    ran = evaluation.run("--full", "--validate", COLUMNS="160")
+    ran = evaluation.run("--full", COLUMNS="160")
     assert ran.exit_code == DONE, ran.output
     (run,) = runs_of(evaluation)
     before = files_in(evaluation.output)
@@ -102,8 +102,6 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         assert shown.exit_code == DONE, shown.output
         assert shown.stdout == ran.stdout
         assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
-        page = (evaluation.output / "report.html").read_text("utf-8")
-        assert "Validation of the indexes before the run" in page
     (evaluation.root / "eval_config.yaml").unlink()  # what was kept of the run is enough
     shown = evaluation.run("show", "--full", "--output", str(evaluation.output), COLUMNS="160")
     assert shown.stdout == ran.stdout
@@ -296,15 +294,6 @@ def test_results_are_kept_once(finished: Evaluation):
     (run,) = runs_of(finished)
     for name in (*FILES, "report.html"):
         assert (finished.output / name).samefile(own_folder(finished, run) / name), name
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"), [("list", "show"), ("diff", "compare"), ("ui", "view"), ("shwo", "show")]
-)
-def test_a_command_of_another_name_is_told_which_is_meant(given: str, meant: str):
-    asked = CliRunner().invoke(app, ["eval", given])
-    assert asked.exit_code == USAGE
-    assert f"Did you mean '{meant}'?" in flat(asked.stderr)
 
 
 def test_every_command_has_a_quiet_form_and_there_is_a_version():

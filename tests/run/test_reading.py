@@ -6,8 +6,7 @@ from typing import Any
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult, Retrieved
-from graphrag.eval.runner.plan import describe_setup
-from graphrag.eval.runner.stored_outcome import read_run
+from graphrag.eval.runner.plan import describe_setup, read_run
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, StoredResponse
 from graphrag.query.usage import Usage

@@ -11,22 +11,17 @@ from graphrag.config.models.strict_section import StrictSection
 class PPRSearchConfig(StrictSection):
     """How a search ranks text units by personalised PageRank, and answers from them.
 
-    Attributes
-    ----------
-    completion_model_id : str
-        Key of ``completion_models``.
-    max_context_tokens : int
-        Budget of the answering call's context in the model's tokens.
-    graph_share : float
-        The part of it that paths, relationships and entities may take where text units are
-        shown, in (0, 1); of ppr, of the room that text units leave.
-    max_relations_per_entity : int
-        Edges of one entity that are looked at, the heaviest first, >= 1.
-    max_answer_tokens : int
-        Tokens that the answer may have, >= 16. A model that is known to think before it answers
-        gets 25,000 more for that; ``max_tokens`` in a model's ``call_args`` goes before.
-    reasoning_prompt : str or None
-        Path of a prompt file, relative to the settings file; None for the built-in prompt.
+    - ``completion_model_id``: key of ``completion_models``.
+    - ``max_context_tokens``: budget of the answering call's context in the model's tokens.
+    - ``graph_share``: the part of it that paths, relationships and entities may take where text
+      units are shown, in (0, 1); of ppr, of the room that text units leave.
+    - ``max_relations_per_entity``: edges of one entity that are looked at, the heaviest first, >=
+      1.
+    - ``max_answer_tokens``: tokens that the answer may have, >= 16. A model that is known to think
+      before it answers gets 25,000 more for that; ``max_tokens`` in a model's ``call_args`` goes
+      before.
+    - ``reasoning_prompt``: path of a prompt file, relative to the settings file; None for the
+      built-in prompt.
     """
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
@@ -42,23 +37,15 @@ class ToGSearchConfig(PPRSearchConfig):
 
     Beside the settings of ``ppr_search``:
 
-    Attributes
-    ----------
-    mode : {"explore", "connect"}
-        Whether to walk from the question's entities, or to join them by paths, which answers
-        how they are related. Connect asks the model once, for the answer; ``depth`` and what
-        belongs to scoring are not used by it.
-    width : int
-        Paths kept after each depth, or for each two entities that are joined, >= 1.
-    depth : int
-        Edges a path may have, >= 1.
-    max_hops : int
-        Edges that a path between two entities may have in connect mode, >= 1.
-    max_scored_edges : int
-        Edges that the model is shown at a depth, the most promising, >= 1; fewer where they take
-        more than a twentieth of ``max_context_tokens``.
-    scoring_prompt : str or None
-        As ``reasoning_prompt``, of the calls that score edges.
+    - ``mode``: {"explore", "connect"}. Whether to walk from the question's entities, or to join
+      them by paths, which answers how they are related. Connect asks the model once, for the
+      answer; ``depth`` and what belongs to scoring are not used by it.
+    - ``width``: paths kept after each depth, or for each two entities that are joined, >= 1.
+    - ``depth``: edges a path may have, >= 1.
+    - ``max_hops``: edges that a path between two entities may have in connect mode, >= 1.
+    - ``max_scored_edges``: edges that the model is shown at a depth, the most promising, >= 1;
+      fewer where they take more than a twentieth of ``max_context_tokens``.
+    - ``scoring_prompt``: as ``reasoning_prompt``, of the calls that score edges.
     """
 
     mode: Literal["explore", "connect"] = "explore"

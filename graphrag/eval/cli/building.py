@@ -37,7 +37,6 @@ async def build_missing(
 
 
 async def _build(key: str, root: Path, notes: Console) -> float:
-    """Build an index, and show which workflow is at work and how much of it is done."""
     step = ""
 
     def begin(workflow: str) -> None:

@@ -71,8 +71,6 @@ TYPICAL = Reckoning(4, 1.0, 1.1, _TYPICAL_ANSWER)
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search: its calls, the tokens of their prompts, of the context and of an answer."""
-
     completions: int
     embeddings: int
     prompt: int
@@ -214,7 +212,6 @@ class DryRun:
         return _Search(calls, n_embedded, prompt, context, answer)
 
     def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
-        """Yield the prompt tokens of each verdict, rubric and quality of a response."""
         sample, judge = unit.sample, self.config.judge
         material = {
             "question": reckoning.count(sample.question),
@@ -314,7 +311,6 @@ def _expected(
 
 
 def _budgets(run: DryRun) -> str:
-    """Return what budgets multiply, as a line; blank without any."""
     config, curves = run.config, run.config.curves
     if not config.budgets:
         return ""
@@ -340,7 +336,6 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return a sum, None as soon as a part of it is not known."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known) if len(known) == len(listed) else None

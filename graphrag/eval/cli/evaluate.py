@@ -12,13 +12,12 @@ from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunDescription, Supervisor, was_interrupted
 from graphrag.eval.cli.run_input import RunFlags, RunInput, change_metrics
-from graphrag.eval.cli.terminal import DONE, FAILED, log_to, open_console, working
-from graphrag.eval.cli.validate import list_vector_warnings, validate_indexes
+from graphrag.eval.cli.terminal import DONE, log_to, open_console, working
+from graphrag.eval.cli.validate import list_vector_warnings
 from graphrag.eval.config.budgets import check_pairs, read_budgets, split_name
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.sections import Variant
 from graphrag.eval.errors import ConfigError, UsageError
-from graphrag.eval.report.validation import list_faults
 from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_output,
@@ -114,15 +113,8 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
         check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if flags.index:
             await build_missing(roots, supervisor.notes, supervisor.warn)
-    validated: dict[str, tuple[str, ...]] = {}
-    if flags.validate:
-        reports = validate_indexes(roots, supervisor.notes)
-        if not all(report.overall_passed for report in reports.values()):
-            supervisor.warn("an index is not sound; mend it, or leave --validate out")
-            return FAILED
-        validated = {key: tuple(list_faults(each)) for key, each in reports.items()}
     with working(supervisor.notes, "Reading the indexes"):
-        plan = await _plan_run(flags, given, unbuilt, validated, supervisor)
+        plan = await _plan_run(flags, given, unbuilt, supervisor)
     if flags.dry_run:
         lines = [
             f"Index {key} is not built, and building it is not in these figures. --max-cost does "
@@ -137,11 +129,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
 
 
 async def _plan_run(
-    flags: RunFlags,
-    given: RunInput,
-    unbuilt: Sequence[str],
-    validated: Mapping[str, tuple[str, ...]],
-    supervisor: Supervisor,
+    flags: RunFlags, given: RunInput, unbuilt: Sequence[str], supervisor: Supervisor
 ) -> _Plan:
     config, samples, roots, warnings = given
     methods = MethodSet(config)
@@ -187,7 +175,6 @@ async def _plan_run(
         watch=None if flags.round is None else flags.round.note.to_dict(),
         command=again(),
         indexes=read_index_facts(headers),
-        validated=validated,
     )
     return _Plan(setup, samples, details, config, headers, methods, units, judge)
 
@@ -271,7 +258,6 @@ async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
 async def _ask(
     flags: RunFlags, plan: _Plan, session: MemorySession, supervisor: Supervisor
 ) -> RunOutcome:
-    """Search and judge what the session lacks."""
     config, judge = plan.config, None
     folders = config.project_folders()
     roots = {key: folders[key] for key in plan.headers}
@@ -331,7 +317,6 @@ def _judging_config(
 
 
 def _find_origin(store: EvaluationStore, name: str) -> Run:
-    """Return the run that a name means, or the one whose responses it judged."""
     runs = store.runs()
     origin = find_run(runs, name, store.path)
     if origin.setup.responses_of is not None:

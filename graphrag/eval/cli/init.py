@@ -85,7 +85,6 @@ def init(place: Place, quiet: Quiet = False) -> int:
 
 
 def _write(path: Path, content: str, is_template: bool = False) -> str:
-    """Write a template unless the file is there, or a schema, which is nobody's own work."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x" if is_template else "w", encoding="utf-8") as file:

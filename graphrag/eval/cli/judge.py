@@ -145,7 +145,6 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
 def _write(
     place: Place, name: str, values: "Mapping[str, object]", run_id: str | None, quiet: bool
 ) -> None:
-    """Write a file beside the store and into the run's own folder."""
     from graphrag.eval.report.files import write_run
     from graphrag.eval.store.whole_files import write_whole
 

@@ -94,10 +94,8 @@ class Place:
     def find_run(self, name: str, suites: bool = False, quiet: bool = False) -> str:
         """Return the id of the run that a name means; "pinned" and a file of rows as they are.
 
-        Says which run "latest" is, see :func:`latest_run`.
-
-        Raises UsageError if there is no such run or file; StoreError if another process holds the
-        store.
+        Says which run "latest" is, see :func:`latest_run`. Raises UsageError if there is no such
+        run or file; StoreError if another process holds the store.
         """
         from graphrag.eval.store import lookup
 

@@ -86,7 +86,6 @@ def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
 
 
 def _count_methods(place: Place, given: str | None, run: RunRows | None) -> int:
-    """Return how many methods are compared: given, configured, in the run, or two."""
     if given is not None:
         n = int(given) if given.strip().isdecimal() else len(split_names(given))
         if n < 2:
@@ -99,7 +98,6 @@ def _count_methods(place: Place, given: str | None, run: RunRows | None) -> int:
 
 
 def _read_run(place: Place, name: str | None) -> RunRows | None:
-    """Return the run that is named, else the latest one when there is any."""
     if name is None:
         known = place.folder is not None or place.has_config()
         if not known or not place.store_path().is_file():
@@ -111,7 +109,6 @@ def _read_run(place: Place, name: str | None) -> RunRows | None:
 
 
 def _count_questions(place: Place) -> int | None:
-    """Return how many questions the dataset holds, None without one."""
     if not place.has_config():
         return None
     config = place.read_config()

@@ -50,8 +50,7 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import is_asked
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.searching import needs_new_run
+from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.records import Run, RunDetails
 from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
@@ -133,7 +132,6 @@ class RunReport:
                 self.notes,
                 {name: line for name, line in commands.items() if line},
                 about.details.config,
-                about.details.validated,
                 about.unread,
             )
         )
@@ -225,7 +223,6 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
 
 
 def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcome) -> Analysis:
-    """Return the analysis with its comparisons corrected by the labels of an audit, if any."""
     rows = rows_of(outcome.results)
     first = [row for row in rows if not row.trial]  # which is what people labelled
     labels = read_labels(description.config.output_folder, description.run.run_id, first)
@@ -278,9 +275,8 @@ class Supervisor:
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
         """Show the tables, write the files, and return the exit code.
 
-        Whoever interrupts a run does not wait for its figures: they can be made later.
-
-        Raises StoreError if the files can't be written; the tables have been shown by then.
+        Whoever interrupts a run does not wait for its figures: they can be made later. Raises
+        StoreError if the files can't be written; the tables have been shown by then.
         """
         config, details = description.config, description.details
         is_stored, run_id = description.is_stored, description.run.run_id
@@ -342,9 +338,8 @@ class Supervisor:
         """Write a run's files and say where they are.
 
         ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
-        that they show now are kept.
-
-        Raises StoreError if they can't be written; says how to write them again.
+        that they show now are kept. Raises StoreError if they can't be written; says how to write
+        them again.
         """
         output_dir, run_id = description.config.output_folder, description.run.run_id
         try:

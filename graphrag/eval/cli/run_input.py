@@ -53,9 +53,6 @@ class RunFlags:
     repeat: Annotated[
         int | None, option("Ask everything this often.", min=1, rich_help_panel=MORE)
     ] = None
-    validate: Annotated[
-        bool, option("First check the indexes.", "--validate", rich_help_panel=MORE)
-    ] = False
     skip_judge: Annotated[
         bool,
         option("Only collect responses, to judge later.", "--skip-judge", rich_help_panel=MORE),
@@ -152,15 +149,10 @@ def split_names(text: str) -> list[str]:
 def _apply(flags: RunFlags, config: "EvaluationConfig") -> "EvaluationConfig":
     from graphrag.eval.config.evaluation import parse_config
 
-    changes: dict[str, object] = {}
-    if flags.metrics is not None:
-        changes |= change_metrics(config, flags.metrics)
-    if flags.methods is not None:
-        changes["methods"] = split_names(flags.methods)
-    if flags.workers is not None:
-        changes["workers"] = flags.workers
-    if flags.repeat is not None:
-        changes["trials"] = flags.repeat
+    methods = None if flags.methods is None else split_names(flags.methods)
+    named = {"methods": methods, "workers": flags.workers, "trials": flags.repeat}
+    changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)
+    changes |= {name: value for name, value in named.items() if value is not None}
     if flags.round is not None:
         changes["thresholds"] = {}  # of a sample they would be missed by chance
     if not changes:

@@ -29,7 +29,7 @@ from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces,
 from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
-from graphrag.eval.runner.stored_outcome import ReadRun, read_run
+from graphrag.eval.runner.plan import ReadRun, read_run
 from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED, find_run, open_store

@@ -89,11 +89,8 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
     """Show what goes on while nothing else is printed; a quiet console shows nothing.
 
     On a terminal it is a status, in a pipe or a log a line, and more of a step that lasts.
-
     ``what``: a few words without a full stop. ``at_once``: whether a pipe is told now; else only of
-    what lasts.
-
-    Yields what takes other words, of what goes on from now on.
+    what lasts. Yields what takes other words, of what goes on from now on.
     """
     if notes.quiet:
         yield lambda _: None

@@ -11,9 +11,6 @@ from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from graphrag.eval.validation.report import PipelineValidationReport
     from graphrag.query.index_header import IndexHeader
 
 
@@ -74,26 +71,6 @@ def validate(
         show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
         is_sound = is_sound and report.overall_passed
     return DONE if is_sound else FAILED
-
-
-def validate_indexes(
-    roots: Mapping[str, Path], console: "Console"
-) -> "dict[str, PipelineValidationReport]":
-    """Validate the indexes of an evaluation before it begins, and return key -> report.
-
-    Prints a line for each index and one for each failed check and each warning.
-    IndexUnavailableError if an index can't be read.
-    """
-    from graphrag.eval.report.table import Line, show
-    from graphrag.eval.report.validation import list_faults
-    from graphrag.eval.validation.pipeline import validate_index
-
-    reports: dict[str, PipelineValidationReport] = {}
-    for key, root in roots.items():
-        with working(console, f"Checking index {key}"):
-            reports[key] = validate_index(root)
-        show(console, map(Line, list_faults(reports[key])))
-    return reports
 
 
 def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:

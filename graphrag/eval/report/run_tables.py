@@ -480,17 +480,6 @@ def criteria_table(figures: "Figures") -> Table | None:
     )
 
 
-def validated_table(validated: Mapping[str, Sequence[str]]) -> Table | None:
-    """Return what a validation of the indexes found before the run; None without one."""
-    if not validated:
-        return None
-    return Table(
-        "Validation of the indexes before the run",
-        [("document", "text"), ("what was found", "text")],
-        [[key, line] for key, lines in validated.items() for line in lines],
-    )
-
-
 def total_of(*parts: float | None) -> float | None:
     """Return a sum; None where a part of it is not known."""
     known = [part for part in parts if part is not None]

@@ -33,16 +33,6 @@ def answer_validation(report: "PipelineValidationReport") -> Line:
     return Line(report.summary, "green" if report.overall_passed else "bold red")
 
 
-def list_faults(report: "PipelineValidationReport") -> list[str]:
-    """Return one line for the index, and one for each failed check and each warning."""
-    failed = [check for check in report.checks() if check.status == "failed"]
-    return [
-        report.summary,
-        *(f"{check.name}: {_found(check.message, check.examples)}" for check in failed),
-        *report.all_warnings(),
-    ]
-
-
 def _found(message: str, examples: "Iterator[str] | tuple[str, ...]") -> str:
     named = ", ".join(examples)
     return f"{message}: {named}" if named else message

@@ -43,14 +43,12 @@ from graphrag.eval.runner.queue import (
     RunRequest,
     Stop,
     Work,
-    watch_from_python,
-)
-from graphrag.eval.runner.searching import (
     check_asked,
     describe_timeout,
     failed_response,
     read_response,
     search_failure,
+    watch_from_python,
 )
 from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.eval.scorers.judge import Judge
@@ -95,13 +93,10 @@ class EvaluationRunner:
       ``graphrag.eval.runner.methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
 
-    Raises ConfigError if a function that the configuration names can't be imported.
-
-    Notes
-    -----
-    One limit of ``config.concurrency`` holds for all model calls of all samples, methods and
-    metrics together. A failed search or verdict is recorded with its cause and stops nothing
-    else, except that a service which refuses every request stops the run.
+    Raises ConfigError if a function that the configuration names can't be imported. One limit of
+    ``config.concurrency`` holds for all model calls of all samples, methods and metrics together. A
+    failed search or verdict is recorded with its cause and stops nothing else, except that a
+    service which refuses every request stops the run.
     """
 
     def __init__(
@@ -153,8 +148,7 @@ class EvaluationRunner:
 
         - ``dataset``: rows as in the dataset file.
         - ``methods``: None: ``config.methods``.
-        - ``progress_callback``: called with (current, total, imdb_key, method) after each; None: a
-          progress bar in a notebook, nothing elsewhere.
+        - ``progress_callback``: called with (current, total, imdb_key, method) after each.
 
         Returns them in the order of the dataset, and of the methods within a question.
         """
@@ -196,7 +190,6 @@ class EvaluationRunner:
         """Run the units that are not in the session yet, for every command that asks.
 
         A stored run of which nothing is left is finished then, unless its verdicts are to come.
-
         Raises ConfigError if the judge can't grade one of the metrics; nothing is asked; StoreError
         if something that was paid for can't be kept; nothing further is asked.
         """
@@ -241,7 +234,6 @@ class EvaluationRunner:
         )
 
     async def _respond(self, sample: Sample, method: str) -> "SearchResult":
-        """Answer a question by a search, a function or a control."""
         function = self._methods.function(method)
         if function is not None:
             return await ask_method(function, sample.question, sample.imdb_key)
@@ -253,7 +245,6 @@ class EvaluationRunner:
         return await self._run_search(method, sample.question, sample.imdb_key)
 
     async def _load_index(self, imdb_key: str) -> GraphIndex:
-        """Return an index, opened at its first question and then kept."""
         async with self._opening:
             if imdb_key not in self._indexes:
                 root = self._known_root(imdb_key)

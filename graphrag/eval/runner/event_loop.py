@@ -32,7 +32,6 @@ else:
             return asyncio.SelectorEventLoop
 
         def create_future(self) -> "asyncio.Future[object]":
-            """Return a new future."""
             return Future(loop=self)
 
     def open_loop() -> asyncio.AbstractEventLoop:

@@ -39,10 +39,8 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     It is built in a folder beside the output folder and moved there when it is complete; an
     incomplete output folder is kept under another name, and what an unfinished build has made is
     removed. Replies of models are in the project's cache, so a build that is begun again does not
-    pay for them twice. Its vectors are indexed where they are many enough.
-
-    Raises ConfigError if the settings can't be used; IndexBuildError if a workflow failed; names it
-    and why.
+    pay for them twice. Its vectors are indexed where they are many enough. Raises ConfigError if
+    the settings can't be used; IndexBuildError if a workflow failed; names it and why.
     """
     started = time.perf_counter()
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time

@@ -16,8 +16,7 @@ from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import FurtherTask
-from graphrag.eval.runner.searching import check_asked
+from graphrag.eval.runner.queue import FurtherTask, check_asked
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import NO_REASON, Judge, LLMJudge, whole_number
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit, pair_kind
@@ -37,10 +36,9 @@ async def ask_verdicts(
 ) -> dict[str, JudgeResult]:
     """Return metric -> verdict, the majority of ``repeats`` verdicts.
 
-    Of an abstention the judge is not asked what reads an answer, as faithfulness.
-
-    Raises RunStoppedError if the judge's service would refuse every further request as well or is
-    down, or the allowed cost is spent.
+    Of an abstention the judge is not asked what reads an answer, as faithfulness. Raises
+    RunStoppedError if the judge's service would refuse every further request as well or is down, or
+    the allowed cost is spent.
     """
     asked = [m for m in metrics if not response.abstained or JUDGED_METRICS[m].judges_abstentions]
     if repeats == 1:  # no task of its own
@@ -56,7 +54,6 @@ async def ask_verdicts(
 async def _ask(
     judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str]
 ) -> dict[str, JudgeResult]:
-    """Ask the judge once for each metric; an error of one's own judge is a verdict's failure."""
     material = {
         "question": unit.sample.question,
         "ground_truth": unit.sample.ground_truth,

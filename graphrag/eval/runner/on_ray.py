@@ -359,7 +359,6 @@ async def open_executor(
     """Open the executor that a configuration asks for; None: the work is done in this process.
 
     Hand it to ``EvaluationRunner(config, executor=...)``; its workers end with the block.
-
     ``index_roots``: Index key -> project folder; None: the configuration's. ``judge``: A judge of
     one's own, which must be picklable; None: made from the settings. ``methods``: Name -> function,
     each importable by name from a module. ``address``: Of a Ray cluster; None: one is started on
@@ -418,8 +417,6 @@ def _pack(
 
 
 class _Actor:
-    """The line to a worker that Ray began."""
-
     def __init__(self, ray: Ray, actor: Ray) -> None:
         self._ray, self._actor = ray, actor
 

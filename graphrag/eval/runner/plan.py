@@ -1,4 +1,4 @@
-"""What a run consists of, what gives its results their meaning, and which run is resumed."""
+"""What a run consists of, what its results mean, which run is resumed, and what one came to."""
 
 import hashlib
 import json
@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import cast
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
+from graphrag.eval.runner.judging import list_judged, with_grades
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.judge import JUDGED_METRICS
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
-from graphrag.eval.store.connection import check_pages
+from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredResponse, Unit
+from graphrag.eval.store.session import StoredSession
+from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
 Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
@@ -88,13 +92,11 @@ def describe_judging(
 
 
 def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Return everything about metrics that changes what a score means."""
     metrics = {name: JUDGED_METRICS[name] for name in names}
     return {name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()}
 
 
 def _describe_further(config: EvaluationConfig) -> dict[str, dict[str, dict[str, object]]]:
-    """Return everything about the further judges that changes what they say; empty without any."""
     judge = config.judge
     wanted = {
         "rubric": (judge.rubric, RUBRIC_PROMPT, RUBRIC_VERSION),
@@ -192,10 +194,9 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     """Begin a run or take the newest one of the same setup that has something left to do.
 
     Where none has, it is the newest finished one: of that nothing is asked, and its files are
-    written. One that is taken stays finished, any other is unfinished.
-
-    Raises ResumeError if a run is to be resumed and there is none, or it was set up differently;
-    StoreError if the store that holds it is damaged.
+    written. One that is taken stays finished, any other is unfinished. Raises ResumeError if a run
+    is to be resumed and there is none, or it was set up differently; StoreError if the store that
+    holds it is damaged.
     """
     # A round of a watch is never gone on with: the next one takes what it left.
     runs = [run for run in store.runs() if run.origin != "monitor"]
@@ -233,16 +234,12 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         )
     if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
-    details = plan.details
-    if not details.validated:
-        details = replace(details, validated=same.details.validated)
-    store.keep_details(same.run_id, details)
+    store.keep_details(same.run_id, plan.details)
     status = "unfinished" if is_left else same.status
-    return ChosenRun(replace(same, status=status, details=details), notes=(note,))
+    return ChosenRun(replace(same, status=status, details=plan.details), notes=(note,))
 
 
 def _list_ended(alike: Sequence[Run], plan: RunPlan, options: ResumeOptions) -> list[Run]:
-    """Return the finished runs whose files can be written, the newest first."""
     if options.retry_errors or options.lacks_files is None or plan.details.skip_judge:
         return []
     origin = plan.details.origin
@@ -288,4 +285,67 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
     return (
         f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
         f"Undo the change, or {anew}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """A run as the store holds it.
+
+    ``config``: as it was when the run was made. ``outcome``: its results are in outline;
+    ``outcome.read_whole`` reads the rest while the store is open. ``recorded_at``: when its latest
+    result was kept; None without any. ``forgotten``: of failed searches that were asked again, and
+    of calls that are part of nothing kept; ``unfinished``: of what is no result yet, and goes on.
+    """
+
+    run: Run
+    config: EvaluationConfig
+    samples: tuple[Sample, ...]
+    outcome: RunOutcome
+    recorded_at: str | None
+    forgotten: tuple[Usage, ...] = ()
+    unfinished: tuple[Usage, ...] = ()
+
+
+def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
+    """Read the results of a run that is not of suites; nothing is asked.
+
+    ``root`` is the folder that the indexes are relative to; None: where it was when the run was
+    made. Raises ConfigError if the settings of the run can't be read; StoreError if the store is
+    damaged.
+    """
+    from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
+
+    details, samples = run.details, store.samples(run.run_id)
+    values = {**details.config, **({} if root is None else {"root": root})}
+    methods = cast("list[str]", details.config["methods"])
+    config = parse_config(values, f"the settings of run {run.run_id}", methods)
+    responses = store.responses(run.run_id, with_texts=False).values()
+    try:
+        units = plan_judging(samples, config.methods, responses)
+    except KeyError as error:
+        raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
+    session = StoredSession(store, run.run_id)
+    request = RunRequest(units, session, details.skip_judge, holds_contexts=False)
+    outcome = request.read_outcome(config)
+    is_whole = len(outcome.results) == details.n_units
+    is_collected = details.skip_judge and is_whole
+    has_ended = run.status == "finished" or is_collected
+    # The further judges begin once everything has its verdicts.
+    asks_further = not is_collected and (has_ended or is_whole)
+    judged = list_judged(config, units, session) if asks_further else ()
+    return ReadRun(
+        run=run,
+        config=config,
+        samples=tuple(samples),
+        outcome=replace(
+            outcome,
+            results=with_grades(outcome.results, judged),
+            n_planned=details.n_units,
+            stopped=None if has_ended else "unfinished",
+            judged=judged,
+        ),
+        recorded_at=store.recorded_at(run.run_id),
+        forgotten=tuple(store.forgotten_usage(run.run_id)),
+        unfinished=unfinished_usages(store, run, outcome.results),
     )

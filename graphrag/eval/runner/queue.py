@@ -1,37 +1,196 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from typing import Any, TypeAlias
+from numbers import Integral, Real
+from typing import TypeAlias, cast
 
+from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
+    Failure,
     JudgeResult,
     MetricScores,
     QueryResult,
     ReadWhole,
     failed_search_scores,
 )
-from graphrag.eval.runner.searching import (
-    judge_bound,
-    judge_time,
-    open_limit,
-    search_bound,
-    search_time,
-)
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
-from graphrag.eval.store.session import Finished, MemorySession, StoredResponses
-from graphrag.query.limits import CallTime, Spending
-from graphrag.query.usage import CallLog, OutputBound, sum_usages
+from graphrag.eval.store.session import Finished, MemorySession
+from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
+from graphrag.query.limits import AllowanceSpentError, CallLimit, CallTime, Spending
+from graphrag.query.usage import CallLog, OutputBound, Usage, sum_usages
+
+_OF_JUDGE = "judge.max_output_tokens"
+_LEAST_S = 60.0
+_SO_RAISE = "of its replies were cut off, so raise"
+
+
+def search_bound(config: EvaluationConfig) -> OutputBound:
+    """Return the bound of the methods' replies."""
+    return OutputBound(config.max_output_tokens, f"max_output_tokens in {config_name()}")
+
+
+def judge_bound(config: EvaluationConfig) -> OutputBound:
+    """Return the bound of the judge's replies."""
+    setting = f"{_OF_JUDGE} in {config_name()}"
+    return OutputBound(config.judge.max_output_tokens, setting)
+
+
+def search_time(config: EvaluationConfig) -> CallTime:
+    """Return what one request of a search may take."""
+    given = config.request_timeout_s
+    seconds = max(_LEAST_S, config.timeout_s / 2) if given is None else given
+    return CallTime(seconds, f"request_timeout_s in {config_name()}")
+
+
+def judge_time(config: EvaluationConfig) -> CallTime:
+    """Return what one request to the judge may take."""
+    own = config.judge.timeout_s
+    seconds = search_time(config).seconds if own is None else own
+    return CallTime(seconds, f"judge.timeout_s in {config_name()}")
+
+
+def open_limit(
+    config: EvaluationConfig, after_others: bool = False, spending: Spending | None = None
+) -> CallLimit:
+    """Return the limit that all calls of a run keep together; see ``CallLimit``."""
+    return CallLimit(
+        config.concurrency, config.patience_s, after_others=after_others, spending=spending
+    )
+
+
+def check_asked(log: CallLog) -> None:
+    """Stop the run where what was to be asked was not: its service is down, or money is short.
+
+    Raises ServiceDownStop or AllowanceStop: then nothing is recorded of the search or the judging.
+    """
+    if log.not_asked is not None:
+        is_spent = isinstance(log.not_asked, AllowanceSpentError)
+        stop = AllowanceStop if is_spent else ServiceDownStop
+        raise stop(str(log.not_asked)) from log.not_asked
+
+
+def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:
+    """Return the failure of a search whose engine raised ``cause``; ``message`` is a sentence.
+
+    Replies among the calls of its log that were cut off may be why it could not answer.
+    """
+    if isinstance(cause, CutOffReplyError):
+        return Failure("search", "cut_off", message)
+    n_cut = log.usage().cut_replies
+    if n_cut and log.bound is not None:
+        message += f"; {n_cut} {_SO_RAISE} {log.bound.setting}"
+    return Failure("search", "error", message)
+
+
+def needs_new_run(failure: Failure) -> bool:
+    """Say whether a failure names a setting that counts into a run's setup.
+
+    Time-outs and the bound of the judge's replies don't: with these changed, a run goes on.
+    """
+    if CONTEXT_IS_FULL in failure.message or _SO_RAISE in failure.message:
+        return True
+    return failure.kind == "cut_off" and _OF_JUDGE not in failure.message
+
+
+def describe_timeout(seconds: float, log: CallLog) -> str:
+    """Say that a search gave no response within so many seconds of its own, and what was slow."""
+    given = f"no response within {seconds:g} s"
+    if log.waited_s >= 0.1:
+        given += f", {log.waited_s:.1f} s of waiting for its turn not counted"
+    calls = log.attempts
+    if not calls:
+        return f"{given}, and no model was asked"
+    slowest = max(calls, key=lambda attempt: attempt.latency_s)
+    # Calls of one search may go on at the same time: their sum says nothing.
+    number = "1 call was made and"
+    if len(calls) > 1:
+        number = f"{len(calls)} calls were made, the slowest"
+    return (
+        f"{given}: {number} took {slowest.latency_s:.1f} s ({slowest.phase}); "
+        "raise timeout_s or lower concurrency"
+    )
+
+
+def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
+    """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
+
+    Figures that are no numbers count as not given: the latency (seconds) is None then. Without
+    counters the usage is marked as not counted, unless calls were recorded in the log. The search
+    abstained if it says so, or the reply that it counted last is a refusal.
+    """
+    response: object = getattr(result, "response", None)
+    if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
+        msg = f"the search answered with {type(response).__name__}, not with text"
+        raise TypeError(msg)
+    return StoredResponse(
+        unit=unit.key,
+        sample_id=unit.sample.id,
+        method=unit.method,
+        response=str(cast("object", response)),
+        context_text=_as_text(getattr(result, "context_text", None)),
+        latency_s=_number(getattr(result, "completion_time", None)),
+        usage=_usage_of(result, log),
+        trial=unit.trial,
+        abstained=getattr(result, "abstained", None) is True or log.abstained,
+    )
+
+
+def failed_response(unit: Unit, failure: Failure, log: CallLog) -> StoredResponse:
+    """Return what is kept of a search that failed."""
+    text, usage = f"ERROR: {failure.message}", log.usage()
+    place = (unit.key, unit.sample.id, unit.method)
+    return StoredResponse(*place, text, "", None, usage, failure, unit.trial)
+
+
+def _usage_of(result: object, log: CallLog) -> Usage:
+    if log.attempts:
+        return log.usage()
+    own: object = getattr(result, "usage", None)
+    if isinstance(own, Usage):
+        calls, tokens = (own.llm_calls, own.embedding_calls), (own.prompt_tokens, own.output_tokens)
+        if min(*calls, *tokens, own.embedding_tokens, own.cost_usd or 0) >= 0:
+            return own
+    names = ("llm_calls", "prompt_tokens", "output_tokens")
+    counts = [_count(getattr(result, name, None)) for name in names]
+    calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+    if None in counts:
+        return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
+    return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
+
+
+def _count(value: object) -> int | None:
+    return None if _number(value) is None or not isinstance(value, Integral) else int(value)
+
+
+def _number(value: object) -> float | None:
+    if value is True or value is False or not isinstance(value, Real):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _as_text(context: object) -> str:
+    if isinstance(context, str):
+        return context
+    if isinstance(context, Mapping):
+        named = cast("Mapping[str, object]", context)
+        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
+    if isinstance(context, Sequence):
+        return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
+    return ""  # None, or what a stand-in made up
+
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
 JudgeUnit = Callable[
@@ -67,24 +226,13 @@ Watch: TypeAlias = Callable[[Tally, QueryResult | None], None]
 
 
 def watch_from_python(callback: ProgressCallback | None) -> Watch:
-    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
-    if callback is not None:
-        return lambda tally, latest: (
-            None
-            if latest is None
-            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
-        )
-    from rich import get_console
+    """Return what tells a callback how far a run is."""
 
-    if not get_console().is_jupyter:
-        return lambda tally, latest: None
-    import IPython.display
+    def watch(tally: Tally, latest: QueryResult | None) -> None:
+        if callback is not None and latest is not None:
+            callback(tally.done, tally.total, latest.imdb_key, latest.method)
 
-    display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
-    line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
-    return lambda tally, latest: line.update(
-        {"text/plain": f"Evaluating {tally.done}/{tally.total}"}, raw=True
-    )
+    return watch
 
 
 async def run_bounded(
@@ -100,13 +248,8 @@ async def run_bounded(
     ``stop``: when set, no job is begun any more. It is set here when a job raises, so that those in
     flight can see it too. ``may_begin``: asked before each job; the first no is final, and what is
     in flight is waited for. ``finish_s``: seconds that what is in flight has after a stop or an
-    error, before it is cancelled.
-
-    Raises the first error of a job, after what was in flight had its time; later ones
-    are dropped. A job that is worth going on without catches its errors itself.
-
-    Notes
-    -----
+    error, before it is cancelled. Raises the first error of a job, after what was in flight had its
+    time; later ones are dropped. A job that is worth going on without catches its errors itself.
     However it ends, cancelled from outside included, no task of it is left.
     """
     waiting, errors = deque(jobs), list[BaseException]()
@@ -184,12 +327,12 @@ class RunRequest:
 
     def read_outcome(self, config: EvaluationConfig) -> "RunOutcome":
         """Return what is done so far, as of a run that nothing stopped."""
-        again = None if self.holds_contexts else self.session.responses_again()
+        in_outline = self.session.reads_again and not self.holds_contexts
         results = self.read([unit for unit in self.units if self.is_done(unit, config)])
         return RunOutcome(
-            [result if again is None else result.in_outline() for result in results],
+            [result.in_outline() if in_outline else result for result in results],
             len(self.units),
-            read_whole=iter if again is None else partial(_read_whole, again, self.units),
+            read_whole=partial(_read_whole, self.session, self.units) if in_outline else iter,
         )
 
 
@@ -409,13 +552,13 @@ class Work:
 
 
 def _read_whole(
-    responses: StoredResponses, units: Sequence[Unit], results: Iterable[QueryResult]
+    session: MemorySession, units: Sequence[Unit], results: Iterable[QueryResult]
 ) -> Iterator[QueryResult]:
     """Yield results with what they were shown and retrieved, a few of them at a time."""
     keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
     outlines, asked = tee(results)
     wanted = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
-    for outline, response in zip(outlines, responses.read(wanted), strict=True):
+    for outline, response in zip(outlines, session.read_again(wanted), strict=True):
         yield replace(outline, context_text=response.context_text, retrieved=response.retrieved)
 
 

@@ -196,9 +196,8 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     """Open the database of a store; make it, with its folder, when missing.
 
     ``reads_only``: one of this format is opened beside the process that holds it, and every later
-    read sees it as it is at the first one.
-
-    Raises StoreError if another process holds it, or it can't be opened or written.
+    read sees it as it is at the first one. Raises StoreError if another process holds it, or it
+    can't be opened or written.
     """
     return (_open_reading(path) if reads_only else None) or _open_file(path)
 

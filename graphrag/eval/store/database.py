@@ -54,11 +54,9 @@ another has its own time."""
 class EvaluationStore:
     """The runs of an output folder.
 
-    One process at a time holds it.
-
-    ``path``: The database file, made with its folder when missing. ``reads_only``: Read it beside
-    the process that holds it, as it is at one moment; what was read of the last run, but its texts,
-    is not read again.
+    One process at a time holds it. ``path``: The database file, made with its folder when missing.
+    ``reads_only``: Read it beside the process that holds it, as it is at one moment; what was read
+    of the last run, but its texts, is not read again.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:

@@ -105,15 +105,11 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
 
 class _Described(TypedDict, total=False):
-    """What is read of a method's description on an index."""
-
     index: str
     models: dict[str, dict[str, str]]
 
 
 class _Sections(TypedDict, total=False):
-    """What is read of a setup."""
-
     dataset: Required[dict[str, int]]
     methods: Required[dict[str, list[str]]]
     indexes: Required[dict[str, dict[str, _Described]]]
@@ -147,8 +143,6 @@ class RunDetails:
     - ``watch``: of a round of a watch: its baseline, pass and number.
     - ``command``: the command line that asks the same again; "" where there was none.
     - ``indexes``: index key -> what its index was built with and how much it holds, for people.
-    - ``validated``: index key -> what ``--validate`` found before the run, a line each; empty
-      without it.
     """
 
     origin: Origin
@@ -164,7 +158,6 @@ class RunDetails:
     indexes: Mapping[str, Mapping[str, str | int | None]] = field(
         default_factory=dict[str, Mapping[str, str | int | None]]
     )
-    validated: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

@@ -46,6 +46,9 @@ class MemorySession:
     by their keys in the journal; what others of them cost is kept beside it.
     """
 
+    reads_again = False
+    """Whether responses are kept elsewhere than in memory, so that none need be held."""
+
     def __init__(self) -> None:
         self._responses: dict[str, StoredResponse] = {}
         self._verdicts: dict[str, dict[str, JudgeResult]] = {}
@@ -73,9 +76,9 @@ class MemorySession:
         """Return metric -> verdict of a unit, empty before it was judged."""
         return next(self.finished([unit])).verdicts if self.standing(unit) else {}
 
-    def responses_again(self) -> "StoredResponses | None":
-        """Return what reads responses again; None where they are kept in memory alone."""
-        return None
+    def read_again(self, units: Iterable[str]) -> Iterator[StoredResponse]:
+        """Yield the responses of units, in this order."""
+        return (self._responses[unit] for unit in units)
 
     def release(self, unit: str) -> None:
         """Be told that nobody works on a unit any more."""
@@ -153,38 +156,17 @@ class StoreJournal:
         self.store.drop_call(self.run_id, self.scope, key)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponses:
-    """The responses of a run, as long as its store is open."""
-
-    store: EvaluationStore
-    run_id: str
-
-    def read(self, units: Iterable[str]) -> Iterator[StoredResponse]:
-        """Yield the responses of units, in this order; at most 64 of them are held.
-
-        Raises StoreError if one is there no more.
-        """
-        left = iter(units)
-        while block := list(islice(left, _READ_AT_ONCE)):
-            responses = self.store.responses(self.run_id, block)
-            for unit in block:
-                if unit not in responses:
-                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
-                    raise StoreError(msg)
-                yield responses[unit]
-
-
 class StoredSession(MemorySession):
     """Keeps a run's work in the store, each piece before the next is begun.
 
     In memory stays how far each unit is, and what was kept here of those that are worked on: the
     rest is read when it is asked for, so that a long run takes no more memory than a short one.
-
     ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
     forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
     responses, so that they cost nothing here and are kept as they are.
     """
+
+    reads_again = True
 
     def __init__(
         self,
@@ -268,9 +250,16 @@ class StoredSession(MemorySession):
             return super().response(unit)
         return self.store.responses(self.run_id, [unit])[unit]
 
-    def responses_again(self) -> StoredResponses:
-        """Return what reads responses again while the store is open."""
-        return StoredResponses(self.store, self.run_id)
+    def read_again(self, units: Iterable[str]) -> Iterator[StoredResponse]:
+        """Yield responses while the store is open, 64 at a time; StoreError if one is gone."""
+        left = iter(units)
+        while block := list(islice(left, _READ_AT_ONCE)):
+            responses = self.store.responses(self.run_id, block)
+            for unit in block:
+                if unit not in responses:
+                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
+                    raise StoreError(msg)
+                yield responses[unit]
 
     def release(self, unit: str) -> None:
         """Leave a unit to the store."""

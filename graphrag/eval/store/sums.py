@@ -37,10 +37,7 @@ class VerdictCount(NamedTuple):
 
 
 class RunSums:
-    """Adds up a run in SQL.
-
-    ``read``: runs a statement with its values and returns the rows.
-    """
+    """Adds up a run in SQL; ``read``: runs a statement with its values and returns the rows."""
 
     def __init__(
         self, read: Callable[[str, tuple[object, ...]], list[Values]], run_id: str
@@ -177,5 +174,4 @@ class RunSums:
 
 
 def _value(column: str, name: str) -> str:
-    """Return SQL of a value in a column of JSON."""
     return f"json_extract({column}, '$.{name}')"

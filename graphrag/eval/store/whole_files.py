@@ -35,10 +35,8 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
 def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
     """Write files into a folder, which is made when missing, and return their paths.
 
-    A file is replaced only once all of them are on the disk, so that a full disk leaves the
-    earlier ones as they were.
-
-    ``texts``: name -> content; text is written as UTF-8.
+    A file is replaced only once all of them are on the disk, so that a full disk leaves the earlier
+    ones as they were. ``texts``: name -> content; text is written as UTF-8.
     """
     files = {folder / name: text for name, text in texts.items()}
     try:
@@ -54,11 +52,9 @@ def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
 def write_file(path: Path, content: Content, flag: str | None = None) -> None:
     """Write a file that a person named, in a folder that is made when missing.
 
-    It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a
-    device (``/dev/stdout``) it is written to where that leads.
-
-    ``content``: text is written as UTF-8. ``flag``: the flag that chooses another place, for the
-    error.
+    It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a device
+    (``/dev/stdout``) it is written to where that leads. ``content``: text is written as UTF-8.
+    ``flag``: the flag that chooses another place, for the error.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +136,6 @@ def _encode(text: str) -> bytes:
 
 
 def _mode(path: Path) -> int:
-    """Return the permissions a file has, or would be made with; raises OSError if protected."""
     if path.exists():
         with path.open("ab") as file:
             return os.fstat(file.fileno()).st_mode & 0o7777

@@ -14,7 +14,7 @@ from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.searching import (
+from graphrag.eval.runner.queue import (
     check_asked,
     judge_bound,
     judge_time,

@@ -34,7 +34,6 @@ from graphrag.eval.report.run_tables import (
     pairs_table,
     score_table,
     spent_table,
-    validated_table,
 )
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.analysis import Analysis
@@ -63,8 +62,7 @@ class ReportInput:
 
     ``results`` hold their analysis; ``samples``, for tags and evidence, may be empty; ``notes``:
     what else is to be said; ``commands``: what it is for -> a command line; ``config``: the run's,
-    JSON-ready; ``validated``: index key -> what a validation before the run found, a line each;
-    ``unread``: what could not be read any more, so that figures are missing.
+    JSON-ready; ``unread``: what could not be read any more, so that figures are missing.
     """
 
     results: EvaluationResults
@@ -73,7 +71,6 @@ class ReportInput:
     notes: Sequence[str] = ()
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     config: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
-    validated: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     unread: Sequence[str] = ()
 
 
@@ -183,7 +180,6 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "documents": documents_table(analysis) if judged else None,
         "failures": failures_table(results),
         **_split_loss(figures),
-        "validated": validated_table(given.validated),
         "criteria": None if figures is None else criteria_table(figures),
     }
 

@@ -201,7 +201,6 @@ def _is_list(value: object) -> TypeGuard[list[object]]:
 
 
 def _mapping(value: object) -> Json:
-    """Return a JSON object; an empty one in place of anything else."""
     return value if _is_mapping(value) else {}
 
 

@@ -102,7 +102,6 @@ def error_in_reply(body: Json, headers: Mapping[str, str]) -> DirectError:
 
 
 def _read_error(text: str) -> tuple[str, str]:
-    """Return the message and the code of an error's body, "" where there is none."""
     try:
         body = json.loads(text)
     except ValueError:

@@ -94,7 +94,6 @@ def _base(config: "ModelConfig") -> str:
 
 
 def _address(config: "ModelConfig") -> tuple[str, dict[str, str]]:
-    """Return the address of the service, and the header that lets in."""
     parts = urlsplit(_base(config))
     user, _, host = parts.netloc.rpartition("@")
     plain = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
