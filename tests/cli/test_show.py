@@ -296,6 +296,15 @@ def test_results_are_kept_once(finished: Evaluation):
         assert (finished.output / name).samefile(own_folder(finished, run) / name), name
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"), [("list", "show"), ("diff", "compare"), ("ui", "view"), ("shwo", "show")]
+)
+def test_a_command_of_another_name_is_told_which_is_meant(given: str, meant: str):
+    asked = CliRunner().invoke(app, ["eval", given])
+    assert asked.exit_code == USAGE
+    assert f"Did you mean '{meant}'?" in flat(asked.stderr)
+
+
 def test_every_command_has_a_quiet_form_and_there_is_a_version():
     shown = CliRunner().invoke(app, ["eval", "--version"])
     assert shown.stdout.startswith("gtog ")
