@@ -36,9 +36,8 @@ class StoredRun:
 MakeRun: TypeAlias = Callable[..., StoredRun]
 
 
-@pytest.fixture
-def make_run(tmp_path: Path) -> MakeRun:
-    """Return a function that stores a run: question id -> the ends by method."""
+def maker(results: Path) -> MakeRun:
+    """Return a function that stores a run in a folder: question id -> the ends by method."""
 
     def make(
         ends: Mapping[str, Sequence[End]],
@@ -56,8 +55,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             "dataset": {"questions": len(samples)},
             "judge": {"model": model},
         }
-        folder = tmp_path / "results"
-        with EvaluationStore(folder / "eval.db") as store:
+        with EvaluationStore(results / "eval.db") as store:
             run = store.add_run(RunSetup(setup), samples)
             for name, of_question in ends.items():
                 for number, (method, end) in enumerate(zip(methods, of_question, strict=True)):
@@ -83,6 +81,18 @@ def make_run(tmp_path: Path) -> MakeRun:
                         verdicts = {metric: verdict or failed}
                         store.append_verdicts(run.run_id, unit, verdicts, Usage())
             store.finish_run(run.run_id)
-        return StoredRun(run.run_id, folder)
+        return StoredRun(run.run_id, results)
 
     return make
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    return maker(tmp_path / "results")
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    """Return a run of five questions, which the tests of a module only read."""
+    ends = {f"q{i}": (int(i != 1), int(i > 1)) for i in range(5)}
+    return maker(tmp_path_factory.mktemp("small"))(ends)

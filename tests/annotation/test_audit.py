@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,7 @@ def random_ends(n: int, seed: int = 0) -> dict[str, tuple[int, int]]:
 
 
 def export(run, metric: str = "correctness", **options: object) -> list[AuditItem]:
+    (run.folder / f"audit_{metric}.csv").unlink(missing_ok=True)
     assert code_of(draw_labels, run.place, "latest", metric, **options) == DONE
     return read_sheet(run.folder / f"audit_{metric}.csv")
 
@@ -68,22 +70,16 @@ def imported(run, items: list[AuditItem], name: str = "filled.csv") -> int:
 
 
 def test_every_stratum_is_drawn_about_as_often_as_it_occurs(make_run):
-    run = make_run(random_ends(200))
-    items = export(run, questions=80)
+    ends = random_ends(200)
+    items = export(make_run(ends), questions=80)
     drawn: dict[str, set[str]] = {}
     for item in items:
-        drawn.setdefault(item.group, set()).add(item.question)
-    assert sum(map(len, drawn.values())) == 80
-    assert len(items) == 160
-    ends = random_ends(200)
-    strata: dict[object, int] = {}
-    for number, verdicts in enumerate(ends.values()):
-        strata[number % 2, verdicts] = strata.get((number % 2, verdicts), 0) + 1
-    shares = sorted(80 * size / 200 for size in strata.values())
+        drawn.setdefault(item.group, set()).add(item.question.split()[1][:-1])
+    assert (sum(map(len, drawn.values())), len(items)) == (80, 160)
+    stratum = {q: (n % 2, verdicts) for n, (q, verdicts) in enumerate(ends.items())}
+    shares = sorted(80 * size / 200 for size in Counter(stratum.values()).values())
     assert sorted(map(len, drawn.values())) == pytest.approx(shares, abs=1)
-    for questions in drawn.values():
-        numbers = [int(q.split()[1][1:-1]) for q in questions]
-        assert len({(n % 2, ends[f"q{n}"]) for n in numbers}) == 1
+    assert all(len({stratum[q] for q in questions}) == 1 for questions in drawn.values())
 
 
 def test_the_seed_decides_what_is_drawn_and_in_which_order(make_run, capsys):
@@ -130,14 +126,13 @@ def test_only_what_the_judge_scored_is_drawn(
     assert not any(item.question == "Question q2?" for item in items)
 
 
-def test_labels_that_were_given_are_not_overwritten(make_run, capsys):
-    run = make_run(random_ends(10))
-    items = export(run)
-    sheet = run.folder / "audit_correctness.csv"
+def test_labels_that_were_given_are_not_overwritten(small_run, capsys):
+    items = export(small_run)
+    sheet = small_run.folder / "audit_correctness.csv"
     sheet.unlink()
     write_sheet(sheet, [replace(items[0], label=0), *items[1:]])
     before = sheet.read_bytes()
-    assert code_of(draw_labels, run.place, "latest") == USAGE
+    assert code_of(draw_labels, small_run.place, "latest") == USAGE
     assert "holds 1 labels; import or move it" in capsys.readouterr().err
     assert sheet.read_bytes() == before
 
@@ -150,8 +145,8 @@ def test_labels_that_were_given_are_not_overwritten(make_run, capsys):
         (("latest", "relevance"), "has no verdict on relevance; judge it first"),
     ],
 )
-def test_what_cannot_be_exported_is_said(make_run, capsys, options, sentence: str):
-    assert code_of(draw_labels, make_run(random_ends(4)).place, *options) == USAGE
+def test_what_cannot_be_exported_is_said(small_run, capsys, options, sentence: str):
+    assert code_of(draw_labels, small_run.place, *options) == USAGE
     assert sentence in capsys.readouterr().err
 
 
@@ -197,16 +192,16 @@ def rewritten(
     return path
 
 
-def test_a_sheet_that_a_spreadsheet_saved_again_is_read(make_run):
-    run = make_run(random_ends(5))
-    items = export(run)
+def test_a_sheet_that_a_spreadsheet_saved_again_is_read(small_run):
+    items = export(small_run)
 
     def fill(rows: list[dict[str, object]]) -> None:
         for row in rows:
             row |= {"label": " 1 ", "notes": "mine"}
 
-    path = rewritten(run.folder / "audit_correctness.csv", fill, delimiter=";")
+    path = rewritten(small_run.folder / "audit_correctness.csv", fill, delimiter=";")
     assert read_sheet(path) == [replace(item, label=1) for item in items]
+    path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -221,31 +216,23 @@ def test_a_sheet_that_a_spreadsheet_saved_again_is_read(make_run):
         (lambda rows: rows[0].update(item="r00"), "Item r00 of group"),
         (lambda rows: [row.update(group="g00") for row in rows], "have changed since the export"),
         (lambda rows: [row.update(run="r9") for row in rows], "holds no run 'r9'"),
+        *((content, "") for content in (None, b"", b"\xff\xfe", b"item\n", b'item,"run\n1,2')),
     ],
 )
-def test_a_wrong_sheet_is_refused_in_a_sentence(make_run, capsys, change, sentence: str):
-    run = make_run(random_ends(5))
-    path = run.folder / "filled.csv"
-    write_sheet(path, [replace(item, label=1) for item in export(run)])
-    rewritten(path, change)
+def test_a_wrong_sheet_is_refused_in_a_sentence(small_run, tmp_path, capsys, change, sentence):
+    path = tmp_path / "filled.csv"
+    if callable(change):
+        write_sheet(path, [replace(item, label=1) for item in export(small_run)])
+        rewritten(path, change)
+    elif change is not None:
+        path.write_bytes(change)
     capsys.readouterr()
-    assert code_of(import_labels, run.place, path) == USAGE
-    error = capsys.readouterr().err
-    *steps, refusal = error.splitlines()
-    assert sentence in refusal
+    assert code_of(import_labels, small_run.place, path) == USAGE
+    *steps, refusal = capsys.readouterr().err.splitlines()
+    assert (sentence or str(path)) in refusal
     assert refusal.startswith("Error: ")
     assert all(step.endswith(" ...") for step in steps)
-    assert not (run.folder / "audit_correctness.json").exists()
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"item\n", b'item,"run\n1,2'])
-def test_what_is_no_sheet_is_refused(make_run, capsys, content: bytes | None):
-    run = make_run(random_ends(5))
-    path = run.folder / "other.csv"
-    if content is not None:
-        path.write_bytes(content)
-    assert code_of(import_labels, run.place, path) == USAGE
-    assert str(path) in capsys.readouterr().err
+    assert not (small_run.folder / "audit_correctness.json").exists()
 
 
 def test_verdicts_that_changed_since_the_export_are_refused(make_run, capsys):
@@ -354,26 +341,22 @@ def test_an_import_keeps_what_corrects_the_comparisons_of_the_run(make_run, caps
     assert read_labels(run.folder, run.run_id, rows)["correctness"].refused is not None
 
 
-def test_a_rare_stratum_counts_for_no_more_than_it_is(make_run):
-    ends: dict[str, object] = {f"q{i}": (1, 1) for i in range(198)}
-    ends |= {"q198": (0, 0), "q199": (0, 0)}  # one in each film, both drawn and both judged wrong
-    run = make_run(ends)
-    audit = analysed(run, [replace(i, label=1) for i in export(run, questions=62)])
-    assert audit.overall.weighted.n == 124
-    assert audit.overall.weighted.raw_agreement.mean == pytest.approx(198 / 200)
-    assert audit.overall.weighted.alpha is None
-    assert audit.overall.alpha_unweighted is not None
-
-
-def test_rare_strata_do_not_bend_what_is_corrected(make_run):
-    rare = [(0, 1), (0, 1), (1, 0), (1, 0), (0, 0), (0, 0)]  # alternating films: each is alone
+def test_rare_strata_count_for_no_more_than_they_are(make_run):
+    # Alternating films: each of the six questions is alone in its stratum, and drawn.
+    rare = [(0, 1), (0, 1), (1, 0), (1, 0), (0, 0), (0, 0)]
     ends = {f"q{i}": rare[i] if i < 6 else (1, 1) for i in range(200)}
     truth = {(q, m): int(m == "basic" or end == (1, 1)) for q, end in ends.items() for m in METHODS}
     run = make_run(ends)
-    audit = analysed(run, labelled(export(run, questions=66), truth))
+    items = export(run, questions=66)
+    audit = analysed(run, labelled(items, truth))
     assert audit.means["tog"].estimate.mean == pytest.approx(194 / 200)
     assert audit.means["basic"].estimate.mean == pytest.approx(1)
     assert audit.differences[0].corrected.estimate.mean == pytest.approx(-6 / 200)
+    audit = analysed(run, [replace(item, label=1) for item in items])
+    assert audit.overall.weighted.n == 132
+    assert audit.overall.weighted.raw_agreement.mean == pytest.approx(1 - 8 / 400)
+    assert audit.overall.weighted.alpha is None
+    assert audit.overall.alpha_unweighted is not None
 
 
 def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run, capsys):

@@ -1,7 +1,6 @@
 """The validators of records that are held in memory, as a client uses them."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,14 +65,9 @@ def changed(rows: list[dict[str, object]], **values: object) -> list[dict[str, o
 
 
 def test_all_names_import_from_both_modules() -> None:
-    for name in (
-        "DocumentProcessingValidator",
-        "EntityExtractionValidator",
-        "RelationshipExtractionValidator",
-        "GraphConstructionValidator",
-        "PhaseValidation",
-        "PipelineValidationReport",
-    ):
+    phases = ("DocumentProcessing", "EntityExtraction", "RelationshipExtraction")
+    validators = [f"{phase}Validator" for phase in (*phases, "GraphConstruction")]
+    for name in (*validators, "PhaseValidation", "PipelineValidationReport"):
         assert getattr(graphrag.eval, name) is getattr(graphrag.eval.validation, name)
 
 
@@ -172,93 +166,44 @@ def test_objects_are_read_as_mappings_are() -> None:
     assert phase.passed
 
 
-Damage = Callable[[], PhaseValidation]
+ENTITY, EDGE, GRAPH = (
+    EntityExtractionValidator,
+    RelationshipExtractionValidator,
+    GraphConstructionValidator,
+)
+BAD_ENTITIES: list[tuple[dict[str, object], str]] = [
+    ({"confidence": -0.1}, "confidence_scores_valid"),
+    ({"confidence": "high"}, "confidence_scores_valid"),
+    ({"confidence": math.nan}, "confidence_scores_valid"),
+    ({"entity_type": " "}, "entity_types_populated"),
+    ({"name": ""}, "entity_names_valid"),
+    ({"mentions": ["gone"]}, "entity_mentions_valid: Orphaned mentions"),
+]
+BAD_EDGES: list[tuple[dict[str, object], str]] = [
+    ({"confidence": 2}, "relationship_confidence_valid"),
+    ({"relation_type": ""}, "relationship_types_populated"),
+    ({"target": "NOBODY"}, "relationship_entities_exist: Orphaned relationships"),
+]
+FAULTS: list[tuple[object, tuple[object, ...], str]] = [
+    *((ENTITY, (CHUNKS, changed(ENTITIES, **values)), found) for values, found in BAD_ENTITIES),
+    *((EDGE, (ENTITIES, changed(EDGES, **values)), found) for values, found in BAD_EDGES),
+    (ENTITY, (CHUNKS, []), "entities_extracted"),
+    (ENTITY, ([], ENTITIES), "entity_mentions_valid: Orphaned mentions"),
+    (EDGE, (ENTITIES, []), "relationships_extracted: No relationships"),
+    (GRAPH, (0, 5, 0, 0), "graph_not_empty: Few entities"),
+    (GRAPH, (1, 10, 101, 100), "entity_chunk_ratio_reasonable: Many entities"),
+    (GRAPH, (1, 10, 20, 2), "graph_connectivity: Low connectivity"),
+]
 
 
-def entities_with(**values: object) -> PhaseValidation:
-    return EntityExtractionValidator.validate(CHUNKS, changed(ENTITIES, **values))
-
-
-def edges_with(**values: object) -> PhaseValidation:
-    return RelationshipExtractionValidator.validate(ENTITIES, changed(EDGES, **values))
-
-
-FAULTS: dict[str, tuple[Damage, str, str | None]] = {
-    "no entities": (
-        lambda: EntityExtractionValidator.validate(CHUNKS, []),
-        "entities_extracted",
-        None,
-    ),
-    "confidence": (lambda: entities_with(confidence=-0.1), "confidence_scores_valid", None),
-    "no number": (lambda: entities_with(confidence="high"), "confidence_scores_valid", None),
-    "no confidence": (
-        lambda: entities_with(confidence=float("nan")),
-        "confidence_scores_valid",
-        None,
-    ),
-    "type": (lambda: entities_with(entity_type=" "), "entity_types_populated", None),
-    "name": (lambda: entities_with(name=""), "entity_names_valid", None),
-    "mention": (
-        lambda: entities_with(mentions=["gone"]),
-        "entity_mentions_valid",
-        "Orphaned mentions",
-    ),
-    "no chunks": (
-        lambda: EntityExtractionValidator.validate([], ENTITIES),
-        "entity_mentions_valid",
-        "Orphaned mentions",
-    ),
-    "no edges": (
-        lambda: RelationshipExtractionValidator.validate(ENTITIES, []),
-        "relationships_extracted",
-        "No relationships",
-    ),
-    "edge confidence": (
-        lambda: edges_with(confidence=2),
-        "relationship_confidence_valid",
-        None,
-    ),
-    "edge type": (lambda: edges_with(relation_type=""), "relationship_types_populated", None),
-    "edge end": (
-        lambda: edges_with(target="NOBODY"),
-        "relationship_entities_exist",
-        "Orphaned relationships",
-    ),
-    "nothing": (
-        lambda: GraphConstructionValidator.validate(0, 5, 0, 0),
-        "graph_not_empty",
-        "Few entities",
-    ),
-    "ratio": (
-        lambda: GraphConstructionValidator.validate(1, 10, 101, 100),
-        "entity_chunk_ratio_reasonable",
-        "Many entities",
-    ),
-    "loose": (
-        lambda: GraphConstructionValidator.validate(1, 10, 20, 2),
-        "graph_connectivity",
-        "Low connectivity",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_its_check_and_the_phase(fault: str) -> None:
-    validate, name, warning = FAULTS[fault]
-    phase = validate()
+@pytest.mark.parametrize(("validator", "given", "found"), FAULTS)
+def test_a_fault_fails_its_check_and_the_phase(validator, given, found: str) -> None:
+    name, _, warning = found.partition(": ")
+    phase = validator.validate(*given)
     assert not phase.passed
     (check,) = [check for check in phase.checks if check.name == name]
     assert (check.passed, check.status) == (False, "failed")
-    kinds = {each.partition(":")[0] for each in phase.warnings}
-    assert warning is None or warning in kinds
-
-
-def test_low_confidence_is_warned_of_and_passes() -> None:
-    rows = [{**each, "confidence": 0.4} for each in ENTITIES]
-    phase = EntityExtractionValidator.validate(CHUNKS, rows)
-    assert phase.passed
-    assert phase.metrics["avg_confidence"] == pytest.approx(0.4)
-    assert [warning.partition(":")[0] for warning in phase.warnings] == ["Low confidence"]
+    assert not warning or warning in {each.partition(":")[0] for each in phase.warnings}
 
 
 def test_entities_and_relationships_have_their_figures() -> None:
@@ -270,6 +215,11 @@ def test_entities_and_relationships_have_their_figures() -> None:
     assert phase.metrics["relationships_count"] == 1
     assert phase.metrics["relationships_per_entity"] == 0.5
     assert phase.metrics["avg_relationship_confidence"] == 0.8
+    low = [{**each, "confidence": 0.4} for each in ENTITIES]
+    phase = EntityExtractionValidator.validate(CHUNKS, low)
+    assert phase.passed
+    assert phase.metrics["avg_confidence"] == pytest.approx(0.4)
+    assert [warning.partition(":")[0] for warning in phase.warnings] == ["Low confidence"]
 
 
 def test_without_entities_relationships_are_not_asked_for() -> None:
@@ -282,15 +232,19 @@ def test_without_entities_relationships_are_not_asked_for() -> None:
     assert status(phase)["relationship_entities_exist"] == "failed"
 
 
-def test_a_relationship_without_type_needs_a_description() -> None:
-    plain = {"source": "e1", "target": "e2"}
-    phase = RelationshipExtractionValidator.validate(ENTITIES, [{**plain, "description": "knows"}])
-    assert phase.passed
-    phase = RelationshipExtractionValidator.validate(ENTITIES, [{**plain, "description": " "}])
-    assert status(phase)["relationship_types_populated"] == "failed"
-    typed = {**plain, "type": "", "description": "knows"}
-    phase = RelationshipExtractionValidator.validate(ENTITIES, [typed])
-    assert status(phase)["relationship_types_populated"] == "failed"
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"description": "knows"}, "passed"),
+        ({"description": " "}, "failed"),
+        ({"type": "", "description": "knows"}, "failed"),
+    ],
+)
+def test_a_relationship_without_type_needs_a_description(values, found: str) -> None:
+    edge = {"source": "e1", "target": "e2", **values}
+    phase = RelationshipExtractionValidator.validate(ENTITIES, [edge])
+    assert status(phase)["relationship_types_populated"] == found
+    assert phase.passed is (found == "passed")
 
 
 @pytest.mark.parametrize(
@@ -334,12 +288,6 @@ def test_what_is_undefined_does_not_apply() -> None:
         GraphConstructionValidator.validate(1, -1, 0, 0)
 
 
-@pytest.mark.parametrize("count", [math.nan, 1.5, None, "1"])
-def test_what_is_no_count_is_refused(count) -> None:
-    with pytest.raises(ValueError, match="entities"):
-        GraphConstructionValidator.validate(1, 1, count, 1)
-
-
 def test_a_nan_in_a_mapping_is_no_text() -> None:
     chunks = [{"id": "c1", "text": TEXT, "heading": math.nan}, {"id": "c2", "text": math.nan}]
     phase = DocumentProcessingValidator.validate(TEXT, chunks)
@@ -353,11 +301,16 @@ def test_a_nan_in_a_mapping_is_no_text() -> None:
     assert found["confidence_scores_valid"] == "failed"
 
 
-def test_what_is_no_record_is_refused() -> None:
+def test_what_is_no_record_and_no_count_is_refused() -> None:
     with pytest.raises(ValueError, match="entities"):
         EntityExtractionValidator.validate(CHUNKS, "MARTA")
     with pytest.raises(ValueError, match=r"chunk.*text"):
         DocumentProcessingValidator.validate(TEXT, [{"id": 3}])
+    for count in (math.nan, 1.5, None, "1"):
+        with pytest.raises(ValueError, match="entities"):
+            GraphConstructionValidator.validate(1, 1, count, 1)
+    with pytest.raises(ValueError, match="chunks"):
+        GraphConstructionValidator.validate(1, -1, 0, 0)
 
 
 def test_data_frames_of_an_index_stand_for_their_rows(index: DamagedIndex) -> None:
@@ -371,15 +324,10 @@ def test_data_frames_of_an_index_stand_for_their_rows(index: DamagedIndex) -> No
     documents = DocumentProcessingValidator.validate(index.read("documents"), units)
     assert documents.metrics["coverage_ratio"] == 1.0
     assert documents.metrics["chunks_count"] == len(units)
-
-
-def test_a_missing_text_unit_of_a_data_frame_is_found() -> None:
     entities = pd.DataFrame({"title": ["A"], "type": ["x"], "text_unit_ids": [["u1", "u2"]]})
     units = pd.DataFrame({"id": ["u1"], "text": ["A"]})
-    assert (
-        status(EntityExtractionValidator.validate(units, entities))["entity_mentions_valid"]
-        == "failed"
-    )
+    found = status(EntityExtractionValidator.validate(units, entities))
+    assert found["entity_mentions_valid"] == "failed"
 
 
 def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> None:
@@ -391,25 +339,29 @@ def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> No
     assert "embed_text" in check.message
 
 
-@pytest.mark.parametrize("table", ["entities", "relationships"])
 @pytest.mark.parametrize("empty", ["", None])
-def test_an_empty_column_of_types_fails(index: DamagedIndex, table: str, empty: str | None) -> None:
-    index.change(table, lambda frame: frame.assign(type=[empty] * len(frame)))
-    report = index.validate()
-    name = {"entities": "entity", "relationships": "relationship"}[table]
-    assert failed(report) == {f"{name}_types_populated"}
+def test_an_empty_column_of_types_fails(index: DamagedIndex, empty: str | None) -> None:
+    for table in ("entities", "relationships"):
+        index.change(table, lambda frame: frame.assign(type=[empty] * len(frame)))
+    checks = {"entity_types_populated", "relationship_types_populated"}
+    assert failed(index.validate()) == checks
 
 
-@pytest.mark.parametrize("column", ["heading", "keywords", "summary", "metadata"])
-@pytest.mark.parametrize("empty", ["", None, "{}", []])
+@pytest.mark.parametrize(
+    ("column", "empty", "filled"),
+    [
+        ("heading", "", "Isle"),
+        ("keywords", [], ["isle"]),
+        ("summary", None, "Isle"),
+        ("metadata", "{}", {"heading": "Isle"}),
+    ],
+)
 def test_text_units_without_what_their_columns_promise_are_warned_of(
-    index: DamagedIndex, column: str, empty
+    index: DamagedIndex, column: str, empty: object, filled: object
 ) -> None:
     n_units = len(index.read("text_units"))
-    index.change("text_units", lambda frame: frame.assign(**{column: [empty] * n_units}))
-    report = index.validate()
-    assert report.overall_passed
-    assert kinds(report) == {"Low metadata"}
-    filled = {"metadata": {"heading": "Isle"}, "keywords": ["isle"]}.get(column, "Isle")
-    index.change("text_units", lambda frame: frame.assign(**{column: [filled] * n_units}))
-    assert kinds(index.validate()) == set()
+    for value, warned in ((empty, {"Low metadata"}), (filled, set())):
+        index.change("text_units", lambda f, v=value: f.assign(**{column: [v] * n_units}))
+        report = index.validate()
+        assert report.overall_passed
+        assert kinds(report) == warned

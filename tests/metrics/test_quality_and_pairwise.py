@@ -81,20 +81,30 @@ async def test_a_number_outside_the_scale_is_no_score(server, model, changes):
     assert evaluation.reasoning.startswith("Unscored")
 
 
-@pytest.mark.parametrize("changes", [{}, {"reasoning": None}, {"reasoning": ""}])
-async def test_a_measurement_needs_no_reasoning(server, model, changes):
-    numbers_alone = {name: value for name, value in GOOD.items() if name != "reasoning"}
-    server.behaviour = Behaviour(lambda _: f"Here: {json.dumps({**numbers_alone, **changes})}")
-    evaluation = await QualityJudge(model, max_retries=0).evaluate("Q", "A")
-    assert (evaluation.accuracy, evaluation.reasoning) == (1, "No reason provided")
+async def test_no_judge_needs_to_give_a_reasoning(server, model):
+    for changes in ({}, {"reasoning": None}, {"reasoning": ""}):
+        numbers_alone = {name: value for name, value in GOOD.items() if name != "reasoning"}
+        text = f"Here: {json.dumps({**numbers_alone, **changes})}"
+        server.behaviour = Behaviour(lambda _, text=text: text)
+        evaluation = await QualityJudge(model, max_retries=0).evaluate("Q", "A")
+        assert (evaluation.accuracy, evaluation.reasoning) == (1, "No reason provided")
+    winners = {"Ann.": '{"winner": "first"}', "Bob.": 'It is:\n```json\n{"winner": "second"}'}
+    server.behaviour = Behaviour(lambda request: winners[material_of(request)["first"]])
+    result = await PairwiseJudge(model, max_retries=0).compare("Who?", "Ann.", "Bob.")
+    assert (result.winner, result.a_first.reasoning) == ("a", "No reason provided")
 
 
-async def test_quality_material_is_data_and_null_when_there_is_none(server, model):
+async def test_what_is_judged_is_data_nameless_and_null_when_there_is_none(server, model):
     seen = []
     server.behaviour = Behaviour(lambda request: seen.append(request) or json.dumps(GOOD))
     await QualityJudge(model).evaluate(HOSTILE, HOSTILE)
     wanted = {"question": HOSTILE, "ground_truth": None, "context": None, "predicted": HOSTILE}
-    assert material_of(seen[0]) == wanted
+    assert material_of(seen.pop()) == wanted
+    bob = prefers("Bob")
+    server.behaviour = Behaviour(lambda request: seen.append(request) or bob(request))
+    assert (await PairwiseJudge(model).compare("Who?", HOSTILE, "Bob.")).winner == "b"
+    pairs = {tuple(material_of(request)[p] for p in ("first", "second")) for request in seen}
+    assert pairs == {(HOSTILE, "Bob."), ("Bob.", HOSTILE)}
 
 
 def prefers(text):
@@ -124,18 +134,6 @@ async def test_a_preference_for_a_place_is_a_tie(server, model, place):
     assert {result.a_first.winner, result.b_first.winner} == {"a", "b"}
 
 
-async def test_a_comparison_needs_no_reasoning(server, model):
-    server.behaviour = Behaviour(
-        lambda request: (
-            '{"winner": "first"}'
-            if material_of(request)["first"] == "Ann."
-            else 'It is:\n```json\n{"winner": "second"}'
-        )
-    )
-    result = await PairwiseJudge(model, max_retries=0).compare("Who?", "Ann.", "Bob.")
-    assert (result.winner, result.a_first.reasoning) == ("a", "No reason provided")
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -155,22 +153,6 @@ async def test_an_unreadable_comparison_has_no_winner(server, model, bad):
     assert (result.winner, result.flipped) == (None, False)
     assert result.a_first.failure.kind == "unreadable"
     assert result.b_first.winner == "a"
-
-
-async def test_answers_are_data_and_nameless(server, model):
-    seen = []
-
-    def reply(request):
-        seen.append(material_of(request))
-        return prefers("Bob")(request)
-
-    server.behaviour = Behaviour(reply)
-    result = await PairwiseJudge(model).compare("Who?", HOSTILE, "Bob.")
-    assert result.winner == "b"
-    assert {(shown["first"], shown["second"]) for shown in seen} == {
-        (HOSTILE, "Bob."),
-        ("Bob.", HOSTILE),
-    }
 
 
 def compared(a_first, b_first=None):
@@ -193,12 +175,9 @@ def test_comparisons_add_up():
     assert summary.preference_a.low < 7 / 9 < summary.preference_a.high
     assert summary.flip_rate.mean == pytest.approx(1 / 9)
     assert summary.p == pytest.approx(2 * (1 + 7) / 2**7)
-
-
-def test_nothing_compared_claims_nothing():
-    summary = summarize_preferences([None, FAILED])
-    assert (summary.n_pairs, summary.p, summary.preference_a.mean) == (0, None, None)
-    assert summary.flip_rate.mean is None
+    nothing = summarize_preferences([None, FAILED])
+    assert (nothing.n_pairs, nothing.p, nothing.preference_a.mean) == (0, None, None)
+    assert nothing.flip_rate.mean is None
     assert summarize_preferences([compared("tie")]).p == 1.0
 
 

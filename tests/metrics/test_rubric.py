@@ -1,7 +1,6 @@
 """The rubric judge over real HTTP, its prompt, and what is read out of any search."""
 
 import json
-from contextlib import suppress
 from types import SimpleNamespace
 
 import pandas as pd
@@ -73,18 +72,10 @@ def scores_of(evaluation):
     return {name: grade.score for name, grade in evaluation.grades.items()}
 
 
-@pytest.mark.parametrize(
-    "prose",
-    [
-        "I would give it five stars in every respect.",
-        "",
-        "[5, 5, 5, 5, 5]",
-        "null",
-        '{"relevance": {"reasoning": "it breaks off he',
-        f"```json\n{reply()}\n```\n```json\n{reply(relevance=1)}\n```",
-        '{"relevance": 5, "faithfulness": 5, "completeness": 5, "coherence": 5, "groundedness": 5}',
-    ],
-)
+FLAT = json.dumps(dict.fromkeys(SCORES, 5))
+
+
+@pytest.mark.parametrize("prose", ["I would give it five stars.", "null", reply()[:60], FLAT])
 async def test_a_reply_that_is_no_rubric_grades_nothing(server, prose):
     evaluation = await judge_at(server, [prose]).evaluate(RESULT)
     assert set(scores_of(evaluation).values()) == {None}
@@ -100,9 +91,7 @@ async def test_an_unreadable_reply_is_asked_for_again_with_what_was_wrong(server
     assert len(first.messages) == 1
     assert second.messages[1] == {"role": "assistant", "content": reply(relevance=6)}
     assert "relevance.score" in second.messages[2]["content"]
-
-
-async def test_of_unreadable_replies_the_fullest_counts(server):
+    # Of unreadable replies the fullest counts.
     replies = [reply(relevance=6), "no JSON"]
     assert (await judge_at(server, replies).evaluate(RESULT)).n_scored == 4
 
@@ -135,12 +124,6 @@ def test_a_preview_is_a_passage_no_longer_than_asked(text, wanted, limit):
 def test_a_grade_outside_the_scale_can_not_be_made(score):
     with pytest.raises(ValueError, match="from 1 to 5"):
         DimensionScore(score, "x")
-
-
-@given(st.text())
-def test_reading_a_reply_never_makes_up_a_grade(text):
-    with suppress(ValueError):
-        assert LLMEvaluation.from_json(text).n_scored == 0
 
 
 def test_a_missing_grade_is_left_out_of_the_mean_and_counted():
@@ -203,17 +186,15 @@ async def test_every_search_is_read(built_project, method):
     index = await GraphIndex.open(built_project)
     result = await index.search(method, "Who stole the silver pendulum of the tower clock?")
     read = EvaluableQueryResult.from_search_result("Who stole it?", result, method)
+    names = {entity.name for entity in read.retrieved_entities}
     assert read.context_chunks
     if method in ("tog", "local"):
-        names = {entity.name for entity in read.retrieved_entities}
         assert names & {"TOBIAS REED", "SILVER PENDULUM"}
         assert read.retrieved_relationships
     if method != "drift":
         context = result.context_text
-        texts = [context] if isinstance(context, str) else context
-        kept = "\n\n".join(texts)
+        kept = context if isinstance(context, str) else "\n\n".join(context)
         again = EvaluableQueryResult.from_context_text("Who stole it?", read.answer, kept, method)
-        names = {entity.name for entity in again.retrieved_entities}
-        assert names == {entity.name for entity in read.retrieved_entities}
+        assert {entity.name for entity in again.retrieved_entities} == names
         assert again.retrieved_relationships == read.retrieved_relationships
         assert set(again.context_chunks) == set(read.context_chunks)

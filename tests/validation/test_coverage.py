@@ -50,30 +50,31 @@ def test_a_text_that_repeats_itself_is_covered(pattern: str) -> None:
     assert share(text, overlapping(text, 120, 100)) > 0.999
 
 
-def test_white_space_does_not_matter() -> None:
-    text = "A first sentence.\n\n  A second one,\tlonger than the first. And a third."
-    units = ["A first   sentence. A second one, longer", "than the first.  And a third."]
-    assert share(text, units) == 1.0
+ISLE = "The keeper lit the lamp. The ferry saw it from afar, and the storm passed by."
+HEAD = "title: isle.txt.\nauthor: Quill.\n"
 
 
-def test_prepended_metadata_and_broken_characters_are_set_aside() -> None:
-    text = "The keeper lit the lamp. The ferry saw it from afar, and the storm passed by."
-    halves = (text[:40], text[40:])
-    units = [
-        f"title: isle.txt.\nauthor: Quill.\n{half}\N{REPLACEMENT CHARACTER}" for half in halves
-    ]
-    assert share(text, units) == 1.0
-
-
-def test_a_text_that_is_not_the_documents_covers_nothing() -> None:
-    text = "The keeper lit the lamp."
-    assert measure_coverage(text, ["Nobody was there."] * 200, 0.9) == (0, len(text) - 4)
-
-
-def test_no_unit_covers_nothing_and_white_space_has_no_length() -> None:
-    assert measure_coverage("lamp", [], 0.9) == (0, 4)
-    assert measure_coverage(" \n", [], 0.9) == (0, 0)
-    assert measure_coverage("lamp", ["", "lamp"], 0.9) == (4, 4)
+@pytest.mark.parametrize(
+    ("text", "units", "covered", "length"),
+    [
+        ("lamp", [], 0, 4),
+        (" \n", [], 0, 0),
+        ("lamp", ["", "lamp"], 4, 4),
+        ("The keeper lit the lamp.", ["Nobody was there."] * 200, 0, 20),
+        ("A  first\n\n one.\tA second one.", ["A first one. A", "second   one."], 21, 21),
+        # Metadata put before a piece and characters cut in two are set aside.
+        (
+            ISLE,
+            [f"{HEAD}{half}\N{REPLACEMENT CHARACTER}" for half in (ISLE[:40], ISLE[40:])],
+            62,
+            62,
+        ),
+    ],
+)
+def test_what_is_covered_is_counted_without_white_space(
+    text: str, units: list[str], covered: int, length: int
+) -> None:
+    assert measure_coverage(text, units, 0.9) == (covered, length)
 
 
 MIXED = "ยามเฝ้าประภาคารจุดไฟทุกคืน 🗼🔥 灯台守は毎晩火をともす。 Marta Quill keeps the lamp. 👩🏽‍🚀🚢 "

@@ -102,21 +102,28 @@ def test_a_missing_optional_column_makes_its_checks_not_applicable(
     assert report.overall_passed
 
 
-def test_without_ids_the_examples_are_rows(index: DamagedIndex) -> None:
+def test_without_ids_examples_are_rows_and_the_documents_list_is_used(index: DamagedIndex) -> None:
+    index.change("text_units", lambda frame: frame.drop(columns="document_id"))
+    report = index.validate()
+    assert report.overall_passed
+    assert report.metrics()["coverage_ratio"] == 1.0
     index.set_cell("relationships", 1, "description", "")
     index.change("relationships", lambda frame: frame.drop(columns="id"))
     report = index.validate()
     assert [c.examples for c in report.checks() if c.status == "failed"] == [("row 1",)]
 
 
-def test_without_text_unit_of_document_the_documents_list_is_used(index: DamagedIndex) -> None:
-    index.change("text_units", lambda frame: frame.drop(columns="document_id"))
-    report = index.validate()
-    assert report.overall_passed
-    assert report.metrics()["coverage_ratio"] == 1.0
-
-
-def test_tables_without_rows_or_types(index: DamagedIndex) -> None:
+def test_an_index_without_tables_rows_or_types_fails_where_it_stopped(index: DamagedIndex) -> None:
+    stopped = {
+        "relationships": {"relationships_extracted", "graph_not_empty"},
+        "entities": {"entities_extracted", "graph_not_empty"},
+        "text_units": {"chunks_created"},
+    }
+    for table, expected in stopped.items():
+        content = index.read(table)
+        (index.output / f"{table}.parquet").unlink()
+        assert failed(index.validate()) == expected
+        content.to_parquet(index.output / f"{table}.parquet")
     for name in TABLES:
         index.change(name, lambda frame: pd.DataFrame({column: [] for column in frame}))
     report = index.validate()
@@ -125,21 +132,6 @@ def test_tables_without_rows_or_types(index: DamagedIndex) -> None:
     assert report.to_dict()["not_applicable_checks"] == 13
     assert report.metrics()["entities_per_chunk"] is None
     assert "NaN" not in report.to_json()
-
-
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        ("text_units", {"chunks_created"}),
-        ("entities", {"entities_extracted", "graph_not_empty"}),
-        ("relationships", {"relationships_extracted", "graph_not_empty"}),
-    ],
-)
-def test_an_index_that_stopped_half_way_fails_where_it_stopped(
-    index: DamagedIndex, table: str, expected: set[str]
-) -> None:
-    (index.output / f"{table}.parquet").unlink()
-    assert failed(index.validate()) == expected
 
 
 def remove_tables(index: DamagedIndex) -> None:

@@ -133,7 +133,3 @@ def test_an_evaluation_is_told_whether_its_indexes_are_sound(
     printed = capsys.readouterr().out
     assert "relationship_entities_exist: 1 of" in printed
     assert "Orphaned relationships" in printed
-
-
-async def test_it_runs_in_a_notebook_whose_loop_is_running(index: DamagedIndex) -> None:
-    assert index.validate().overall_passed
