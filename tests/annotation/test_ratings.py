@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
@@ -20,14 +19,12 @@ from graphrag.eval.annotation.ratings import (
     Rating,
     join_ratings,
     judge_beside_users,
-    list_ratings,
     read_ratings,
     report_ratings,
 )
 from graphrag.eval.cli.judge import import_ratings
 from graphrag.eval.cli.location import Place
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.table import show
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.outcomes import State
 
@@ -374,14 +371,3 @@ def test_ratings_of_another_run_stop_the_command_and_write_nothing(place, tmp_pa
     assert "row 2: the run has no question 'q7'" in capsys.readouterr().err
     assert code_of(import_ratings, place, write(tmp_path, RATED), "no-such-run") == USAGE
     assert not (place.output / "ratings.json").exists()
-
-
-def test_a_long_list_of_what_did_not_join_is_cut_on_the_terminal():
-    ratings = [Rating(f"x{n}", "tog", 3, place=n + 2) for n in range(13)]
-    report = report_ratings(ratings, ROWS, "run")
-    console = Console(record=True, width=120, file=None, quiet=False)
-    with console.capture() as captured:
-        show(console, list_ratings(report))
-    assert "row 11:" in captured.get()
-    assert "row 12:" not in captured.get()
-    assert "and 3 more" in captured.get()

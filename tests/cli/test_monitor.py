@@ -167,8 +167,12 @@ def test_a_webhook_that_fails_does_not_hide_the_alarm(
 
 
 def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, server: LocalServer):
-    for _ in range(2):
-        assert "looked at after pass 1" in flat(watch(pinned, "--sample", "9").output)
+    # Two rounds of one command, one after the other, and two more.
+    flags = ("--every", "1s", "--rounds", "2", "--sample", "9")
+    once = watch(pinned, *flags, "-v")
+    assert once.exit_code == DONE, once.output
+    assert "The next round begins at" in flat(once.output)
+    assert flat(once.output).count("looked at after pass 1") == 2
     last = watch(pinned, "--sample", "9")
     assert last.exit_code == DONE
     assert f"100.0% of {N} answers right, 100.0% of {N} answers in" in flat(last.output)
@@ -243,7 +247,9 @@ def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
     assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
 
 
-def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
+def test_a_question_without_verdicts_is_asked_again_and_failing_verdicts_decide_nothing(
+    pinned: Evaluation, server: LocalServer
+):
     assert watch(pinned, "-q").exit_code == DONE
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict
         run = "(SELECT run_id FROM runs ORDER BY rowid DESC LIMIT 1)"

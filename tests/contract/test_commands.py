@@ -74,45 +74,37 @@ ANOTHER = """\
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "asked"),
-    [
-        ("careful", "gpt-4.1"),
-        ("gpt-4.1", "gpt-4.1"),
-        ("openai/gpt-4.1-mini", "gpt-4.1-mini"),
-        ("gpt-5.1", "gpt-5.1"),
-        (None, "gpt-4o"),
-    ],
-)
-def test_the_judge_that_is_named_judges(
-    make_evaluation: MakeEvaluation, server: LocalServer, name: str | None, asked: str
-):
-    evaluation = make_evaluation(server.base_url, judge={"model": name})
+def test_the_judge_that_is_named_judges(make_evaluation: MakeEvaluation, server: LocalServer):
+    evaluation = make_evaluation(server.base_url)
     settings = server_settings(server.base_url)
     another = ANOTHER.format(url=server.base_url)
     evaluation.write_settings(
         settings.replace("embedding_models:", another + "embedding_models:", 1)
     )
-    n_before = len(server.records)
-    result = evaluation.run(*ONE)
-    assert result.exit_code == DONE, result.output
-    assert judge_models(server, n_before) == {asked}
-    judge = evaluation.read_results("summary")["metadata"]["judge"]
-    assert judge["model"] == f"openai/{asked}"
+    for name, asked in {
+        "careful": "gpt-4.1",
+        "gpt-4.1": "gpt-4.1",
+        "openai/gpt-4.1-mini": "gpt-4.1-mini",
+        "gpt-5.1": "gpt-5.1",
+        None: "gpt-4o",
+    }.items():
+        evaluation.configure(judge={"model": name})
+        n_before = len(server.records)
+        result = evaluation.run(*ONE)
+        assert result.exit_code == DONE, result.output
+        assert judge_models(server, n_before) == {asked}
+        judge = evaluation.read_results("summary")["metadata"]["judge"]
+        assert judge["model"] == f"openai/{asked}"
 
 
-def test_a_plain_name_beside_an_embedded_model_is_refused(make_evaluation: MakeEvaluation):
+def test_a_judge_that_no_model_or_two_models_could_be_is_refused(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
     evaluation = make_evaluation(judge={"model": "gpt-5.1"})
     result = evaluation.run(*ONE)
     assert result.exit_code == USAGE
     assert "completion_models" in said(result)
-    assert not evaluation.store_path.exists()
-
-
-def test_a_model_of_two_entries_that_differ_is_refused(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, judge={"model": "gpt-4.1"})
+    evaluation.configure(judge={"model": "gpt-4.1"})
     two = ANOTHER.format(url=server.base_url) + ANOTHER.replace("careful", "other").format(
         url="http://127.0.0.1:9/v1"
     )
@@ -122,6 +114,7 @@ def test_a_model_of_two_entries_that_differ_is_refused(
     result = evaluation.run(*ONE)
     assert result.exit_code == USAGE
     assert "careful and other" in said(result)
+    assert not evaluation.store_path.exists()
 
 
 def test_another_name_is_warned_of_and_not_asked_of_an_azure_deployment(
@@ -156,41 +149,32 @@ def evaluated(make_evaluation: MakeEvaluation) -> Evaluation:
     return made
 
 
-COMMANDS = [
-    ("--dry-run",),
-    ("validate", "--fix"),
-    ("judge", "latest"),
-    ("compare", "latest", "--pin"),
-    ("view", "--labels", "latest"),
-]
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_configuration_is_looked_for_below_the_root_and_then_here(
-    evaluated: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-):
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    flags = ("--root", evaluated.root, "--config")
-    missing = invoke(*flags, "other2.yaml", *words)
-    assert missing.exit_code == USAGE, missing.output
-    assert "other2.yaml" in said(missing)
-    below_root = invoke(*flags, "other.yaml", *words)
-    assert "other.yaml does not exist" not in said(below_root)
-    shutil.move(evaluated.root / "other.yaml", here / "other.yaml")
-    only_here = invoke(*flags, "other.yaml", *words)
-    assert "other.yaml does not exist" not in said(only_here)
-    assert only_here.exit_code == below_root.exit_code, only_here.output
-
-
-def test_the_root_goes_before_the_working_directory(
     evaluated: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "other.yaml").write_text("methods: [nonsense]\n", encoding="utf-8")
-    result = invoke("--root", evaluated.root, "--config", "other.yaml", "--dry-run")
-    assert result.exit_code == DONE, result.output
+    below, here = evaluated.root / "other.yaml", tmp_path / "here" / "other.yaml"
+    here.parent.mkdir()
+    monkeypatch.chdir(here.parent)
+    flags = ("--root", evaluated.root, "--config")
+    for words in (
+        ("--dry-run",),
+        ("validate", "--fix"),
+        ("judge", "latest"),
+        ("compare", "latest", "--pin"),
+        ("view", "--labels", "latest"),
+    ):
+        missing = invoke(*flags, "other2.yaml", *words)
+        assert missing.exit_code == USAGE, missing.output
+        assert "other2.yaml" in said(missing)
+        below_root = invoke(*flags, "other.yaml", *words)
+        shutil.move(below, here)
+        only_here = invoke(*flags, "other.yaml", *words)
+        assert "other.yaml does not exist" not in said(below_root) + said(only_here)
+        assert only_here.exit_code == below_root.exit_code, only_here.output
+        shutil.move(here, below)
+    here.write_text("methods: [nonsense]\n", encoding="utf-8")
+    root_first = invoke(*flags, "other.yaml", "--dry-run")
+    assert root_first.exit_code == DONE, root_first.output
 
 
 # The command and its files

@@ -8,7 +8,6 @@ from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
 
-from graphrag.eval import metrics, results, runner
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, DatasetError
 from graphrag.eval.metrics import (
@@ -57,15 +56,6 @@ def result(method="tog", question="Who?", key="a", given=(1, 1, 0, 1), **changes
 
 
 # The names
-
-
-def test_every_name_is_where_it_is_looked_for():
-    for name in ("LLMJudge", "JudgeResult", "MetricScores", "CORRECTNESS_PROMPT"):
-        assert hasattr(metrics, name)
-    for name in ("EvaluationRunner", "EvaluationConfig", "QueryResult", "EfficiencyMetrics"):
-        assert hasattr(runner, name)
-    for name in ("EvaluationResults", "MethodSummary", "aggregate_results"):
-        assert hasattr(results, name)
 
 
 @pytest.mark.parametrize(
@@ -120,43 +110,32 @@ def test_what_a_search_cost_and_its_result():
 # The configuration
 
 
-def test_a_configuration_by_keyword(folder):
+def test_a_configuration_by_keyword_or_by_sections(folder):
     config = EvaluationConfig(dataset_path="qa.json", index_roots={"a": "projects/a"})
-    assert config.dataset_path == "qa.json"
-    assert config.index_roots == {"a": "projects/a"}
-    assert config.methods == ["tog", "local", "basic"]
-    assert config.output_dir == "eval/results"
-    assert config.save_intermediate is True
+    assert (config.dataset_path, config.index_roots) == ("qa.json", {"a": "projects/a"})
     assert (config.dataset.path, config.indexes) == ("qa.json", {"a": "projects/a"})
-
-
-def test_every_setting_by_keyword(folder):
-    config = EvaluationConfig(
-        dataset_path=Path("qa.json"),
-        index_roots={"a": Path("/data/a")},
-        methods=["local"],
-        output_dir="out",
-        save_intermediate=False,
-        output={},
-        judge={"temperature": 0.5},
-    )
-    assert config.dataset_path == "qa.json"
-    assert config.index_roots == {"a": "/data/a"}
-    assert config.methods == ["local"]
-    assert (config.output_dir, config.output.dir) == ("out", "out")
-    assert config.save_intermediate is config.output.save_intermediate is False
-    assert config.judge.temperature == 0.5
+    assert config.methods == ["tog", "local", "basic"]
+    assert (config.output_dir, config.save_intermediate) == ("eval/results", True)
+    by_keyword: dict[str, object] = {
+        "dataset_path": Path("qa.json"),
+        "index_roots": {"a": Path("/data/a")},
+        "output_dir": "out",
+        "save_intermediate": False,
+        "output": {},
+    }
+    by_section: dict[str, object] = {
+        "dataset": {"path": "qa.json"},
+        "indexes": {"a": "/data/a"},
+        "output": {"dir": "out", "save_intermediate": False},
+    }
+    for given in (by_keyword, by_section):
+        config = EvaluationConfig(methods=["local"], judge={"temperature": 0.5}, **given)
+        assert (config.dataset_path, config.index_roots) == ("qa.json", {"a": "/data/a"})
+        assert config.methods == ["local"]
+        assert (config.output_dir, config.output.dir) == ("out", "out")
+        assert config.save_intermediate is config.output.save_intermediate is False
+        assert config.judge.temperature == 0.5
     assert EvaluationConfig(output_dir="out", output={"save_intermediate": False}).output_dir
-
-
-def test_a_configuration_by_sections_has_the_same_attributes(folder):
-    config = EvaluationConfig(
-        dataset={"path": "qa.json"},
-        indexes={"a": "p"},
-        output={"dir": "out", "save_intermediate": False},
-    )
-    assert (config.dataset_path, config.index_roots) == ("qa.json", {"a": "p"})
-    assert (config.output_dir, config.save_intermediate) == ("out", False)
 
 
 def test_paths_of_a_file_elsewhere_are_joined_to_its_folder(folder):
@@ -283,18 +262,16 @@ async def test_a_runner_of_mocks(folder):
         "prompt_tokens": 100,
         "output_tokens": 20,
     }
-    assert list(folder.iterdir()) == []
-
-
-async def test_a_failed_search_of_a_runner_of_mocks(folder):
-    judge, _ = mocked()
-    asked = EvaluationRunner(MagicMock(), judge)
     with patch.object(asked, "_run_search", AsyncMock(side_effect=RuntimeError("no index"))):
         single = await asked.evaluate_single("a", "Who?", "Ann", "tog")
     assert single.response.startswith("ERROR: ")
     assert single.scores.to_detailed_dict() == {
         key: {"score": 0, "reason": "Search failed"} for key in METRICS
     }
+    assert list(folder.iterdir()) == []
+    config = EvaluationConfig(dataset_path="qa.json", index_roots={"a": "p"})
+    assert EvaluationRunner(config).index_roots == {"a": "p"}
+    assert EvaluationRunner(MagicMock()).index_roots == {}
 
 
 async def test_a_whole_evaluation_of_mocks(folder):
@@ -321,29 +298,16 @@ async def test_a_whole_evaluation_of_mocks(folder):
     assert [each[:2] for each in told] == [(n, 4) for n in (1, 2, 3, 4)]
 
 
-async def test_the_name_of_one_method_is_not_taken_for_a_list(folder):
-    judge, found = mocked()
-    asked = EvaluationRunner(MagicMock(), judge)
-    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
-    with (
-        patch.object(asked, "_run_search", AsyncMock(return_value=found)) as search,
-        pytest.raises(ConfigError, match=r"list of names, such as \['tog'\]"),
-    ):
-        await asked.run_evaluation(rows, "tog")
-    search.assert_not_awaited()
-
-
-async def test_no_sample_is_lost_among_rows(folder):
+async def test_what_is_no_list_of_methods_or_of_rows_is_refused(folder):
     asked = EvaluationRunner(MagicMock(), mocked()[0])
+    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
     mixed = [Sample("1", "a", "Where?", "Rome"), {"imdb_key": "a", "question": "Q", "answer": "A"}]
-    with pytest.raises(DatasetError, match=r"mixes samples \(1 of 2\) and rows"):
-        await asked.run_evaluation(mixed, ["tog"])
-
-
-def test_a_runner_takes_the_indexes_of_its_configuration(folder):
-    config = EvaluationConfig(dataset_path="qa.json", index_roots={"a": "p"})
-    assert EvaluationRunner(config).index_roots == {"a": "p"}
-    assert EvaluationRunner(MagicMock()).index_roots == {}
+    with patch.object(asked, "_run_search", AsyncMock()) as search:
+        with pytest.raises(ConfigError, match=r"list of names, such as \['tog'\]"):
+            await asked.run_evaluation(rows, "tog")
+        with pytest.raises(DatasetError, match=r"mixes samples \(1 of 2\) and rows"):
+            await asked.run_evaluation(mixed, ["tog"])
+    search.assert_not_awaited()
 
 
 # The results
@@ -360,33 +324,23 @@ def test_results_are_added_up():
     assert found.by_movie["b"]["tog"]["relevance"] == 0
     for name in ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens"):
         assert name in found.efficiency["tog"]
-
-
-def test_results_that_can_be_gone_through_once_are_added_up():
     given = [result(), result(question="Where?", given=(0, 1, 1, 1))]
-    found = aggregate_results(each for each in given)
-    assert found.metadata["total_questions"] == 2
-    assert found.by_method == aggregate_results(given).by_method
+    once = aggregate_results(each for each in given)
+    assert once.metadata["total_questions"] == 2
+    assert once.by_method == aggregate_results(given).by_method
+    nothing = aggregate_results([])
+    assert nothing.metadata["total_questions"] == 0
+    assert nothing.by_method == nothing.by_movie == nothing.efficiency == {}
 
 
-def test_nothing_adds_up_to_nothing():
-    found = aggregate_results([])
-    assert found.metadata["total_questions"] == 0
-    assert found.by_method == found.by_movie == found.efficiency == {}
-
-
-def made_by_hand():
-    return EvaluationResults(
+def test_results_made_by_hand(tmp_path):
+    found = EvaluationResults(
         metadata={"timestamp": "2026-01-01T00:00:00", "total_questions": 1, "methods": ["tog"]},
         results=[result()],
         by_method={"tog": {"correctness": 1.0}},
         by_movie={"a": {"tog": {"correctness": 1.0}}},
         efficiency={"tog": {"avg_latency": 1.0}},
     )
-
-
-def test_results_made_by_hand(tmp_path):
-    found = made_by_hand()
     assert {"metadata", "by_method", "by_movie", "efficiency"} <= set(found.to_dict())
     assert json.loads(found.to_json()) == found.to_dict()
     assert found.to_json(indent=4).startswith('{\n    "')
@@ -395,12 +349,7 @@ def test_results_made_by_hand(tmp_path):
     assert (entry["imdb_key"], entry["question"], entry["ground_truth"]) == ("a", "Who?", "Ann")
     told = entry["methods"]["tog"]
     assert told["response"] == "It was Ann."
-    assert told["scores"] == {
-        "correctness": 1,
-        "faithfulness": 1,
-        "relevance": 0,
-        "completeness": 1,
-    }
+    assert told["scores"] == dict(zip(METRICS, (1, 1, 0, 1), strict=True))
     assert told["efficiency"]["prompt_tokens"] == 101
     assert json.loads(found.to_detailed_json(indent=2)) == detailed
     target = tmp_path / "new" / "folder"
@@ -493,11 +442,6 @@ async def test_an_evaluation_of_a_file_and_folders(folder, built_project):
     parameters = inspect.signature(run_evaluation).parameters
     assert list(parameters) == ["qa_dataset_path", "index_configs", "methods"]
     assert parameters["methods"].default == ["tog", "local", "basic"]
-
-
-async def test_one_call_refuses_a_folder_that_is_not_there(folder):
-    rows = [{"imdb_key": "clock", "question": "Who?", "answer": "Idris"}]
-    (folder / "qa.json").write_text(json.dumps(rows), encoding="utf-8")
     with pytest.raises(ConfigError, match="The project folder nowhere does not exist"):
         await run_evaluation("qa.json", {"clock": "nowhere"}, methods=["basic"])
 

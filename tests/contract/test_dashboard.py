@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from support.chromium import open_browser
 from support.clock_evaluation import MakeEvaluation
 
@@ -20,21 +20,20 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture(params=[("light", 1280), ("dark", 360)])
-def page(request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     """A tab without a network; whatever goes wrong on its page, or is asked for, fails the test."""
     scheme, width = request.param
     wrong: list[str] = []
     asked: list[str] = []
-    with open_browser() as browser:
-        context = browser.new_context(
-            offline=True, color_scheme=scheme, viewport={"width": width, "height": 900}
-        )
-        opened = context.new_page()
-        opened.on("pageerror", lambda error: wrong.append(str(error)))
-        opened.on("console", lambda line: wrong.append(line.text))
-        opened.on("request", lambda request: asked.append(request.url))
-        yield opened
-        context.close()
+    context = browser.new_context(
+        offline=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on("console", lambda line: wrong.append(line.text))
+    opened.on("request", lambda request: asked.append(request.url))
+    yield opened
+    context.close()
     assert wrong == []
     assert len(asked) == 1
     assert asked[0].startswith("file:")
@@ -53,6 +52,21 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> MetricsCollector:
 def table(page: Page, name: str) -> list[list[str]]:
     rows = page.locator(f'[aria-label="Table of {name}"] tr')
     return [row.locator("th, td").all_inner_texts() for row in rows.all()]
+
+
+def test_an_empty_store_and_nothing_at_all(make_evaluation: MakeEvaluation, tmp_path: Path):
+    with pytest.raises(UsageError, match="nothing to show"):
+        write_dashboard(tmp_path / "d.html")
+    with pytest.raises(UsageError, match="There is no run in"):
+        write_dashboard(tmp_path / "d.html", tmp_path / "eval.db")
+    assert not (tmp_path / "d.html").exists()
+    evaluation = make_evaluation()
+    result = evaluation.run("dashboard")
+    assert result.exit_code == USAGE
+    assert "There is no run in" in result.output
+    missing = evaluation.run("dashboard", "--collector", "nowhere.db")
+    assert missing.exit_code == USAGE
+    assert "nowhere.db does not exist" in missing.output
 
 
 def test_it_is_one_file_of_every_figure(
@@ -120,21 +134,6 @@ def test_it_fits_and_can_be_read_on_every_screen(
     assert page.locator("img").count() == 0
     assert NASTY in page.inner_text("main")
     assert page.locator(".scroll:not([tabindex='0'])").count() == 0
-
-
-def test_an_empty_store_and_nothing_at_all(make_evaluation: MakeEvaluation, tmp_path: Path):
-    with pytest.raises(UsageError, match="nothing to show"):
-        write_dashboard(tmp_path / "d.html")
-    with pytest.raises(UsageError, match="There is no run in"):
-        write_dashboard(tmp_path / "d.html", tmp_path / "eval.db")
-    assert not (tmp_path / "d.html").exists()
-    evaluation = make_evaluation()
-    result = evaluation.run("dashboard")
-    assert result.exit_code == USAGE
-    assert "There is no run in" in result.output
-    missing = evaluation.run("dashboard", "--collector", "nowhere.db")
-    assert missing.exit_code == USAGE
-    assert "nowhere.db does not exist" in missing.output
 
 
 _LUMINANCE = """

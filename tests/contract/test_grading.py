@@ -3,7 +3,7 @@
 import asyncio
 import json
 from types import SimpleNamespace
-from unittest.mock import AsyncMock, MagicMock
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -17,7 +17,6 @@ from graphrag.eval import (
     EvaluableRelationship,
     LLMEvaluation,
     LLMEvaluationPrompt,
-    LLMJudge,
     ResultMetadata,
     RubricJudge,
 )
@@ -266,41 +265,3 @@ async def test_a_model_that_raises_leaves_its_answer_unscored():
     (evaluation,) = await RubricJudge(model).evaluate_batch([result_of()])
     assert evaluation.overall_score is None
     assert {evaluation.relevance.failure.kind, evaluation.coherence.failure.kind} == {"error"}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"score": 1}',
-        '{"reason": "", "score": 1}',
-        'It fits, so: {"reason": "No reason provided", "score": 1}. Good.',
-        '```json\n{"score": "1"}\n```',
-        '```\n{"score": 1.0}',
-        '{"note": 3} and {"score": 1}',
-    ],
-)
-async def test_a_verdict_is_read_where_it_is_unambiguous(text):
-    model = MagicMock(achat_stream=AsyncMock(return_value=text))
-    verdict = await LLMJudge(model).judge_completeness("Who?", "Ann.")
-    assert (verdict.score, verdict.reason) == (1, "No reason provided")
-    assert model.achat_stream.await_count == 1
-
-
-@pytest.mark.parametrize("text", ["1", "Score: 1", '{"score": 2}', '{"score": true}', "{}", "?"])
-async def test_a_verdict_is_never_guessed(text):
-    model = MagicMock(achat_stream=AsyncMock(return_value=text))
-    verdict = await LLMJudge(model, max_retries=1).judge_completeness("Who?", "Ann.")
-    assert (verdict.score, verdict.failure.kind) == (None, "unreadable")
-    assert model.achat_stream.await_count == 2
-
-
-async def test_a_rubric_asks_again_and_never_guesses():
-    replies = ["Relevance 5, all else 4", f"So: {reply(5, 4, 4, 4, 4)} I hope that helps."]
-    model = MagicMock(achat_stream=AsyncMock(side_effect=replies))
-    evaluation = await RubricJudge(model).evaluate(result_of())
-    assert evaluation.overall_score == pytest.approx(4.2)
-    assert model.achat_stream.await_count == 2
-    model = MagicMock(achat_stream=AsyncMock(return_value="Relevance 5, all else 4"))
-    evaluation = await RubricJudge(model, max_retries=0).evaluate(result_of())
-    assert evaluation.overall_score is None
-    assert evaluation.weakest_dimension() is None

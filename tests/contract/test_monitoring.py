@@ -7,11 +7,11 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_fixtures import maker
 
 from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
 from graphrag.eval.errors import StoreError
@@ -24,32 +24,36 @@ DONE = 0
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 
 
-@pytest.fixture
-def judged(make_evaluation: MakeEvaluation) -> Any:
-    evaluation = make_evaluation(judge={"rubric": True, "quality": True})
+@pytest.fixture(scope="module")
+def judged(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """Return an evaluation with one run, judged in every way and pinned."""
+    make = maker(built_project, tmp_path_factory.mktemp("judged"))
+    evaluation = make(judge={"rubric": True, "quality": True})
     result = evaluation.run("-q")
     assert result.exit_code == DONE, result.output
+    assert evaluation.run("compare", "latest", "--pin").exit_code == DONE
     return evaluation
 
 
-def test_a_stored_run_has_the_mean_of_everything_judged(judged: Any):
+def test_a_stored_run_has_the_mean_of_everything_judged_and_measured(judged: Evaluation):
     (run,) = list_runs(judged.store_path)
     assert isinstance(run, StoredRun)
     summary = json.loads((judged.output / "eval_results_summary.json").read_text("utf-8"))
-    assert list(run.means) == ["tog", "basic"]
+    assert list(run.means) == list(run.measured) == ["tog", "basic"]
     for method, means in run.means.items():
-        assert set(means) == {
-            *METRICS,
-            *(f"rubric.{name}" for name in DIMENSIONS),
-            *(f"quality.{name}" for name in QUALITY_MEASURES),
+        expected = {
+            **{name: summary["by_method"][method][name] for name in METRICS},
+            **{f"rubric.{n}": summary["rubric"][method][n]["mean"] for n in DIMENSIONS},
+            **{f"quality.{n}": summary["quality"][method][n]["mean"] for n in QUALITY_MEASURES},
         }
-        for metric in METRICS:
-            assert means[metric] == pytest.approx(summary["by_method"][method][metric])
+        assert means == pytest.approx(expected)
         assert means["correctness"] == run.correctness[method]
-        for name in DIMENSIONS:
-            assert means[f"rubric.{name}"] == summary["rubric"][method][name]["mean"]
-        for name in QUALITY_MEASURES:
-            assert means[f"quality.{name}"] == summary["quality"][method][name]["mean"]
+        efficiency, figures = summary["efficiency"][method], run.measured[method]
+        assert figures["latency_s"] == pytest.approx(efficiency["avg_latency"])
+        tokens = efficiency["avg_prompt_tokens"] + efficiency["avg_output_tokens"]
+        assert figures["tokens"] == pytest.approx(tokens)
+        for name, found in summary["measures"][method]["measures"].items():
+            assert figures[name] == pytest.approx(found["estimate"]["mean"])
 
 
 def test_means_are_of_what_was_asked_for_alone(make_evaluation: MakeEvaluation):
@@ -60,21 +64,7 @@ def test_means_are_of_what_was_asked_for_alone(make_evaluation: MakeEvaluation):
     assert run.correctness == {"basic": None}
 
 
-def test_what_needs_no_judge_is_there_beside_the_means(judged: Any):
-    (run,) = list_runs(judged.store_path)
-    summary = json.loads((judged.output / "eval_results_summary.json").read_text("utf-8"))
-    for method, figures in run.measured.items():
-        efficiency = summary["efficiency"][method]
-        assert figures["latency_s"] == pytest.approx(efficiency["avg_latency"])
-        tokens = efficiency["avg_prompt_tokens"] + efficiency["avg_output_tokens"]
-        assert figures["tokens"] == pytest.approx(tokens)
-        measures = summary["measures"][method]["measures"]
-        for name, found in measures.items():
-            assert figures[name] == pytest.approx(found["estimate"]["mean"])
-
-
-def test_the_history_as_json(judged: Any):
-    assert judged.run("compare", "latest", "--pin").exit_code == DONE
+def test_the_history_as_json(judged: Evaluation):
     result = judged.run("history", "--json")
     assert result.exit_code == DONE, result.output
     (entry,) = json.loads(result.stdout)
@@ -140,10 +130,10 @@ def test_the_summary_is_a_t_interval(tmp_path: Path):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "3", None, True])
-def test_what_is_no_number_is_refused(tmp_path: Path, value: Any):
+def test_what_is_no_number_is_refused(tmp_path: Path, value: object):
     collector = MetricsCollector(tmp_path / "metrics.db")
     with pytest.raises(ValueError, match="number"):
-        collector.record("x", value)
+        collector.record("x", value)  # pyright: ignore[reportArgumentType]
     assert collector.names() == []
 
 

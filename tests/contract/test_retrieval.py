@@ -114,7 +114,9 @@ def test_only_correctness_is_left_out_without_an_answer(
     assert len([r for r in server.records[before:] if r.endpoint == "chat"]) == 10
 
 
-def test_a_failed_search_is_not_wrong_where_nothing_is_right(make_evaluation: MakeEvaluation):
+def test_nothing_is_wrong_and_no_threshold_passes_where_nothing_is_right(
+    make_evaluation: MakeEvaluation,
+):
     evaluation = make_evaluation(methods=["fails"], variants={"fails": {"function": "own:fail"}})
     (evaluation.root / "own.py").write_text(
         'async def fail(question):\n    raise ValueError("no")\n', encoding="utf-8"
@@ -125,11 +127,7 @@ def test_a_failed_search_is_not_wrong_where_nothing_is_right(make_evaluation: Ma
     assert summary["by_method"]["fails"]["correctness"] is None
     assert summary["by_method"]["fails"]["completeness"] == 0
     assert read(evaluation, "evaluation.json")["summary"]["avg_judge_score"] is None
-
-
-def test_a_threshold_that_nothing_was_held_to_does_not_pass(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], thresholds={"correctness": 0.9})
-    evaluation.write_rows(UNANSWERED)
+    evaluation.configure(methods=["basic"], variants={}, thresholds={"correctness": 0.9})
     result = evaluation.run(COLUMNS="200")
     assert result.exit_code == INCOMPLETE
     assert "correctness" in result.output
@@ -182,8 +180,20 @@ def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled
             assert values[method, metric] == pytest.approx(found["summary"][f"avg_{metric}"])
     assert re.search(r"hit_rate above 0\.8, target 0\.9\W+1\.000 met target", result.output)
     assert not (labelled.output / "evaluation.json").exists()
-    kept = {path.name for path in labelled.newest_folder.glob("evaluation*.json")}
-    assert kept == {"evaluation_tog.json", "evaluation_basic.json"}
+    folder = labelled.newest_folder
+    kept = {"evaluation_tog.json", "evaluation_basic.json"}
+    assert {path.name for path in folder.glob("evaluation*.json")} == kept
+    # show makes the files again, and no other run's stay.
+    first = {name: (labelled.output / name).read_text() for name in kept}
+    (labelled.output / "evaluation_notes.json").write_text("mine", encoding="utf-8")
+    for name in first:
+        (labelled.output / name).unlink()
+    assert labelled.run("show", "latest", "-q").exit_code == DONE
+    assert {name: (labelled.output / name).read_text() for name in kept} == first
+    assert labelled.run("-q", "--methods", "basic").exit_code == DONE
+    names = {path.name for path in labelled.output.glob("evaluation*.json")}
+    assert names == {"evaluation.json", "evaluation_notes.json"}
+    assert {path.name for path in folder.glob("evaluation*.json")} == kept
 
 
 def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled: Evaluation):
@@ -205,22 +215,6 @@ def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled: Evaluation
     assert summary["measures"]["basic"]["combined"]["mean_of_scores"] == pytest.approx(
         averages["avg_combined_score"]
     )
-
-
-def test_show_makes_the_files_again_and_no_other_run_s_stay(labelled: Evaluation):
-    assert labelled.run("-q").exit_code == DONE
-    first = {path.name: path.read_text() for path in labelled.output.glob("evaluation*.json")}
-    (labelled.output / "evaluation_notes.json").write_text("mine", encoding="utf-8")
-    for name in first:
-        (labelled.output / name).unlink()
-    assert labelled.run("show", "latest", "-q").exit_code == DONE
-    for name, text in first.items():
-        assert (labelled.output / name).read_text() == text
-    folder = labelled.newest_folder
-    assert labelled.run("-q", "--methods", "basic").exit_code == DONE
-    names = {path.name for path in labelled.output.glob("evaluation*.json")}
-    assert names == {"evaluation.json", "evaluation_notes.json"}
-    assert {path.name for path in folder.glob("evaluation*.json")} == set(first)
 
 
 def test_a_method_s_name_is_a_file_s_name(make_evaluation: MakeEvaluation):
@@ -306,27 +300,23 @@ def test_what_a_judge_says_can_be_a_criterion(labelled: Evaluation):
     assert found["avg_latency"]["result"] == "met target"
 
 
-@pytest.mark.parametrize(
-    ("metric", "said"),
-    [
-        ("hit_rat", "hit_rate"),
-        ("corectness", "correctness"),
-        ("recall_at_7", "recall"),
-        ("rubric.coherence", "judge.rubric"),
-        ("quality.accuracy", "judge.quality"),
-        ("aspect_coverage", "aspects"),
-        ("time_score", "time_limit_s"),
-    ],
-)
-def test_a_criterion_that_nothing_can_measure_is_refused(
-    labelled: Evaluation, metric: str, said: str
-):
-    labelled.configure(measures={"criteria": [{"metric": metric, "minimum": 0.1, "target": 0.2}]})
-    result = labelled.run(COLUMNS="200")
-    assert result.exit_code == USAGE
-    assert metric in result.output
-    assert said in result.output
-    assert not labelled.store_path.exists()
+def test_a_criterion_that_nothing_can_measure_is_refused(labelled: Evaluation):
+    for metric, said in {
+        "hit_rat": "hit_rate",
+        "corectness": "correctness",
+        "recall_at_7": "recall",
+        "rubric.coherence": "judge.rubric",
+        "quality.accuracy": "judge.quality",
+        "aspect_coverage": "aspects",
+        "time_score": "time_limit_s",
+    }.items():
+        criterion = {"metric": metric, "minimum": 0.1, "target": 0.2}
+        labelled.configure(measures={"criteria": [criterion]})
+        result = labelled.run(COLUMNS="200")
+        assert result.exit_code == USAGE
+        assert metric in result.output
+        assert said in result.output
+        assert not labelled.store_path.exists()
 
 
 def test_sources_are_needed_by_a_criterion_that_was_named(make_evaluation: MakeEvaluation):

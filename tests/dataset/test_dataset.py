@@ -37,23 +37,11 @@ def test_the_three_formats_read_alike(tmp_path):
     assert read_samples(as_json) == read_samples(as_lines) == read_samples(as_csv)
 
 
-def test_other_names_of_the_same_fields():
+def test_other_names_unknown_columns_and_the_only_index():
     row = {"question_id": 7, "question_text": "Who?", "ground_truth": "Ann", "index": "a"}
-    (sample,) = parse_samples([row])
-    assert (sample.id, sample.question, sample.ground_truth, sample.imdb_key) == (
-        "7",
-        "Who?",
-        "Ann",
-        "a",
-    )
-
-
-def test_unknown_columns_are_kept_as_tags():
-    (sample,) = parse_samples([{**ROW, "difficulty": 3}])
-    assert sample.tags == {"difficulty": 3}
-
-
-def test_the_only_index_is_the_default_key():
+    (sample,) = parse_samples([{**row, "difficulty": 3}])
+    assert (sample.id, sample.question, sample.ground_truth) == ("7", "Who?", "Ann")
+    assert (sample.imdb_key, sample.tags) == ("a", {"difficulty": 3})
     (sample,) = parse_samples([{"question": "Who?", "answer": "Ann"}], only_key="a")
     assert sample.imdb_key == "a"
 
@@ -128,9 +116,6 @@ def test_a_bad_row_is_named(rows, message):
 def test_a_bad_file_is_named(tmp_path, name, text, message):
     with pytest.raises(DatasetError, match=message):
         read_samples(write(tmp_path, name, text))
-
-
-def test_a_missing_file_says_what_to_do(tmp_path):
     with pytest.raises(DatasetError, match=r"dataset\.path"):
         read_samples(tmp_path / "none.json")
 
@@ -147,7 +132,7 @@ def test_the_fingerprint_changes_with_every_field(question, answer):
     assert fingerprint_samples(one) != fingerprint_samples(other)
 
 
-def test_an_exact_repetition_is_asked_once_and_warned_of(tmp_path):
+def test_an_exact_repetition_is_asked_once_and_warned_of(tmp_path, caplog):
     rows = [ROW, {**ROW, "id": "2", "question": "where?", "answer": "Rome"}]
     again = [{**ROW, "id": "3", "question": " WHO?"}, {**rows[1], "answer": "ROME."}]
     elsewhere = {**ROW, "imdb_key": "b", "answer": "Zoe"}
@@ -161,9 +146,6 @@ def test_an_exact_repetition_is_asked_once_and_warned_of(tmp_path):
     (warning,) = found.warnings
     assert "2 questions are there again with the same answer, and asked once" in warning
     assert "(e.g. rows 1 and 3)" in warning
-
-
-def test_what_is_to_be_said_of_rows_given_in_python_is_logged(caplog):
     assert len(parse_samples([ROW, ROW])) == 1
     assert "1 question is there again" in caplog.text
 

@@ -13,6 +13,7 @@ DOCUMENT = (
     "Oswin built it in 1871 with great care."
 )
 CUT = DOCUMENT.index("in 1871")
+ALL = {f"u{n}" for n in range(6)}
 
 
 def units_table(texts, document="d1"):
@@ -28,7 +29,8 @@ def units_table(texts, document="d1"):
 
 def source_index(**changes):
     documents = pd.DataFrame({"id": ["d1"], "title": ["Isle.txt"], "text": [DOCUMENT]})
-    table = units_table([DOCUMENT[:CUT], DOCUMENT[CUT:], "Another isle."])
+    others = ["Another isle.", "The plot has 40 m\u00b2 of [1] grass.", "Only C++.", "See C here."]
+    table = units_table([DOCUMENT[:CUT], DOCUMENT[CUT:], *others])
     return SourceIndex(table, **{"documents": documents, **changes})
 
 
@@ -36,13 +38,21 @@ def sample(**fields):
     return Sample("s", "isle", "Who?", "Oswin", **fields)
 
 
-def test_quotes_are_found_whatever_their_case_quotes_and_dashes():
-    assert source_index().units_with('"THE LAMP - she\n said - is mine"') == {"u0"}
-
-
-def test_a_quote_across_a_border_counts_for_the_unit_with_at_least_half_of_it():
-    assert source_index().units_with("Oswin built it in 1871 with") == {"u0"}
-    assert source_index().units_with("it in 1871 with great care") == {"u1"}
+@pytest.mark.parametrize(
+    ("quote", "unit"),
+    [
+        ('"THE LAMP - she\n said - is mine"', "u0"),
+        # Across a border the unit with at least half of it counts.
+        ("Oswin built it in 1871 with", "u0"),
+        ("it in 1871 with great care", "u1"),
+        # A sign that is no mark is part of an exact quote.
+        ("40 m\u00b2", "u3"),
+        ("of [1] grass", "u3"),
+        ("C++", "u4"),
+    ],
+)
+def test_an_exact_quote_is_found_in_its_unit(quote, unit):
+    assert source_index().units_with(quote) == {unit}
 
 
 @pytest.mark.parametrize(
@@ -94,13 +104,6 @@ def test_parts_that_stand_in_different_text_units_are_items_of_their_own():
     assert not neither.is_held
 
 
-def test_a_sign_that_is_no_mark_is_part_of_an_exact_quote():
-    texts = ["The plot has 40 m\u00b2 of [1] grass.", "Only C++ here.", "See C here."]
-    index = SourceIndex(units_table(texts))
-    for quote, unit in (("40 m\u00b2", "u0"), ("of [1] grass", "u0"), ("C++", "u1")):
-        assert index.units_with(quote) == {unit}
-
-
 @given(st.data())
 def test_any_passage_is_found_in_one_of_two_units_by_its_halves(data):
     first = data.draw(st.integers(0, len(DOCUMENT) - 12))
@@ -112,8 +115,8 @@ def test_any_passage_is_found_in_one_of_two_units_by_its_halves(data):
 @pytest.mark.parametrize(
     ("entry", "kind", "units"),
     [
-        ("isle.TXT", "document", {"u0", "u1", "u2"}),
-        ("d1", "document", {"u0", "u1", "u2"}),
+        ("isle.TXT", "document", ALL),
+        ("d1", "document", ALL),
         ("u1", "text_unit", {"u1"}),
         ("2", "text_unit", {"u2"}),
         ("keeps the lighthouse", "quote", {"u0"}),
@@ -132,21 +135,18 @@ def test_quotes_serve_when_no_source_is_expected_and_are_never_names():
     assert found.kind == "quote"
     both = sample(evidence=("keeps",), expected_sources=("u1",))
     assert [e.text for e in index.evidence_of(both)] == ["u1"]
-
-
-def test_what_no_unit_holds_is_of_unknown_source_without_the_documents():
     bare = source_index(documents=None)
     assert bare.evidence_of(sample(evidence=("nowhere said",)))[0].in_source is None
 
 
-def test_phrases_are_whole_words_in_every_script():
-    assert phrase_key("Oak Hill") in phrase_key("At (oak-hill).")
-    assert phrase_key("Oak Hill") not in phrase_key("oak hills")
-    assert phrase_key("灯塔") in phrase_key("她守着灯塔。")
+def test_phrases_and_names_are_whole_words_in_every_script():
+    for text, phrase, held in (
+        ("At (oak-hill).", "Oak Hill", True),
+        ("oak hills", "Oak Hill", False),
+        ("她守着灯塔。", "灯塔", True),
+    ):
+        assert (phrase_key(phrase) in phrase_key(text)) is held
     assert phrase_key("?!") == ""
-
-
-def test_names_are_whole_words_in_any_case_and_never_blank():
     text = NamedText("Oak-hill was ADA\u2019s; 王五 said 🚀 to Adam.")
     for name in ("oak hill", "Oak Hill", "ada", "王五", "🚀"):
         assert name in text

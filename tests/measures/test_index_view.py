@@ -99,11 +99,3 @@ def test_a_table_without_a_column_that_is_looked_at_counts_as_empty(paths, lacki
     assert bool(view.edges) == (lacking != "relationships")
     (evidence,) = view.evidence_of(SAMPLE)
     assert evidence.is_held == (lacking != "documents")
-
-
-def test_what_the_index_does_not_hold_can_not_be_extracted(paths):
-    view = IndexView(IndexTables(paths))
-    with pytest.raises(ValueError, match="no document 'Other'"):
-        view.extraction(document="Other")
-    with pytest.raises(ValueError, match="holds the passage"):
-        view.extraction("Zed slept.")

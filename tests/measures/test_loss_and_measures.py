@@ -206,31 +206,26 @@ def test_a_fact_without_a_relationship_is_not_connected(view, tables):
         assert record.first_break == lost
 
 
-def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(view):
+def test_evidence_that_is_missing_or_not_in_the_text_is_left_out_and_counted(view):
     nowhere = "Oswin Tarrant was a baker."
     partly = replace(SAMPLE, id="s6", evidence=(QUOTE, nowhere))
     wholly = replace(SAMPLE, id="s7", evidence=(nowhere,))
-    records = [trace(s, answered(view), view) for s in (partly, wholly)]
+    without = replace(SAMPLE, id="s5", evidence=())
+    records = [trace(s, answered(view), view) for s in (partly, wholly, without)]
     assert [(r.n_evidence, r.n_unmatched, r.first_break) for r in records] == [
         (1, 1, None),
         (0, 1, None),
+        (0, 0, None),
     ]
-    assert records[1].stages == (None,) * 8
+    assert records[1].stages == records[2].stages == (None,) * 8
     (film, _) = summarize_loss(records)
-    assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (2, 1, 1)
-    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (0, 1, 0)
+    assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (3, 1, 1)
+    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (1, 1, 0)
     rows = [measure(s, answered(view), view) for s in (partly, wholly)]
     assert [row.values["recall"] for row in rows] == [1, None]
     summary = summarize_measures(rows)["tog"]
     assert summary.measures["hit_rate"].estimate.n == 1
     assert (summary.n_with_unmatched_sources, summary.n_without_matched_sources) == (2, 1)
-
-
-def test_a_question_without_evidence_is_not_traced(view):
-    record = trace(replace(SAMPLE, id="s5", evidence=()), answered(view), view)
-    assert record.stages == (None,) * 8
-    (film, _) = summarize_loss([record])
-    assert (film.n, film.n_untraced, film.n_kept) == (1, 1, 0)
 
 
 stage_values = st.tuples(*[st.sampled_from([True, False, None])] * 8)
@@ -279,36 +274,23 @@ FULL = replace(
 def test_every_measure_of_a_response_has_its_value(view):
     values = measure(FULL, answered(view), view, MeasuresSettings(cutoffs=(2,))).values
     labelled = {name: value for name, value in values.items() if value is not None}
-    assert labelled == {  # it walked no path and cites nothing of what was shown
-        "hit_rate": 1,
-        "mrr": 1,
-        "recall": 1,
-        "precision": 1,
-        "shown_hit_rate": 1,
-        "shown_recall": 1,
-        "hit_rate_at_2": 1,
-        "recall_at_2": 1,
-        "precision_at_2": 0.5,
-        "indexed_entity_recall": 0.5,
-        "retrieved_entity_recall": 0.5,
-        "keyword_relevance": 1,
-        "aspect_coverage": 0,
-        "time_score": 0,
-        "context_cited": 0,
-        "sources_cited": 0,
-        "judge_score": 1,
-        "combined_score": 1,
+    ones = """hit_rate mrr recall precision shown_hit_rate shown_recall hit_rate_at_2 recall_at_2
+    keyword_relevance judge_score combined_score"""
+    # It walked no path and cites nothing of what was shown.
+    zeros = "aspect_coverage time_score context_cited sources_cited"
+    halves = "precision_at_2 indexed_entity_recall retrieved_entity_recall"
+    assert labelled == {
+        **dict.fromkeys(ones.split(), 1),
+        **dict.fromkeys(zeros.split(), 0),
+        **dict.fromkeys(halves.split(), 0.5),
     }
 
 
-def test_a_response_without_labels_has_the_same_measures_undefined(view):
+def test_without_labels_a_measure_is_undefined_and_a_failed_search_scores_0(view):
     bare, unknown = replace(SAMPLE, evidence=()), answered(view, retrieved=None, correctness=None)
     values = measure(bare, unknown, view).values
     assert set(values.values()) == {None}
     assert list(values) == list(measure(FULL, answered(view), view).values)
-
-
-def test_a_failed_search_scores_0_wherever_there_is_a_label(view):
     values = dict(measure(FULL, answered(view, failed=True, correctness=0), view).values)
     assert values.pop("indexed_entity_recall") == 0.5
     assert set(values.values()) <= {0, None}

@@ -83,10 +83,10 @@ def test_the_combined_score_is_its_formula_or_undefined(parts, exponents, score)
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta", "gamma"])
-@pytest.mark.parametrize("value", [-1, 51, float("nan"), float("inf")])
-def test_an_exponent_that_gives_no_finite_score_is_refused_by_name(name, value):
-    with pytest.raises(ValidationError, match=name):
-        MeasuresSettings(**{name: value})
+def test_an_exponent_that_gives_no_finite_score_is_refused_by_name(name):
+    for value in (-1, 51, float("nan"), float("inf")):
+        with pytest.raises(ValidationError, match=name):
+            MeasuresSettings(**{name: value})
 
 
 def summarize(*tokens: int, judge: float | None = 1):
@@ -125,14 +125,9 @@ def test_criteria_are_met_missed_or_not_measured():
     (found, none) = check_criteria([recall], {"tog": {"recall": 0.9}, "basic": {}})
     assert (found.method, found.result) == ("tog", "met target")
     assert none.result == "not measured"
-
-
-@pytest.mark.parametrize(
-    "fields", [{"minimum": 0.9}, {"minimum": 0.1, "lower_is_better": True}, {"goal": 1}]
-)
-def test_a_criterion_that_contradicts_itself_is_refused(fields):
-    with pytest.raises(ValidationError):
-        SuccessCriterion(**{"metric": "recall", "minimum": 0.2, "target": 0.5, **fields})
+    for fields in ({"minimum": 0.9}, {"minimum": 0.1, "lower_is_better": True}, {"goal": 1}):
+        with pytest.raises(ValidationError):
+            SuccessCriterion(**{"metric": "recall", "minimum": 0.2, "target": 0.5, **fields})
 
 
 def test_every_measure_is_declared_whole():

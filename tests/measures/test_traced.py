@@ -220,18 +220,6 @@ def test_measures_lie_between_0_and_1_and_do_not_depend_on_the_order(paths, resp
     assert exist is None or supported <= exist
 
 
-@given(
-    st.lists(st.sampled_from(["ada", "ben", "zed", "oak hill", "hill", "and", "oak"]), max_size=8)
-)
-def test_known_names_are_found_whatever_stands_between_them(words):
-    found = INDEX.entities_in(", ".join(words))
-    joined = " ".join(words).replace("oak hill", "oak_hill").split()
-    expected = dict.fromkeys(
-        word.replace("_", " ").upper() for word in joined if word not in ("and", "oak")
-    )
-    assert found == tuple(expected)
-
-
 # Sources 1, 2; relationships 3, 4, 5; entity 8. The text unit u9 was not shown itself.
 SHOWN = Retrieved(
     "local",
@@ -280,12 +268,6 @@ def test_citations_are_read_as_models_write_them(response, expected):
     assert " ".join(f"{table} {' '.join(ids)}" for table, ids in tables.items()) == expected
 
 
-def test_a_citation_without_a_table_can_not_hold():
-    found = check_citations(SHOWN, "A [Data: 1, 2] B [Data: Sources (1)]", INDEX)
-    assert found.cited == (Citation("", "1, 2"), Citation("sources", "1"))
-    assert found.values["citation_validity"] == 0.5
-
-
 @pytest.mark.parametrize(
     ("cited", "validity", "in_index"),
     [
@@ -315,7 +297,14 @@ def test_the_share_of_the_context_counts_each_row_once():
     assert found.not_shown == found.not_in_index == ("sources (99)",)
 
 
-def test_reports_of_global_search_have_no_heading():
+def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
+    found = check_citations(SHOWN, "A [Data: 1, 2] B [Data: Sources (1)]", INDEX)
+    assert found.cited == (Citation("", "1, 2"), Citation("sources", "1"))
+    assert found.values["citation_validity"] == 0.5
+    within = "-----Sources-----\nid|text\n1|Act\n-----Finale-----\n40|curtain\n"
+    values = check_citations(SHOWN, "A [Data: Finale (40)]", INDEX, within).values
+    assert values["citation_validity"] == 0
+    # Reports of global search have no heading.
     text = 'id|title|occurrence weight|content\n4|North|1.0|"About\nit"\n5|South|0.5|Other\n'
     values = check_citations(Retrieved("global"), "[Data: Reports (4, 6)]", INDEX, text).values
     assert values == dict.fromkeys(CITED_MEASURES, 0.5) | {"sources_cited": None}
@@ -341,12 +330,6 @@ def test_reports_of_global_search_have_no_heading():
 def test_with_nothing_to_measure_a_measure_is_none(retrieved, response, index, expected):
     values = check_citations(retrieved, response, index).values
     assert values == dict.fromkeys(CITED_MEASURES) | expected
-
-
-def test_a_table_name_inside_a_source_is_no_report():
-    text = "-----Sources-----\nid|text\n1|Act\n-----Finale-----\n40|curtain\n"
-    values = check_citations(SHOWN, "A [Data: Finale (40)]", INDEX, text).values
-    assert values["citation_validity"] == 0
 
 
 TABLES = st.sampled_from(["Sources", "Relationships", "Entities", "Reports", "Maps"])

@@ -80,12 +80,7 @@ QUESTIONS: dict[str, object] = {
 OWN = """
 from datetime import datetime
 
-from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.suite import BaseEvaluator, EvaluationMetric, EvaluationResult
-
-
-async def answer(question):
-    return MethodAnswer("Idris Vane built the tower clock.", ("The clock.",), 2, 30, 4)
 
 
 class Own(BaseEvaluator):
@@ -323,19 +318,6 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Eva
     assert tog.performance.latency_median.n == 2
 
 
-async def test_a_method_of_one_s_own_counts_for_itself(
-    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
-    module = own_module(evaluation, monkeypatch)
-    evaluation.configure(methods=[{"name": "mine", "function": f"{module}:answer"}])
-    values = {k: v for k, v in QUESTIONS.items() if k != "methods"}
-    report = await run_suite(parse_suite(values), config_of(evaluation), judge=ScriptedJudge())
-    (mine,) = report.methods  # without methods those of the configuration are asked
-    assert mine.method == "mine"
-    assert (mine.performance.llm_calls, mine.performance.tokens) == (4, 68)
-    assert report.results[0].score == 1
-
-
 async def test_one_s_own_evaluator_is_a_class_and_a_line(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ):
@@ -510,10 +492,6 @@ def test_a_baseline_is_compared_through_the_gate(
     with EvaluationStore(evaluation.store_path) as store:
         assert len(store.runs()) == 1
     assert run(evaluation, "names", set_baseline=True) == DONE
-    assert run(evaluation, "names", baseline="latest") == INCOMPLETE  # two cases prove nothing
-    same = capsys.readouterr().out
-    assert "Undecided for " in same
-    assert "No longer passing" not in same
     capsys.readouterr()
     assert run(evaluation, "names", baseline="pinned", margin=0.99, quiet=True) == DONE
     answer, gate = capsys.readouterr().out.splitlines()
@@ -524,17 +502,13 @@ def test_a_baseline_is_compared_through_the_gate(
     worse["thresholds"] = {"passing": 0.2, "warning": 1.0}
     worse["cases"][1]["expected_output"] = {"entities": ["Idris Vane", "Clara Reed"]}
     add_suite(evaluation, worse)
-    capsys.readouterr()
-    assert run(evaluation, "names", baseline="pinned") == INCOMPLETE
+    assert run(evaluation, "names", baseline="pinned") == INCOMPLETE  # two cases prove nothing
     captured = capsys.readouterr()
-    assert "No longer passing: names/couple (names)" in captured.out
+    for part in ("Undecided for ", "No longer passing: names/couple (names)"):
+        assert part in captured.out
     assert "Passing now: names/nobody (names)" in captured.out
-    assert "the questions differ" in captured.err
-    assert "the judges differ" in captured.err
-    compared = evaluation.run(
-        "compare", evaluation.newest_folder.name, "pinned", "--full", COLUMNS="160"
-    )
-    assert "2 with another accepted answer now" in " ".join(compared.output.split())
+    for part in ("the questions differ", "the judges differ"):
+        assert part in captured.err
 
 
 def result(case: str, score: float | None = 1.0) -> CaseResult:

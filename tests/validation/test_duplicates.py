@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from graphrag.eval.validation.pipeline import validate_index
 
@@ -41,21 +39,3 @@ def test_a_twin_is_named(tmp_path: Path, twin: str) -> None:
 
 def test_different_names_are_left_alone(tmp_path: Path) -> None:
     assert warnings_for(tmp_path, [*DISTINCT, "", "--", "..."]) == []
-
-
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    words=st.lists(
-        st.from_regex(r"[A-Z]{2,8}", fullmatch=True), min_size=1, max_size=4, unique=True
-    ),
-    data=st.data(),
-)
-def test_order_case_and_punctuation_never_hide_a_twin(
-    tmp_path: Path, words: list[str], data: st.DataObject
-) -> None:
-    order = data.draw(st.permutations(words))
-    mark = data.draw(st.sampled_from([" ", "  ", "-", ", ", "_", " / "]))
-    twin = mark.join(order).lower()
-    assert warnings_for(tmp_path, [" ".join(words), twin, "12345"])
