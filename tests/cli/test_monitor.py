@@ -247,9 +247,7 @@ def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
     assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
 
 
-def test_a_question_without_verdicts_is_asked_again_and_failing_verdicts_decide_nothing(
-    pinned: Evaluation, server: LocalServer
-):
+def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
     assert watch(pinned, "-q").exit_code == DONE
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict
         run = "(SELECT run_id FROM runs ORDER BY rowid DESC LIMIT 1)"

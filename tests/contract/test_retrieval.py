@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from pathlib import Path
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
@@ -40,7 +40,7 @@ SUMMARY = [
 RESULT = ["question", "hit_rate", "mrr", "judge_score", "num_tokens", "combined_score"]
 
 
-def read(evaluation: Evaluation, name: str) -> Any:
+def read(evaluation: Evaluation, name: str):
     return json.loads((evaluation.output / name).read_text(encoding="utf-8"))
 
 
@@ -49,7 +49,7 @@ def mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def combined(row: dict[str, Any]) -> float | None:
+def combined(row: dict[str, float | None]) -> float | None:
     if None in (row["hit_rate"], row["judge_score"]):
         return None
     return row["hit_rate"] ** 2.0 * row["judge_score"] ** 1.5 / (row["num_tokens"] / 1000) ** 0.5
@@ -72,7 +72,7 @@ def test_a_row_may_name_sources_and_no_answer():
         {"question": "Who built the clock?", "answer": None, "evidence": ["Idris built it."]},
     ],
 )
-def test_a_row_with_neither_is_refused(row: dict[str, Any]):
+def test_a_row_with_neither_is_refused(row: dict[str, object]):
     rows = [{"question": "A?", "answer": "a", "expected_sources": ["x"]}, row]
     with pytest.raises(DatasetError, match=r"row 2.*answer.*expected_sources"):
         parse_samples(rows, only_key="clock")
@@ -140,7 +140,7 @@ def labelled(make_evaluation: MakeEvaluation) -> Evaluation:
     return evaluation
 
 
-def check_evaluation(found: dict[str, Any], judged_by: str) -> None:
+def check_evaluation(found, judged_by: str) -> None:
     assert list(found)[:5] == ["timestamp", "num_questions", "summary", "metadata", "results"]
     assert found["num_questions"] == len(LABELLED)
     assert [row["question"] for row in found["results"]] == [row["question"] for row in ROWS]
@@ -333,7 +333,7 @@ def test_sources_are_needed_by_a_criterion_that_was_named(make_evaluation: MakeE
     assert "judge_score" in result.output
 
 
-def test_the_shipped_questions_name_their_sources(project_root: Any):
+def test_the_shipped_questions_name_their_sources(project_root: Path):
     rows = json.loads((project_root / "eval" / "qa_eval.json").read_text(encoding="utf-8"))
     assert len(rows) == 359
     for row in rows:

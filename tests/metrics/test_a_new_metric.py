@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -79,7 +78,7 @@ found = [found, [ask(judge) for judge in (Unable(), Able(), ScriptedJudge())]]
 """
 
 
-def run(folder: Path, code: str, given: Any = None) -> list[Any]:
+def run(folder: Path, code: str, given: object = None):
     """Run code in a process that has the metric; return what it found."""
     write = "Path(folder, 'found.json').write_text(json.dumps(found), encoding='utf-8')"
     done = subprocess.run(
@@ -103,7 +102,7 @@ def judging(server: LocalServer) -> LocalServer:
     others = offline_reply()
     long = [row["question"] for row in ROWS[:N_LONG]]
 
-    def reply(request: Any) -> str:
+    def reply(request: dict[str, object]) -> str:
         prompt = str(request["messages"])
         if "whether an answer is short" not in prompt:
             return others(request)
@@ -213,11 +212,9 @@ def test_the_embedded_judge_takes_no_metric_for_another_with_its_fields():
     other = JudgedMetric(
         name=NAME, instructions="", fields=known.fields, one="", zero="", zero_if_failed=True
     )
-    model: Any = create_completion(
-        ModelConfig(type="offline", model_provider="offline", model="rules")
-    )
+    model = create_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
 
-    def ask(metric: JudgedMetric) -> Any:
+    def ask(metric: JudgedMetric):
         prompt = metric.prompt.format(question='"Who was it?"', answer='"Ann."')
         return model.completion(
             messages=[{"role": "user", "content": prompt}], response_format=JudgeReply
@@ -236,6 +233,6 @@ def test_the_embedded_judge_takes_no_metric_for_another_with_its_fields():
         ({"fields": ()}, "none"),
     ],
 )
-def test_a_declaration_that_can_not_be_asked_is_refused(values: dict[str, Any], said: str):
+def test_a_declaration_that_can_not_be_asked_is_refused(values: dict[str, object], said: str):
     with pytest.raises(ValueError, match=said):
         replace(JUDGED_METRICS["completeness"], **values)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from rich.console import Console
 from support.damaged_index import DamagedIndex
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner
 
-from graphrag.eval.cli.validate import validate_indexes
 from graphrag.eval.runner.index_building import build_index
 
 DENSE = """\
@@ -120,16 +118,3 @@ def test_what_can_not_be_validated_ends_with_2(index: DamagedIndex, tmp_path: Pa
         assert each.exit_code == 2
         assert each.stderr.splitlines()[-1].startswith("Error: ")
         assert "Traceback" not in each.stderr
-
-
-def test_an_evaluation_is_told_whether_its_indexes_are_sound(
-    index: DamagedIndex, sound_project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sound = validate_indexes({"sound": sound_project}, Console())
-    assert sound["sound"].overall_passed
-    index.set_cell("relationships", 0, "source", "NOBODY")
-    both = validate_indexes({"bad": index.root, "sound": sound_project}, Console())
-    assert [report.overall_passed for report in both.values()] == [False, True]
-    printed = capsys.readouterr().out
-    assert "relationship_entities_exist: 1 of" in printed
-    assert "Orphaned relationships" in printed
