@@ -148,7 +148,8 @@ class EvaluationRunner:
 
         - ``dataset``: rows as in the dataset file.
         - ``methods``: None: ``config.methods``.
-        - ``progress_callback``: called with (current, total, imdb_key, method) after each.
+        - ``progress_callback``: called with (current, total, imdb_key, method) after each; None: a
+          progress bar in a notebook, nothing elsewhere.
 
         Returns them in the order of the dataset, and of the methods within a question.
         """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
 from numbers import Integral, Real
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -226,13 +226,24 @@ Watch: TypeAlias = Callable[[Tally, QueryResult | None], None]
 
 
 def watch_from_python(callback: ProgressCallback | None) -> Watch:
-    """Return what tells a callback how far a run is."""
+    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
+    if callback is not None:
+        return lambda tally, latest: (
+            None
+            if latest is None
+            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
+        )
+    from rich import get_console
 
-    def watch(tally: Tally, latest: QueryResult | None) -> None:
-        if callback is not None and latest is not None:
-            callback(tally.done, tally.total, latest.imdb_key, latest.method)
+    if not get_console().is_jupyter:
+        return lambda tally, latest: None
+    import IPython.display
 
-    return watch
+    display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
+    line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
+    return lambda tally, latest: line.update(
+        {"text/plain": f"Evaluating {tally.done}/{tally.total}"}, raw=True
+    )
 
 
 async def run_bounded(
