@@ -42,7 +42,7 @@ def is_abstention(text: str) -> bool:
     return not bare or _ABSTENTION.match(bare) is not None
 
 
-def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
+def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
     """1 when 0.6 of the ground truth's distinct terms are in the response.
 
     Terms are stemmed content words with numbers as digits, all weighing the same; a ground
@@ -98,7 +98,7 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {
-    "correctness": Rule(("question", "ground_truth", "predicted"), _judge_correctness),
+    "correctness": Rule(("question", "ground_truth", "predicted"), judge_correctness),
     "faithfulness": Rule(("context", "answer"), _judge_faithfulness),
     "relevance": Rule(("question", "context"), _judge_relevance),
     "completeness": Rule(("question", "answer"), _judge_completeness),

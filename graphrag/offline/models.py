@@ -23,7 +23,14 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
-from graphrag.offline import OfflineModelError, grading, note_call, search_replies, summaries
+from graphrag.offline import (
+    OfflineModelError,
+    drafting,
+    grading,
+    note_call,
+    search_replies,
+    summaries,
+)
 from graphrag.offline.extraction import answer_extraction
 from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import (
@@ -49,7 +56,8 @@ _SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
     "its local, basic, global and drift search prompts, and that of agentic search",
     "Think-on-Graph's edge scoring and check-and-answer",
-    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise)",
+    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise, assertions)",
+    "the prompts of graphrag eval draft",
 )
 
 _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | None]] = {
@@ -64,6 +72,11 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         ),
         "reasoning accuracy completeness relevance overall_score": grading.grade_quality,
         "reasoning winner": grading.compare_answers,
+        "rulings": drafting.rule_on_statements,
+        "question answer quotes difficulty": drafting.draft_question,
+        "question answer quotes difficulty assertions": drafting.draft_question,
+        "found answer": drafting.answer_from_texts,
+        "difference same": drafting.compare_meaning,
         "intermediate_answer score follow_up_queries": search_replies.answer_primer,
         "title summary findings rating rating_explanation": summaries.answer_community_report,
     }.items()

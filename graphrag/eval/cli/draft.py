@@ -1,0 +1,215 @@
+"""``graphrag eval draft``: questions from an index, each proven before it is kept."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from graphrag.command_lines import again, eval_line_here
+from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import (
+    DONE,
+    INCOMPLETE,
+    INTERRUPTED,
+    open_console,
+    say,
+    starting,
+    working,
+)
+from graphrag.eval.dataset.drafts import KINDS, Cause
+from graphrag.eval.errors import RunStoppedError, UsageError
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.runner.draft_materials import Materials
+    from graphrag.eval.runner.drafting import Drafted
+
+DRAFT_FILE = Path("eval") / "drafted_questions.json"
+_AT_ONCE, _PATIENCE_S = 8, 300.0
+_LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFlags:
+    """What is drafted."""
+
+    n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
+    kinds: Annotated[str, option("Of fact,link,global,unanswerable.")] = (
+        "fact,link,global,unanswerable"
+    )
+    dry_run: Annotated[bool, option("Only say what it would take.", "--dry-run")] = False
+    max_cost: MaxCost = None
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+
+def draft(place: Place, flags: DraftFlags) -> int:
+    """Draft questions from a built index, and keep those that can be proven.
+
+    Written are a dataset, what was thrown away with its cause, and the calls, so that a draft that
+    was interrupted goes on. Exit code 3 when there are fewer questions than asked for.
+    """
+    from graphrag.eval.cli.validate import find_roots
+
+    kinds = _read_kinds(flags.kinds)
+    roots = find_roots(place)
+    path = place.file or place.root / (place.output or DRAFT_FILE)
+    if path.suffix.lower() != ".json":
+        msg = f"--output: the questions are written to a file; name one that ends in .json: {path}"
+        raise UsageError(msg)
+    with starting(flags.quiet):
+        from graphrag.eval.runner.event_loop import run_coroutine
+
+    drafted: dict[str, Drafted] = {}
+    stopped: str | None = None
+    code = DONE
+    try:
+        run_coroutine(_draft(place, roots, kinds, flags, path, drafted))
+    except RunStoppedError as error:
+        stopped, code = f"{error} Stopped; {_LATER}{again()}", INCOMPLETE
+    except KeyboardInterrupt:
+        stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
+    if not flags.dry_run:
+        _write(path, drafted, list(roots))
+        _show(drafted, path, flags)
+    if stopped is not None:
+        say(stopped, stderr=True)
+        return code
+    return INCOMPLETE if any(each.short for each in drafted.values()) else DONE
+
+
+def _read_kinds(text: str) -> list[str]:
+    from graphrag.config.models.strict_section import nearest
+
+    kinds = [each.strip() for each in text.split(",") if each.strip()]
+    for kind in kinds:
+        if kind not in KINDS:
+            known = f"{nearest(kind, KINDS)}; known: {', '.join(KINDS)}"
+            msg = f"--kinds: there is no kind {kind!r}{known}"
+            raise UsageError(msg)
+    if not kinds:
+        msg = f"--kinds names none; known: {', '.join(KINDS)}"
+        raise UsageError(msg)
+    return list(dict.fromkeys(kinds))
+
+
+async def _draft(
+    place: Place,
+    roots: dict[str, Path],
+    kinds: Sequence[str],
+    flags: DraftFlags,
+    path: Path,
+    drafted: "dict[str, Drafted]",
+) -> None:
+    from graphrag.eval.runner.draft_materials import Materials
+    from graphrag.eval.runner.drafting import Drafted, Drafter
+    from graphrag.eval.runner.headers import read_headers
+    from graphrag.eval.runner.judging import open_answering
+    from graphrag.eval.runner.methods import answering_config
+    from graphrag.eval.store.call_file import CallFile
+    from graphrag.query.index_header import model_name, open_tables
+    from graphrag.query.limits import CallLimit, Spending
+    from graphrag.query.model_labels import announce_embedded
+    from graphrag.query.usage import CallLog
+
+    notes = open_console(stderr=True, quiet=flags.quiet)
+    headers = await read_headers(roots, vectors=False)
+    models = sorted({model_name(answering_config(each)) for each in headers.values()})
+    announced = announce_embedded(models)
+    if announced is not None:
+        notes.print(announced)
+    wanted = _share_out(flags.n, list(roots), kinds)
+    materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
+    if flags.dry_run:
+        _estimate(materials, wanted)
+        return
+    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=Spending(flags.max_cost))
+    asked = _read_asked(place)
+    with CallFile(path.with_suffix(".calls.jsonl")) as calls:
+        for key in roots:
+            with working(notes, f"Drafting from {key}") as tell:
+                drafter = Drafter(
+                    open_answering(headers[key]),
+                    lambda: CallLog(limit, calls),
+                    lambda kind, done, of, tell=tell, key=key: tell(
+                        f"Drafting from {key}: {done}/{of} {kind}"
+                    ),
+                )
+                drafted[key] = Drafted()
+                await drafter.draft(materials[key], wanted[key], asked, drafted[key])
+            asked += [each.question for each, _ in drafted[key].kept]
+
+
+def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return key -> kind -> questions, as even as can be."""
+    places = [(key, kind) for kind in kinds for key in keys]
+    each, more = divmod(n, len(places))
+    numbers = {place: each + (number < more) for number, place in enumerate(places)}
+    return {key: {kind: numbers[key, kind] for kind in kinds if numbers[key, kind]} for key in keys}
+
+
+def _read_asked(place: Place) -> list[str]:
+    """Return the questions of the dataset that there is already; none without one."""
+    from graphrag.eval.dataset.samples import read_dataset
+
+    if not place.has_config():
+        return []
+    config = place.read_config()
+    file = Path(config.dataset_path)
+    if not file.is_file():
+        return []
+    return [sample.question for sample in read_dataset(file, "", config.dataset.columns).samples]
+
+
+def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, int]]") -> None:
+    """Say how many calls drafting can take, and what is known of their size beforehand."""
+    from graphrag.eval.runner.drafting import MOST_TRIES, calls_a_draft
+
+    least = most = 0
+    for key, by_kind in wanted.items():
+        for kind, number in by_kind.items():
+            there = sum(1 for _ in materials[key].of(kind))
+            least += min(number, there) * calls_a_draft(kind)
+            most += min(MOST_TRIES * number, there) * calls_a_draft(kind)
+            if there < number:
+                say(f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}.")
+    say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
+
+
+def _write(path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str]) -> None:
+    from graphrag.eval.store.whole_files import write_file
+
+    named = len(keys) > 1
+    rows = [
+        draft.row(key if named else None, proofs)
+        for key, each in drafted.items()
+        for draft, proofs in each.kept
+    ]
+    away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
+    if rows:
+        write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
+    write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
+
+
+def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags) -> None:
+    from graphrag.eval.report.cells import money
+    from graphrag.query.usage import sum_usages
+
+    causes = sum((each.causes() for each in drafted.values()), Counter[Cause]())
+    kept = [draft for each in drafted.values() for draft, _ in each.kept]
+    kinds = Counter(draft.kind for draft in kept)
+    parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    say(f"{counted(len(kept), 'question')} kept of {flags.n}{f' ({parts})' if parts else ''}.")
+    for cause, number in causes.most_common():
+        say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)
+    usage = sum_usages(each.usage for each in drafted.values())
+    cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
+    tokens = usage.prompt_tokens + usage.output_tokens
+    say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)
+    if kept:
+        say(f"Wrote {path}, and what was thrown away beside it. Nobody has looked at them yet.")
+        say(f"Next: {eval_line_here('view', '--labels')}", quiet=flags.quiet)

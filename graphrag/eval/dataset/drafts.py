@@ -1,0 +1,150 @@
+"""Drafted questions: what one holds, and what can be checked of it without a model."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from graphrag.eval.dataset.assertions import Assertion
+from graphrag.eval.dataset.samples import fold_wording
+from graphrag.text.words import terms
+
+KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
+DECLINED = "The documents do not say."
+"""The answer of a question that can't be answered from them."""
+_ALIKE = 0.8
+"""Share of the words of two questions that both have (Jaccard), from which they are one."""
+# English alone: questions in other languages are held to the remaining checks.
+_POINTING = re.compile(
+    r"\b(?:the|this|that|these|those) (?:above |given |following |same |said )?(?:text|passage|"
+    r"document|excerpt|article|report|advisory|author|speaker|narrator|man|woman|boy|girl|person|"
+    r"people|character|company|event|place|city|scene|section|paragraph|story|study)\b"
+    r"(?! (?:of|who|whom|whose|that|which|called|named|in|on|at|from|with|about|by)\b)",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
+_NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d")
+
+
+class Cause(StrEnum):
+    """Why a draft was thrown away; the value is what a report calls it."""
+
+    CALL_FAILED = "a call to the model failed"
+    UNREADABLE = "a reply of the model can't be used"
+    NO_QUOTES = "it quotes nothing, or too few texts"
+    NOT_IN_TEXT = "a quote does not stand in its text"
+    TELLS_ANSWER = "the answer stands in the question"
+    NO_SUBJECT = "it does not name what it asks about"
+    DUPLICATE = "the same is asked already"
+    ORACLE_FAILS = "the quotes do not answer it"
+    JUDGES_DIFFER = "two phrasings of the judge differ"
+    KNOWN_ALREADY = "it is answered without any text"
+    ONE_QUOTE_DOES = "it is answered without one of its quotes"
+    NOT_DECLINED = "the texts answer it after all"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text unit that a question is drafted from; ``document`` is a title, or an id."""
+
+    unit_id: str
+    text: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question as it was drafted.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``KINDS``.
+    question, answer : str
+    quotes : tuple of str
+        Letter by letter from the passages; of an unanswerable question the near miss.
+    passages : tuple of Passage
+        What the model was shown.
+    difficulty : str
+        As the model has it: easy, medium or hard.
+    assertions : tuple of Assertion
+        Of a global question, what an answer must say.
+    """
+
+    kind: str
+    question: str
+    answer: str
+    quotes: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    difficulty: str
+    assertions: tuple[Assertion, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Passage, ...]:
+        """The passages that hold a quote."""
+        return tuple(p for p in self.passages if any(quote in p.text for quote in self.quotes))
+
+    def row(self, key: str | None, proofs: JsonValue) -> dict[str, JsonValue]:
+        """Return it as a dataset's row; ``proofs``: what the models said of it."""
+        is_answerable = self.kind != "unanswerable"
+        documents = dict.fromkeys(each.document for each in self.sources)
+        row: dict[str, JsonValue] = {
+            **({"imdb_key": key} if key is not None else {}),
+            "question": self.question,
+            "answer": self.answer if is_answerable else DECLINED,
+            "answerable": is_answerable,
+            "evidence": list(self.quotes) if is_answerable else [],
+            "kind": self.kind,
+            "hops": len(self.sources) if self.kind == "link" else 1,
+            "difficulty": self.difficulty,
+            "documents": [*documents],
+            "vetted_by": None,
+            "proofs": proofs,
+        }
+        if self.assertions:
+            row["assertions"] = [each.model_dump() for each in self.assertions]
+        return row
+
+
+def check_draft(draft: Draft, asked: Sequence[str]) -> Cause | None:
+    """Return why a draft is no good by its words alone, None if nothing speaks against it.
+
+    ``asked``: the questions that there are already.
+    """
+    least = 2 if draft.kind == "link" else 1
+    if not draft.quotes or (draft.kind != "global" and len(draft.quotes) < least):
+        return Cause.NO_QUOTES
+    if any(not any(q in p.text for p in draft.passages) for q in draft.quotes):
+        return Cause.NOT_IN_TEXT
+    if draft.kind == "link" and len(draft.sources) < least:
+        return Cause.NO_QUOTES
+    if draft.kind in ("fact", "link") and _tells(draft.question, draft.answer):
+        return Cause.TELLS_ANSWER
+    if not names_subject(draft.question):
+        return Cause.NO_SUBJECT
+    return Cause.DUPLICATE if any(alike(draft.question, other) for other in asked) else None
+
+
+def _tells(question: str, answer: str) -> bool:
+    wanted = terms(answer)
+    return bool(wanted) and set(wanted) <= set(terms(question))
+
+
+def names_subject(question: str) -> bool:
+    """Whether a question can be understood by who has not read the text.
+
+    It names something, or has no pronoun and no "the man", "this advisory" in place of a name.
+    """
+    if _POINTING.search(question):
+        return False
+    return bool(_NAME.search(question)) or not _PRONOUN.search(question)
+
+
+def alike(question: str, other: str) -> bool:
+    """Whether two questions are worded so much alike that one of them is enough."""
+    if fold_wording(question) == fold_wording(other):
+        return True
+    one, two = set(terms(question)), set(terms(other))
+    return bool(one | two) and len(one & two) / len(one | two) >= _ALIKE

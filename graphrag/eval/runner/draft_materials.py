@@ -1,0 +1,159 @@
+"""What questions are drafted from: text units, paths of the graph, communities of an index."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Any, NamedTuple, TypeVar, cast
+
+from graphrag.eval.dataset.drafts import Passage
+from graphrag.query.index_header import IndexTables
+from graphrag.text.ranking import WordIndex
+
+T = TypeVar("T")
+_LEAST_WORDS = 30
+"""Of a text unit that a question is drafted from."""
+_HUB = 0.1
+"""An entity named in more than this share of the text units joins nothing in particular."""
+_IN_COMMUNITY = 4
+LINK_FORMS = ("bridge", "comparison", "set")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What one question is drafted from; ``about`` says what joins the passages, "" for one."""
+
+    kind: str
+    passages: tuple[Passage, ...]
+    about: str = ""
+    form: str = ""
+
+
+class _Edge(NamedTuple):
+    source: str
+    target: str
+    text: str
+    units: list[str]
+
+
+class Materials:
+    """The materials of an index, each kind spread evenly over documents and communities.
+
+    The order follows from the seed alone, so that an interrupted draft goes on with the same.
+    """
+
+    def __init__(self, tables: IndexTables, seed: int = 0) -> None:
+        self._tables, self._seed = tables, seed
+        titles: dict[str, str] = {}
+        if tables.has("documents"):
+            titles = {
+                str(name): str(title) for name, title in self._rows("documents", "id", "title")
+            }
+        self._passages = {
+            str(name): Passage(str(name), str(text), titles.get(str(of), str(of)))
+            for name, text, of in self._rows("text_units", "id", "text", "document_id")
+        }
+        self._words: WordIndex | None = None
+
+    def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        frame = cast("Any", self._tables.table(table))
+        values: list[Any] = [frame[column] for column in columns]
+        return zip(*values, strict=True)
+
+    def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
+        """Return the text units that BM25 ranks highest for a question."""
+        passages = list(self._passages.values())
+        self._words = self._words or WordIndex([each.text for each in passages])
+        return tuple(passages[place] for place, _ in self._words.best(question, k))
+
+    def of(self, kind: str) -> Iterator[Material]:
+        """Go through the materials of a kind of question, each once."""
+        drawn = random.Random(f"{self._seed}:{kind}")
+        if kind == "link":
+            return self._links(drawn)
+        if kind == "global":
+            return self._communities(drawn)
+        long = [p for p in self._passages.values() if len(p.text.split()) >= _LEAST_WORDS]
+        by_document = defaultdict[str, list[Passage]](list)
+        for passage in long or self._passages.values():
+            by_document[passage.document].append(passage)
+        spread = _spread([_shuffled(each, drawn) for each in by_document.values()], drawn)
+        return (Material(kind, (passage,)) for passage in spread)
+
+    def _links(self, drawn: random.Random) -> Iterator[Material]:
+        """Give two relationships that share an entity, and stand in different text units."""
+        columns = ("source", "target", "description", "text_unit_ids")
+        edges = [
+            _Edge(str(a), str(b), str(text), [u for u in map(str, units) if u in self._passages])
+            for a, b, text, units in self._rows("relationships", *columns)
+        ]
+        at = defaultdict[str, list[int]](list)
+        units_of = defaultdict[str, set[str]](set)
+        for place, edge in enumerate(edges):
+            for entity in (edge.source, edge.target):
+                at[entity].append(place)
+                units_of[entity].update(edge.units)
+        most = max(2.0, _HUB * len(self._passages))
+        bridges = [e for e, places in at.items() if len(places) > 1 and len(units_of[e]) <= most]
+        by_document = defaultdict[str, list[Material]](list)
+        for number, bridge in enumerate(_shuffled(bridges, drawn)):
+            first, *others = _shuffled(at[bridge], drawn)
+            joined = self._join(edges[first], [edges[other] for other in others], bridge, number)
+            if joined is not None:
+                by_document[joined.passages[0].document].append(joined)
+        return _spread(list(by_document.values()), drawn)
+
+    def _join(
+        self,
+        first: _Edge,
+        others: Sequence[_Edge],
+        bridge: str,
+        number: int,
+    ) -> Material | None:
+        """Return a material of two or three text units around an entity, None without two."""
+        form = LINK_FORMS[number % len(LINK_FORMS)]
+        chosen, units = [first], first.units[:1]
+        for other in others:
+            new = [unit for unit in other.units if unit not in units]
+            if new and len(units) < (3 if form == "set" else 2):
+                chosen.append(other)
+                units.append(new[0])
+        if len(units) < 2:
+            return None
+        path = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in chosen)
+        passages = tuple(self._passages[unit] for unit in units)
+        return Material("link", passages, f"{bridge} joins them. {path}", form)
+
+    def _communities(self, drawn: random.Random) -> Iterator[Material]:
+        if not self._tables.has("communities"):
+            return iter(())
+        summaries: dict[str, str] = {}
+        if self._tables.has("community_reports"):
+            reports = self._rows("community_reports", "community", "summary")
+            summaries = {str(key): str(summary) for key, summary in reports}
+        by_level = defaultdict[str, list[Material]](list)
+        columns = ("community", "level", "title", "text_unit_ids")
+        for key, level, title, units in self._rows("communities", *columns):
+            known = [self._passages[u] for u in map(str, units) if u in self._passages]
+            if len(known) < 2:
+                continue
+            by_document = defaultdict[str, list[Passage]](list)
+            for passage in _shuffled(known, drawn):
+                by_document[passage.document].append(passage)
+            passages = tuple(_spread(list(by_document.values()), drawn))[:_IN_COMMUNITY]
+            by_level[str(level)].append(
+                Material("global", passages, summaries.get(str(key), str(title)))
+            )
+        return _spread([_shuffled(each, drawn) for each in by_level.values()], drawn)
+
+
+def _shuffled(items: Sequence[T], drawn: random.Random) -> list[T]:
+    return drawn.sample(items, len(items))
+
+
+def _spread(groups: Sequence[Sequence[T]], drawn: random.Random) -> Iterator[T]:
+    """Take one of each group in turn."""
+    missing = object()
+    turns = zip_longest(*_shuffled(groups, drawn), fillvalue=missing)
+    return (cast("T", each) for each in chain.from_iterable(turns) if each is not missing)

@@ -1,0 +1,78 @@
+"""``graphrag eval draft`` over HTTP: what is kept, said, and not paid for twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    return make_evaluation(server.base_url)
+
+
+def draft(evaluation: Evaluation, *flags: str):
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, ["eval", "draft", "--root", str(evaluation.root), *flags])
+
+
+def drafted(evaluation: Evaluation) -> Path:
+    return evaluation.root / "eval" / "drafted_questions.json"
+
+
+def calls(evaluation: Evaluation) -> list[str]:
+    return drafted(evaluation).with_suffix(".calls.jsonl").read_text("utf-8").splitlines()
+
+
+def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
+    evaluation: Evaluation, server: LocalServer
+):
+    flags = ("-n", "4", "--kinds", "fact,unanswerable")
+    server.behaviour = Behaviour(
+        offline_reply(), lambda n, _: Fault(status=401, message="no key") if n % 7 == 6 else None
+    )
+    stopped = draft(evaluation, *flags)
+    assert (stopped.exit_code, "Continue with:" in stopped.stderr) == (3, True), stopped.output
+    kept = len(calls(evaluation))
+    assert 0 < kept < 7
+    server.behaviour = Behaviour(offline_reply())
+    before = len(server.records)
+    result = draft(evaluation, *flags)
+    assert result.exit_code == 0, result.output
+    assert "4 questions kept of 4" in result.stdout
+    rows = json.loads(drafted(evaluation).read_text(encoding="utf-8"))
+    assert [row["kind"] for row in rows] == ["fact", "fact", "unanswerable", "unanswerable"]
+    sent = len(server.records) - before
+    assert sent == len(calls(evaluation)) - kept
+    assert draft(evaluation, *flags).exit_code == 0
+    assert len(server.records) - before == sent
+    evaluation.configure(dataset={"path": "eval/drafted_questions.json"})
+    run = evaluation.run("--methods", "basic")
+    assert run.exit_code == 0, run.output
+
+
+def test_a_dry_run_asks_nothing(evaluation: Evaluation, server: LocalServer):
+    before = len(server.records)
+    result = draft(evaluation, "--dry-run")
+    assert (result.exit_code, len(server.records)) == (0, before), result.output
+    assert "calls if every draft is kept" in result.stdout
+    assert not drafted(evaluation).exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--kinds", "facts"), "there is no kind 'facts'"),
+        (("--kinds", ","), "names none"),
+        (("--output", "results"), "ends in .json"),
+        (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
+    ],
+)
+def test_what_can_not_be_drafted_is_said(evaluation: Evaluation, flags, said):
+    result = draft(evaluation, *flags)
+    assert result.exit_code in (2, 3), result.output
+    assert said in " ".join(result.output.split())

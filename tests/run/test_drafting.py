@@ -1,0 +1,175 @@
+"""A drafted question is kept only when every proof holds; the model here is scripted."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from graphrag.eval.dataset.drafts import Cause
+from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.runner.drafting import Drafted, Drafter
+from graphrag.query.index_header import IndexTables
+from graphrag.query.usage import CallLog
+
+TEXTS = {
+    "u1": "Idris Vane built the tower clock of Ashcombe.",
+    "u2": "Petra Holm paid Idris Vane. Petra Holm owns the Ashcombe Bank.",
+    "u3": "The ship Wren belongs to Magnus Crowe.",
+}
+EDGES = [
+    ("IDRIS VANE", "CLOCK", "Idris Vane built the clock.", ["u1"]),
+    ("PETRA HOLM", "IDRIS VANE", "Petra Holm paid Idris Vane.", ["u2"]),
+]
+BUILT, OWNS = "Idris Vane built the tower clock", "Petra Holm owns the Ashcombe Bank."
+FACT = {"question": "Who built Ashcombe's clock?", "answer": "Idris Vane", "quotes": [BUILT]}
+LINK = {
+    "question": "Which firm belongs to who paid the builder of the tower clock?",
+    "answer": "The Ashcombe Bank",
+    "quotes": [BUILT, OWNS],
+}
+GLOBAL = {
+    **LINK,
+    "assertions": [{"text": "Vane built it.", "weight": "vital"}, "Holm owns a bank."],
+}
+MISSING = {"question": "When was Idris Vane born?", "answer": "", "quotes": [BUILT]}
+
+
+def materials() -> Materials:
+    units = pd.DataFrame(
+        {"id": [*TEXTS], "text": [*TEXTS.values()], "document_id": ["a", "b", "c"]}
+    )
+    edges = pd.DataFrame(EDGES, columns=["source", "target", "description", "text_unit_ids"])
+    communities = pd.DataFrame(
+        {"community": [0], "level": [0], "title": ["Clock"], "text_unit_ids": [["u1", "u2"]]}
+    )
+    tables = IndexTables(text_units=units, relationships=edges, communities=communities)
+    return Materials(tables)
+
+
+class Model:
+    """Answers each of the prompts as it is told to; ``None`` is a reply that can't be read."""
+
+    def __init__(self, made: Mapping[str, Any], **replies: Any) -> None:
+        def oracle(shown: dict[str, Any]) -> object:
+            is_enough = all(any(q in t for t in shown["texts"]) for q in made["quotes"])
+            found = is_enough and bool(made["answer"])
+            return {"found": found, "answer": made["answer"] if found else ""}
+
+        self.replies: dict[str, Callable[[dict[str, Any]], object]] = {
+            "draft": lambda _: {"difficulty": "easy", **made},
+            "oracle": oracle,
+            "closed": lambda _: {"found": False, "answer": ""},
+            "judge": lambda shown: {
+                "reason": "",
+                "score": int(shown["predicted"] == shown["ground_truth"]),
+            },
+            "same": lambda shown: {"difference": "", "same": int(shown["one"] == shown["other"])},
+            "rulings": lambda shown: {
+                "rulings": [
+                    {"number": int(n), "reason": "", "ruling": "supported"}
+                    for n in shown["statements"]
+                ]
+            },
+            **{name: (lambda _, reply=reply: reply) for name, reply in replies.items()},
+        }
+
+    async def completion_async(self, messages, response_format, **_):
+        shown = json.loads(messages[0]["content"].rpartition("Material:\n")[2])
+        fields = {*response_format.model_fields}
+        asked = (
+            "rulings"
+            if fields == {"rulings"}
+            else "judge"
+            if "score" in fields
+            else "same"
+            if "same" in fields
+            else "draft"
+            if "quotes" in fields
+            else "oracle"
+            if "texts" in shown
+            else "closed"
+        )
+        reply = self.replies[asked](shown)
+        return "no JSON" if reply is None else json.dumps(reply)
+
+
+async def draft(kind: str, model: Model, n: int = 1, asked: tuple[str, ...] = ()) -> Drafted:
+    return await Drafter(model, CallLog).draft(materials(), {kind: n}, asked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "row"),
+    [
+        ("fact", FACT, {"answer": "Idris Vane", "hops": 1, "answerable": True}),
+        ("link", LINK, {"evidence": LINK["quotes"], "hops": 2, "documents": ["a", "b"]}),
+        ("global", GLOBAL, {"kind": "global", "hops": 1}),
+        ("unanswerable", MISSING, {"answerable": False, "evidence": []}),
+    ],
+)
+async def test_a_proven_draft_is_kept(kind, reply, row):
+    found = await draft(kind, Model(reply))
+    ((kept, proofs),) = found.kept
+    given = kept.row("town", proofs)
+    assert {name: given[name] for name in row} == row
+    assert given["vetted_by"] is None
+    if kind == "global":
+        assert [each["text"] for each in given["assertions"]] == [
+            "Vane built it.",
+            "Holm owns a bank.",
+        ]
+
+
+WRONG = {"found": True, "answer": "Magnus Crowe"}
+RIGHT = {"found": True, "answer": "Idris Vane"}
+UNMET = {"rulings": [{"number": n, "reason": "", "ruling": "missing"} for n in (1, 2)]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "cause"),
+    [
+        ("fact", Model(FACT, draft=None), Cause.UNREADABLE),
+        ("fact", Model({**FACT, "answer": ""}), Cause.UNREADABLE),
+        ("fact", Model({**FACT, "quotes": ["Vane built it"]}), Cause.NOT_IN_TEXT),
+        ("fact", Model(FACT, oracle={"found": False, "answer": ""}), Cause.ORACLE_FAILS),
+        ("fact", Model(FACT, oracle=WRONG), Cause.ORACLE_FAILS),
+        ("fact", Model(FACT, same={"difference": "", "same": 0}), Cause.JUDGES_DIFFER),
+        ("fact", Model(FACT, judge=None), Cause.UNREADABLE),
+        ("fact", Model(FACT, closed=RIGHT), Cause.KNOWN_ALREADY),
+        ("fact", Model(FACT, closed=None), Cause.UNREADABLE),
+        (
+            "link",
+            Model(LINK, oracle={"found": True, "answer": LINK["answer"]}),
+            Cause.ONE_QUOTE_DOES,
+        ),
+        ("unanswerable", Model(MISSING, oracle=WRONG), Cause.NOT_DECLINED),
+        ("global", Model({**GLOBAL, "assertions": []}), Cause.UNREADABLE),
+        ("global", Model(GLOBAL, rulings=UNMET), Cause.ORACLE_FAILS),
+        ("global", Model(GLOBAL, closed=RIGHT), Cause.KNOWN_ALREADY),
+    ],
+)
+async def test_a_draft_that_fails_a_proof_is_thrown_away(kind, model, cause):
+    found = await draft(kind, model)
+    assert found.kept == []
+    # The scripted model quotes the same whatever it is shown.
+    assert {cause} <= set(found.causes()) <= {cause, Cause.NOT_IN_TEXT}
+    assert found.short == {kind: 1}
+    assert cause.value in {each.to_dict()["cause"] for each in found.thrown_away}
+
+
+async def test_the_same_question_is_not_kept_twice():
+    found = await draft("fact", Model(FACT), n=3)
+    assert (len(found.kept), found.short) == (1, {"fact": 2})
+    assert set(found.causes()) <= {Cause.DUPLICATE, Cause.NOT_IN_TEXT}
+    before = await draft("fact", Model(FACT), asked=("Who built Ashcombe's clock?",))
+    assert before.kept == []
+
+
+def test_materials_take_each_document_in_turn_and_the_same_ones_again():
+    first = [each.passages[0].document for each in materials().of("fact")]
+    assert sorted(first) == ["a", "b", "c"]
+    assert first == [each.passages[0].document for each in materials().of("fact")]
+    (link,) = materials().of("link")
+    assert {passage.unit_id for passage in link.passages} == {"u1", "u2"}
+    assert "IDRIS VANE joins them" in link.about
