@@ -32,9 +32,12 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
     evaluation: Evaluation, server: LocalServer
 ):
     flags = ("-n", "4", "--kinds", "fact,unanswerable")
-    server.behaviour = Behaviour(
-        offline_reply(), lambda n, _: Fault(status=401, message="no key") if n % 7 == 6 else None
-    )
+    before = len(server.records)
+
+    def refuse(n: int, _: object) -> Fault | None:
+        return Fault(status=401, message="no key") if n > before + 5 else None
+
+    server.behaviour = Behaviour(offline_reply(), refuse)
     stopped = draft(evaluation, *flags)
     assert (stopped.exit_code, "Continue with:" in stopped.stderr) == (3, True), stopped.output
     kept = len(calls(evaluation))
