@@ -152,10 +152,9 @@ def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, ju
         "reason",
     }
     assert NAME not in by_default[1]
-    assert "Score: faithfulness in %" in evaluated[1]
-    assert re.search(rf"method +{NAME}", evaluated[1])
+    assert f"method faithfulness {NAME} " in evaluated[1]
     for output in (evaluated[1], done[-1][1], shown[1]):
-        assert re.search(rf"{NAME}.*? basic +66\.7 ", output)
+        assert re.search(rf"{NAME}.*? basic .*?66\.7 ", output)
 
     summary = evaluation.read_results("summary")
     assert summary["by_method"]["basic"][NAME] == pytest.approx(1 - N_LONG / len(ROWS))
@@ -165,8 +164,9 @@ def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, ju
     assert {entry["reasons"][NAME] for entry in entries} == {"counted"}
 
     assert compared[0] == with_older[0] == INCOMPLETE
-    assert re.search(rf"basic, {NAME}: .*0 newly wrong, 0 newly right, 0 without", compared[1])
-    assert re.search(rf"basic, {NAME}: .*the judge gave 0.0% of the", with_older[1])
+    assert "6 questions in both runs, 0 newly wrong, 0 newly right." in compared[1]
+    assert f"basic {NAME} 6 +0.0 " in compared[1]
+    assert "The judge gave 0.0% of the verdicts asked of it in the baseline" in with_older[1]
     assert f'classname="graphrag.eval.{NAME}"' in junit.read_text(encoding="utf-8")
     page = (evaluation.output / f"audit_{NAME}.html").read_text(encoding="utf-8")
     assert "the response wastes no word" in page

@@ -110,10 +110,10 @@ def test_every_command_of_the_evaluation_works(stock: Stock) -> None:
     for method in METHODS:
         assert method in ran.stdout
     stock.graphrag("eval", "show")
-    stock.graphrag("eval", "compare", "--plan", "0.2", "--discordance", "0.3")
-    stock.graphrag("eval", "validate", "--fix", code=100)
-    # So short a text has more entities a text unit than the check holds to be reasonable.
-    assert "passed: 15/18; failed: 1" in stock.graphrag("eval", "validate", code=100).output
+    stock.graphrag("eval", "compare", "--plan", "0.2")
+    stock.graphrag("eval", "validate", "--fix")
+    # So short a text has more entities a text unit than is reasonable: a warning.
+    assert "failed: 0; not applicable: 2; warnings: 1" in stock.graphrag("eval", "validate").output
     stock.graphrag("eval", "judge", "latest")
 
 
