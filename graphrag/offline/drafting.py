@@ -50,7 +50,9 @@ def draft_question(request: Request) -> dict[str, object]:
             "question": f"What about {name}?",
             "answer": " ".join(said),
             "quotes": said,
-            "assertions": [{"text": sentence, "weight": "vital"} for sentence in said],
+            "assertions": [
+                {"text": sentence, "weight": "vital", "must": "say"} for sentence in said
+            ],
         }
     if "it does not answer" in request.user.partition("Material:")[0]:
         name, sentence, _ = blanks[0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import again, eval_line_here
+from graphrag.command_lines import again
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
@@ -69,7 +69,7 @@ def draft(place: Place, flags: DraftFlags) -> int:
     try:
         run_coroutine(_draft(place, roots, kinds, flags, path, drafted))
     except RunStoppedError as error:
-        stopped, code = f"{error} Stopped; {_LATER}{again()}", INCOMPLETE
+        stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE
     except KeyboardInterrupt:
         stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
     if not flags.dry_run:
@@ -212,4 +212,4 @@ def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags) -> None:
     say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)
     if kept:
         say(f"Wrote {path}, and what was thrown away beside it. Nobody has looked at them yet.")
-        say(f"Next: {eval_line_here('view', '--labels')}", quiet=flags.quiet)
+        say("Next: read them, then name the file under dataset.path.", quiet=flags.quiet)
