@@ -4,10 +4,7 @@ import json
 import re
 import signal
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 
 import pytest
 from click.testing import Result
@@ -27,38 +24,6 @@ def pinned(pinned_run: Callable[[int], Evaluation]) -> Evaluation:
     evaluation = pinned_run(N)
     evaluation.configure(concurrency=8)
     return evaluation
-
-
-@dataclass
-class Hook:
-    """A webhook: what it was sent, and how it answers."""
-
-    url: str = ""
-    status: int = 204
-    told: list[object] = field(default_factory=list[object])
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            made.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(made.status)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    made.url = f"http://127.0.0.1:{server.server_port}/secret-token"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield made
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def asked_in(evaluation: Evaluation) -> list[set[str]]:
@@ -106,9 +71,7 @@ def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: 
     assert f"latest is run {base.run_id}" in flat(pinned.run("compare", "latest", "pinned").output)
 
 
-def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
-    pinned: Evaluation, server: LocalServer, hook: Hook
-):
+def test_a_fall_raises_the_alarm_by_code_and_file(pinned: Evaluation, server: LocalServer):
     begun = pinned.run("monitor")
     assert begun.exit_code == DONE, begun.output
     said = flat(begun.output)
@@ -123,12 +86,9 @@ def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
         (False, 1),
     ]
     server.behaviour = Behaviour(judging(lambda number: number % 2))
-    result = pinned.run(
-        "monitor", "--alarm", str(pinned.root / "alarm.json"), "--webhook", hook.url
-    )
+    result = pinned.run("monitor", "--alarm", str(pinned.root / "alarm.json"))
     assert result.exit_code == ALARM, result.output
     alarm = json.loads((pinned.root / "alarm.json").read_text("utf-8"))
-    assert hook.told == [alarm]
     assert alarm["alarm"] is True
     (fall,) = alarm["falls"]
     assert (fall["method"], fall["metric"]) == ("basic", "correctness")
@@ -149,21 +109,6 @@ def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
     assert pinned.run("-q").exit_code == DONE
     assert pinned.run("compare", "latest", "--pin").exit_code == DONE
     assert watch(pinned, "-q").exit_code == DONE
-
-
-def test_a_webhook_that_fails_does_not_hide_the_alarm(
-    pinned: Evaluation, server: LocalServer, hook: Hook
-):
-    server.behaviour = Behaviour(judging(lambda number: False))
-    hook.status = 500
-    refused = watch(pinned, "--webhook", hook.url, "--alarm", str(pinned.root / "a.json"))
-    assert refused.exit_code == ALARM
-    assert "could not be told of the alarm: it answered 500" in flat(refused.output)
-    assert (pinned.root / "a.json").exists()
-    gone = watch(pinned, "--webhook", "http://127.0.0.1:9/secret-token")
-    assert gone.exit_code == ALARM
-    assert "The webhook at 127.0.0.1:9 could not be told" in flat(gone.output)
-    assert "secret-token" not in refused.output + gone.output
 
 
 def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, server: LocalServer):
@@ -192,7 +137,7 @@ def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, se
 @pytest.mark.slow  # a process of its own, and a signal
 def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
-    flags = ("monitor", "--every", "1d", "--sample", "4", "--webhook", "http://localhost/secret")
+    flags = ("monitor", "--every", "1d", "--sample", "4")
     with pinned.start(*flags, "--baseline-runs", "1") as watching:
         assert wait_until(lambda: "The next round begins" in watching.output)
         watching.send(signal.SIGINT)
@@ -200,7 +145,6 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
         text = flat(watching.output)
     assert "Interrupted between rounds; 1 round of this watch is kept. Go on with:" in text
     assert "--every 1d" in text
-    assert "secret" not in text
     assert "Traceback" not in text
     assert len(set[str]().union(*asked_in(pinned))) == 8  # the pass went on in a new process
 
@@ -268,7 +212,6 @@ def test_wrong_usage_is_one_sentence(pinned: Evaluation, make_evaluation: MakeEv
     for flags, words in {
         ("--every", "daily"): "--every daily: give a number and a unit",
         ("--rounds", "2"): "--rounds needs --every",
-        ("--webhook", "hooks.example/x"): "--webhook takes an address",
         ("--methods", "tog"): "holds basic, and none of tog",
     }.items():
         result = pinned.run("monitor", *flags)

@@ -2,19 +2,16 @@
 
 import csv
 import json
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from io import StringIO
 from itertools import combinations
-from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, NamedTuple, cast
 
-import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
@@ -22,7 +19,6 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     UNKNOWN,
-    number,
     p_value,
     percent,
     plain,
@@ -31,21 +27,15 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.intervals import (
-    CONFIDENCE,
     Estimate,
-    Floats,
     mean_binary,
     mean_scale,
-    scipy_stats,
 )
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
 from graphrag.text.phrases import counted
 
 LOWEST, HIGHEST = 1, 5
 SATISFIED = 4
-N_RESAMPLES = 9_999
-_BATCH_VALUES = 2_000_000
-_AUC_METHOD = "bootstrap BCa, within correct and wrong answers"
 _N_LISTED = 10
 
 
@@ -268,19 +258,11 @@ class RatingAgreement:
     Of rated answers ``n`` have a verdict. ``same``, in [0, 1], is the share on which both say the
     same: rated 4 or more and judged 1, or rated lower and judged 0; Wilson limits, over several
     methods those of the questions' mean shares, as answers to one question are not independent.
-    ``auc``, in [0, 1], is the probability that an answer judged 1 is rated higher than one judged
-    0, a tie counting half; None when the judge says the same of all. BCa limits; None with fewer
-    than two answers of either verdict, for a degenerate bootstrap, and over several methods. The
-    correlations of verdict and rating, of values and of ranks, are None when either is the same
-    for all.
     """
 
     n: int
     n_unjudged: int
     same: Estimate
-    auc: Estimate
-    point_biserial: float | None
-    spearman: float | None
 
 
 class RatingDifference(NamedTuple):
@@ -374,69 +356,22 @@ def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Sa
     )
 
 
-def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingAgreement:
-    """Compare the judge's verdicts on correctness with ratings of answers, of a method or several.
-
-    AUC: Mann and Whitney 1947, ``scipy.stats.mannwhitneyu`` divided by the pairs, its limits
-    ``scipy.stats.bootstrap(method="BCa")``; ``scipy.stats.pointbiserialr``, ``spearmanr``.
-    """
-    pairs = [(a.correctness, a.rating, a) for a in answers if a.correctness is not None]
-    verdicts = np.array([verdict for verdict, _, _ in pairs], dtype=np.float64)
-    ratings = np.array([rating for _, rating, _ in pairs], dtype=np.float64)
+def judge_beside_users(answers: Sequence[RatedAnswer]) -> RatingAgreement:
+    """Compare the judge's verdicts on correctness with ratings, of one method or several."""
     of_question: dict[tuple[str, str], list[bool]] = {}
-    for verdict, rating, answer in pairs:
-        of_question.setdefault((answer.document, answer.question_id), []).append(
-            (rating >= SATISFIED) == verdict
-        )
-    several = len({answer.method for _, _, answer in pairs}) > 1
-    share = mean_binary(
-        [sum(same) / len(same) for same in of_question.values()],
-        [document or None for document, _ in of_question],
-    )
-    varied = len(pairs) > 1 and float(np.ptp(verdicts)) > 0 and float(np.ptp(ratings)) > 0
-    stats = scipy_stats()
+    for answer in answers:
+        if answer.correctness is not None:
+            same = (answer.rating >= SATISFIED) == answer.correctness
+            of_question.setdefault((answer.document, answer.question_id), []).append(same)
+    n = sum(map(len, of_question.values()))
     return RatingAgreement(
-        n=len(pairs),
-        n_unjudged=len(answers) - len(pairs),
-        same=share,
-        auc=_auc(ratings[verdicts == 1], ratings[verdicts == 0], None if several else seed),
-        point_biserial=float(stats.pointbiserialr(verdicts, ratings)[0]) if varied else None,
-        spearman=float(stats.spearmanr(verdicts, ratings)[0]) if varied else None,
+        n=n,
+        n_unjudged=len(answers) - n,
+        same=mean_binary(
+            [sum(same) / len(same) for same in of_question.values()],
+            [document or None for document, _ in of_question],
+        ),
     )
-
-
-def _auc(correct: Floats, wrong: Floats, seed: int | None) -> Estimate:
-    """Return the AUC; without a seed, without limits."""
-    n = len(correct) + len(wrong)
-    if min(len(correct), len(wrong)) == 0:
-        return Estimate(None, n, None, None, _AUC_METHOD)
-    value = float(_auc_of(correct, wrong, axis=-1))
-    if seed is None or min(len(correct), len(wrong)) < 2:
-        return Estimate(value, n, None, None, _AUC_METHOD)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a degenerate distribution warns; it is seen below
-        result = scipy_stats().bootstrap(
-            (correct, wrong),
-            _auc_of,
-            n_resamples=N_RESAMPLES,
-            batch=max(1, _BATCH_VALUES // n),
-            vectorized=True,
-            confidence_level=CONFIDENCE,
-            method="BCa",
-            rng=np.random.default_rng(seed),
-        )
-    low, high = (float(limit) for limit in result.confidence_interval)
-    if not (isfinite(low) and isfinite(high)) or low == high:
-        return Estimate(value, n, None, None, _AUC_METHOD)
-    return Estimate(value, n, min(low, value), max(high, value), _AUC_METHOD)
-
-
-def _auc_of(correct: Floats, wrong: Floats, axis: int) -> Floats:
-    """Return the Mann-Whitney statistic by its number of pairs, along the last axis."""
-    n_correct, n_wrong = correct.shape[axis], wrong.shape[axis]
-    ranks = scipy_stats().rankdata(np.concatenate([correct, wrong], axis=axis), axis=axis)
-    total = ranks[..., :n_correct].sum(axis=axis)
-    return (total - n_correct * (n_correct + 1) / 2) / (n_correct * n_wrong)
 
 
 def _difference(a: Sequence[RatedAnswer], b: Sequence[RatedAnswer]) -> ScaleDifference:
@@ -476,14 +411,10 @@ def list_ratings(report: RatingsReport) -> list[Part]:
             "The judge beside the users: correct, and rated 4 or more (95 % interval)" + note,
             [
                 *(("method", "text"), ("answers", "count"), ("unjudged", "count")),
-                *(("same %", "percent"), ("AUC", "percent")),
-                ("point-biserial, Spearman", "interval"),
+                ("same %", "percent"),
             ],
             [
-                [
-                    *(method, of.n, of.n_unjudged, percent(of.same), plain(of.auc)),
-                    ", ".join(map(number, (of.point_biserial, of.spearman))),
-                ]
+                [method, of.n, of.n_unjudged, percent(of.same)]
                 for method, of in {**report.agreement, **overall}.items()
             ],
             EACH_ALONE,

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound, WatchState
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_SECRET = {"--webhook": "URL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,6 @@ class MonitorFlags:
         ),
     ] = 3
     alarm: Annotated[Path | None, option("Write an alarm to this file, as JSON.")] = None
-    webhook: Annotated[str | None, option("Send an alarm to this address, as JSON.")] = None
     methods: Annotated[str | None, option("Default: the configuration's.", "--methods", "-m")] = (
         None
     )
@@ -104,12 +102,9 @@ class _Watch:
     """The rounds of one watch; a round that failed does not end it."""
 
     def __init__(self, place: Place, flags: MonitorFlags, baseline: str) -> None:
-        from graphrag.eval.monitoring.watch import check_webhook
         from graphrag.eval.results.runs import read_rows
 
         self._place, self._flags, self._source = place, flags, baseline
-        if flags.webhook is not None:
-            check_webhook(flags.webhook)
         if not place.read_config().output.save_intermediate:
             msg = "output.save_intermediate is off, and a watch lives in what is kept; turn it on."
             raise UsageError(msg)
@@ -274,7 +269,7 @@ class _Watch:
             return read_watch(store, self._baseline, pool)
 
     def _raise_alarm(self, state: "WatchState") -> None:
-        from graphrag.eval.monitoring.watch import describe_alarm, post_alarm
+        from graphrag.eval.monitoring.watch import describe_alarm
         from graphrag.eval.results.runs import read_rows
         from graphrag.eval.store.whole_files import write_file
 
@@ -286,10 +281,6 @@ class _Watch:
             "It stands until another baseline is pinned. Look at what differs with: "
             f"{eval_line_here('compare', last, self._source)}"
         )
-        if self._flags.webhook is not None:
-            why = post_alarm(self._flags.webhook, alarm)
-            if why is not None:
-                say(f"Warning: {why}", "yellow", stderr=True)
         if self._flags.alarm is not None:
             text = json.dumps(alarm, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
             write_file(self._flags.alarm, text)
@@ -314,7 +305,7 @@ def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
     except KeyboardInterrupt:
         say(
             f"Interrupted between rounds; {counted(n_done, 'round')} of this watch "
-            f"{'is' if n_done == 1 else 'are'} kept. Go on with: {again(instead=_SECRET)}",
+            f"{'is' if n_done == 1 else 'are'} kept. Go on with: {again()}",
             stderr=True,
         )
         return False

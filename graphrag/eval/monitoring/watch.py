@@ -4,24 +4,17 @@ What there is to know is in the store: the rounds are runs that name their basel
 pass, so a watch goes on after any interruption as if there had been none.
 """
 
-import json
 import random
-import urllib.error
-import urllib.request
-from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from http.client import HTTPException
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.errors import UsageError
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.outcomes import State
@@ -432,46 +425,3 @@ def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dic
         "figures": [asdict(figure) for figure in state.figures],
         "embedded_models": embedded_models,
     }
-
-
-def check_webhook(url: str) -> None:
-    """Check an address before anything is paid for; raises UsageError if it is none."""
-    try:
-        parts = urlsplit(url)
-        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_fit = False
-    if not is_fit:
-        msg = "--webhook takes an address that begins with http:// or https://."
-        raise UsageError(msg)
-
-
-def post_alarm(url: str, alarm: Mapping[str, object], timeout_s: float = 10.0) -> str | None:
-    """Send an alarm to a webhook; return one sentence when that failed, else None.
-
-    The sentence names the host alone: the rest of such an address is often a secret.
-    """
-    parts = urlsplit(url)
-    user, _, host = parts.netloc.rpartition("@")
-    headers = {"Content-Type": "application/json"}
-    if user:  # in the address urllib takes the password for a port, and says so in its error
-        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
-    url = urlunsplit(parts._replace(netloc=host))
-    request = urllib.request.Request(
-        url,
-        data=json.dumps(alarm, ensure_ascii=False, allow_nan=False).encode(),
-        headers=headers,
-        method="POST",
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=timeout_s):
-            return None
-    except urllib.error.HTTPError as error:
-        why = f"it answered {error.code}"
-    except TimeoutError:
-        why = f"no answer within {timeout_s:g} s"
-    except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        timed_out = isinstance(reason, TimeoutError)
-        why = f"no answer within {timeout_s:g} s" if timed_out else f"{reason}".replace(url, host)
-    return f"The webhook at {host} could not be told of the alarm: {why}."
