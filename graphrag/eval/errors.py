@@ -4,6 +4,7 @@ EvalError
 ├── UsageError             wrong flags, configuration, dataset or index: exit code 2
 │   ├── ConfigError
 │   ├── DatasetError
+│   │   └── NoRowsError
 │   ├── IndexUnavailableError
 │   └── ResumeError        nothing to resume, or what would be resumed differs
 ├── IndexBuildError        a workflow of the indexing failed: exit code 1
@@ -29,6 +30,10 @@ class ConfigError(UsageError):
 
 class DatasetError(UsageError):
     """The dataset can't be read; the message names the row and the field."""
+
+
+class NoRowsError(DatasetError):
+    """The dataset is empty, such as the one that ``graphrag eval init`` wrote."""
 
 
 class IndexUnavailableError(UsageError):

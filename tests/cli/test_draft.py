@@ -59,6 +59,8 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
 
 
 def test_a_dry_run_asks_nothing(evaluation: Evaluation, server: LocalServer):
+    (evaluation.root / "questions.csv").write_text("question,answer\n")  # as init leaves it
+    evaluation.configure(dataset={"path": "questions.csv"})
     before = len(server.records)
     result = draft(evaluation, "--dry-run")
     assert (result.exit_code, len(server.records)) == (0, before), result.output

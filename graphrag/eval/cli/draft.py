@@ -20,7 +20,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.dataset.drafts import KINDS, Cause
-from graphrag.eval.errors import RunStoppedError, UsageError
+from graphrag.eval.errors import NoRowsError, RunStoppedError, UsageError
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -161,7 +161,11 @@ def _read_asked(place: Place) -> list[str]:
     file = Path(config.dataset_path)
     if not file.is_file():
         return []
-    return [sample.question for sample in read_dataset(file, "", config.dataset.columns).samples]
+    try:
+        samples = read_dataset(file, "", config.dataset.columns).samples
+    except NoRowsError:
+        return []
+    return [sample.question for sample in samples]
 
 
 def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, int]]") -> None:

@@ -24,7 +24,7 @@ from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.columns import FIELDS, LIST_FIELDS, map_rows
 from graphrag.eval.dataset.files import read_rows
-from graphrag.eval.errors import DatasetError
+from graphrag.eval.errors import DatasetError, NoRowsError
 
 _logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 131_072
@@ -192,7 +192,7 @@ def _parse_rows(
             kind = type(row).__name__
             raise DatasetError(f"{source}: row {number} is not an object with fields but {kind}.")
     if not rows:
-        raise DatasetError(f"{source} holds no rows; add at least one question.")
+        raise NoRowsError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
     given = cast("Sequence[Mapping[str, object]]", rows)
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
