@@ -17,6 +17,7 @@ from graphrag.eval.report.run_lines import describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
+from graphrag.eval.runner.judging import list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
@@ -167,7 +168,8 @@ class DryRun:
         judge, n_judged, judged = self.config.judge, 0, 0
         if self.judge is not None:
             n_judged = sum(len(judgeable(u.sample, self.config.metrics)) for u in units)
-            n_judged = n_judged * judge.repeats + len(units) * (judge.rubric + judge.quality)
+            n_further = sum(len(list_further(self.config, [u.sample])) for u in units)
+            n_judged = n_judged * judge.repeats + n_further
             judged = sum(n for each in known for n in self._judgings(*each, reckoning))
         return Figures(
             len(units),
@@ -225,10 +227,12 @@ class DryRun:
             read = sum(material[field] for field in metric.fields)
             yield judge.repeats * reckoning.judging(metric.prompt, read)
         read = material["question"] + search.answer + search.context
-        if judge.rubric:
-            yield reckoning.judging(RUBRIC_PROMPT, read + _RUBRIC_LISTS)
-        if judge.quality:
-            yield reckoning.judging(QUALITY_PROMPT, read + material["ground_truth"])
+        further = {
+            "rubric": (RUBRIC_PROMPT, read + _RUBRIC_LISTS),
+            "quality": (QUALITY_PROMPT, read + material["ground_truth"]),
+        }
+        for kind in list_further(self.config, [sample]):
+            yield reckoning.judging(*further[kind])
 
 
 def show_dry_run(

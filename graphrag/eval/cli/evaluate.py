@@ -140,10 +140,11 @@ async def _plan_run(
     headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
     headers = {key: headers[key] for key in roots}
     descriptions = describe_indexes(headers, methods, config.methods, headers)
-    setup = describe_setup(config, samples, descriptions, describe_judge(config, headers))
+    judged = describe_judge(config, samples, headers)
+    setup = describe_setup(config, samples, descriptions, judged)
     pairs = [(name, header) for header in headers.values() for name in config.methods]
     models = {model for name, header in pairs for model in methods.models(name, header)}
-    asks = not flags.skip_judge and asks_judge(config)
+    asks = not flags.skip_judge and asks_judge(config, samples)
     judge = _check_judge(config, headers) if asks else None
     models |= set() if judge is None else {judge}
     if flags.max_cost is not None:
@@ -158,7 +159,7 @@ async def _plan_run(
             "Equal terms give the form of the answer alone: the context budgets are those of "
             "budgets."
         )
-    if not asks_judge(config):
+    if not asks_judge(config, samples):
         supervisor.note("No judge is asked: only what needs none is measured.")
     announced = announce_embedded(models)
     if announced is not None:
@@ -192,7 +193,11 @@ def _plan_judging(
     config = _as_searched(origin, config)
     folders = config.project_folders()
     headers = read_model_settings({k: folders[k] for k in folders if k in origin.setup.indexes})
-    setup = describe_judging(origin, config, describe_judge(config, headers))
+    if not asks_judge(config, samples):
+        msg = "There is nothing to judge, as no metric is named; name some with --metrics."
+        raise ConfigError(msg)
+    judging = describe_judge(config, samples, headers)
+    setup = describe_judging(origin, config, samples, judging)
     check_success(config, samples, skip_judge=False)
     judge, answering = _check_judge(config, headers), setup.list_models("completion")
     if flags.max_cost is not None:
@@ -309,11 +314,7 @@ def _judging_config(
     named = {"model": model, "repeats": repeats}
     judge = {**config.judge.model_dump(), **{k: v for k, v in named.items() if v is not None}}
     values = {**config.model_dump(), "root": config.root, "judge": judge, **changes}
-    judging = parse_config(values, "the flags")
-    if not asks_judge(judging):
-        msg = "There is nothing to judge, as no metric is named; name some with --metrics."
-        raise ConfigError(msg)
-    return judging
+    return parse_config(values, "the flags")
 
 
 def _find_origin(store: EvaluationStore, name: str) -> Run:

@@ -303,7 +303,7 @@ class Supervisor:
             return ERROR
         if details.skip_judge and is_stored:
             self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
-        if not asks_judge(config) and is_stored and not is_round:
+        if not asks_judge(config, description.samples) and is_stored and not is_round:
             metrics = ("--metrics", ",".join(DEFAULT_METRICS))
             line = eval_line_here("judge", run_id, *metrics)
             self.note(f"Judge these responses with: {line}")

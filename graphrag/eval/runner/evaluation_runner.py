@@ -26,10 +26,10 @@ from graphrag.eval.runner.headers import (
 from graphrag.eval.runner.judging import (
     FurtherJudges,
     ask_verdicts,
+    asks_further,
     asks_judge,
     check_judge,
     describe_judge,
-    is_wanted,
     list_judged,
     open_answering,
     open_judge,
@@ -167,7 +167,7 @@ class EvaluationRunner:
             watch, session = watch_from_python(progress_callback), MemorySession()
             if keeps:
                 store = stack.enter_context(EvaluationStore.of(config))
-                judge = describe_judge(config, headers, self.judge)
+                judge = describe_judge(config, samples, headers, self.judge)
                 indexes = {key: str(root) for key, root in found.items()}
                 details = RunDetails(
                     origin="python",
@@ -196,14 +196,15 @@ class EvaluationRunner:
         """
         metrics, asked = self._settings.metrics, self._executor
         judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
-        if judges_here and not request.skip_judge and asks_judge(self._settings):
+        samples = [unit.sample for unit in request.units if unit.trial == 0]
+        if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
         outcome, session = await work.run(), request.session
         if request.skip_judge or not outcome.is_complete:
             return outcome
-        if is_wanted(self._settings):
+        if asks_further(self._settings, samples):
             judge = await self._load_judge()
             judges = FurtherJudges(judge, self._settings, session, self._entity_types)
             outcome = await work.run_further(judges.plan(request.units), outcome)

@@ -12,6 +12,7 @@ from graphrag_llm.config import ModelConfig
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
@@ -152,30 +153,38 @@ def read_verdict(given: object) -> JudgeResult:
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
-_GRADES = ("rubric", "quality")
+FURTHER: Mapping[str, Callable[[EvaluationConfig, Sample], bool]] = {
+    "rubric": lambda config, _: config.judge.rubric,
+    "quality": lambda config, _: config.judge.quality,
+}
+"""Further judge of single responses -> whether it is asked about one to a sample."""
 
 
-def is_wanted(config: EvaluationConfig) -> bool:
-    """Say whether the configuration asks for a further judge."""
-    return config.judge.rubric or config.judge.quality or bool(config.judge.pairwise)
+def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
+    """Return the further judges that are asked about single responses to some of the samples."""
+    asked = list(samples)
+    return [kind for kind, is_asked in FURTHER.items() if any(is_asked(config, s) for s in asked)]
 
 
-def asks_judge(config: EvaluationConfig) -> bool:
+def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
+    """Say whether a run asks a further judge."""
+    return bool(config.judge.pairwise) or bool(list_further(config, samples))
+
+
+def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
     """Say whether a run asks a judge for anything."""
-    return bool(config.metrics) or is_wanted(config)
+    return bool(config.metrics) or asks_further(config, samples)
 
 
 def list_judged(
     config: EvaluationConfig, units: Sequence[Unit], session: MemorySession
 ) -> tuple[tuple[Unit, Judgement], ...]:
     """Return what further judges have said, with the unit that each judgement is about."""
-    judge = config.judge
-    kinds = [*["rubric"] * judge.rubric, *["quality"] * judge.quality]
-    kinds += [pair_kind(a, b) for a, b in judge.pairs(config.methods)]
+    pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     return tuple(
         (unit, judgement)
         for unit in units
-        for kind in kinds
+        for kind in (*list_further(config, [unit.sample]), *pairs)
         if (judgement := session.judgement(unit.key, kind)) is not None
     )
 
@@ -186,7 +195,7 @@ def with_grades(
     """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judged:
-        if judgement.kind in _GRADES:
+        if judgement.kind in FURTHER:
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     return [
@@ -222,6 +231,7 @@ class FurtherJudges:
         terms = (model, config.judge.temperature, config.judge.max_retries)
         self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
         self._pairwise = PairwiseJudge(*terms)
+        self._ask = {"rubric": self._grade, "quality": self._measure}
         self._config, self._session, self._entity_types = config, session, entity_types
 
     def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:
@@ -243,10 +253,8 @@ class FurtherJudges:
                 tasks.append(FurtherTask(unit.key, kind, judging))
 
         for unit in answered.values():
-            if judge.rubric:
-                add(unit, "rubric", partial(self._grade, unit))
-            if judge.quality:
-                add(unit, "quality", partial(self._measure, unit))
+            for kind in list_further(self._config, [unit.sample]):
+                add(unit, kind, partial(self._ask[kind], unit))
         for a, b in judge.pairs(self._config.methods):
             for unit in answered.values():
                 other = answered.get((unit.sample.id, b, 0))
@@ -383,10 +391,13 @@ def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> 
 
 
 def describe_judge(
-    config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
+    config: EvaluationConfig,
+    samples: Iterable[Sample],
+    headers: Mapping[str, IndexHeader],
+    judge: Judge | None = None,
 ) -> dict[str, object]:
     """Return everything about the judge that changes what a score means."""
-    if not asks_judge(config):
+    if not asks_judge(config, samples):
         return {"model": None}
     if judge is not None:
         own = _model_of(judge)

@@ -12,7 +12,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
-from graphrag.eval.runner.judging import list_judged, with_grades
+from graphrag.eval.runner.judging import list_further, list_judged, with_grades
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.judge import JUDGED_METRICS
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
@@ -76,7 +76,7 @@ def describe_setup(
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
         "metrics": _describe_metrics(config.metrics),
-        **_describe_further(config),
+        **_describe_further(config, samples),
         **({} if config.equal_terms is None else {"equal_terms": config.equal_terms.model_dump()}),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
@@ -84,11 +84,11 @@ def describe_setup(
 
 
 def describe_judging(
-    origin: Run, config: EvaluationConfig, judge: Mapping[str, object]
+    origin: Run, config: EvaluationConfig, samples: Sequence[Sample], judge: Mapping[str, object]
 ) -> RunSetup:
     """Return the setup of a run that judges the responses of another one again."""
     judging = {"judge": dict(judge), "metrics": _describe_metrics(config.metrics)}
-    return origin.setup.judged_again(origin.run_id, judging, _describe_further(config))
+    return origin.setup.judged_again(origin.run_id, judging, _describe_further(config, samples))
 
 
 def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -96,17 +96,23 @@ def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
     return {name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()}
 
 
-def _describe_further(config: EvaluationConfig) -> dict[str, dict[str, dict[str, object]]]:
+_FURTHER = {
+    "rubric": (RUBRIC_PROMPT, RUBRIC_VERSION),
+    "quality": (QUALITY_PROMPT, QUALITY_VERSION),
+    "pairwise": (PAIRWISE_PROMPT, PAIRWISE_VERSION),
+}
+"""Further judge -> what it is asked, and the version of what its reply means."""
+
+
+def _describe_further(
+    config: EvaluationConfig, samples: Sequence[Sample]
+) -> dict[str, dict[str, dict[str, object]]]:
     judge = config.judge
-    wanted = {
-        "rubric": (judge.rubric, RUBRIC_PROMPT, RUBRIC_VERSION),
-        "quality": (judge.quality, QUALITY_PROMPT, QUALITY_VERSION),
-        "pairwise": (bool(judge.pairwise), PAIRWISE_PROMPT, PAIRWISE_VERSION),
-    }
+    kinds = [*list_further(config, samples), *["pairwise"] * bool(judge.pairwise)]
     found: dict[str, dict[str, object]] = {
         kind: {"prompt": _hash(prompt), "version": number}
-        for kind, (is_wanted, prompt, number) in wanted.items()
-        if is_wanted
+        for kind in kinds
+        for prompt, number in [_FURTHER[kind]]
     }
     if "pairwise" in found:
         found["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]

@@ -469,7 +469,7 @@ def _setup(
         "methods": {"order": list(dict.fromkeys(unit.label for unit in units))},
         "indexes": indexes,
         "judge": {
-            **(describe_judge(config, headers, judge) if judged else {}),
+            **(describe_judge(config, samples, headers, judge) if judged else {}),
             **{f"suite {name}": _short_hash(each) for name, each in described.items()},
         },
         "metrics": {"correctness": {"suite": "passed"}},
