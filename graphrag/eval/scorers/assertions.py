@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from pydantic import BaseModel
+
 from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.judge import NO_REASON, JudgeModel, fill_prompt
-from graphrag.eval.scorers.rulings import NumberedRuling, RulingsReply, rule_on
+from graphrag.eval.scorers.judge import NO_REASON, JudgeForm, JudgeModel, fill_prompt
+from graphrag.eval.scorers.rulings import rule_on
 
 Ruling = Literal["supported", "contradicted", "missing"]
 
@@ -45,13 +47,16 @@ Material:
 """Fields: question, answer, and statements, a JSON object of number to text."""
 
 
-class _Ruling(NumberedRuling):
+class _Ruling(BaseModel):
+    number: int
     reason: str = NO_REASON
-    ruling: Ruling  # pyright: ignore[reportIncompatibleVariableOverride]
+    ruling: Ruling
 
 
-class _Reply(RulingsReply[_Ruling]):
+class _Reply(JudgeForm):
     shape: ClassVar[str] = _SHAPE
+
+    rulings: list[_Ruling]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ class AssertionJudge:
                 ASSERTIONS_PROMPT, {"question": question, "answer": answer, "statements": left}
             ),
             _Reply,
+            lambda reply: reply.rulings,
         )
         rulings = [
             RuledAssertion(

@@ -1,37 +1,35 @@
 """Rulings on a numbered list of texts, one call for all; what a reply leaves out is asked again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
-
-from pydantic import BaseModel, ConfigDict
+from typing import Protocol, TypeVar
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.judge import JudgeForm, JudgeModel, Unanswered
+from graphrag.eval.scorers.judge import Form, JudgeModel, Unanswered
 
 
-class NumberedRuling(BaseModel):
-    """One ruling of a reply."""
+class NumberedRuling(Protocol):
+    """One ruling of a reply, and what it comes to."""
 
-    model_config = ConfigDict(extra="ignore")
+    @property
+    def number(self) -> int:
+        """Which of the texts it is on, from 1."""
+        ...
 
-    number: int
-    ruling: str
+    @property
+    def ruling(self) -> str:
+        """What two rulings on one text must agree in."""
+        ...
 
 
 R = TypeVar("R", bound=NumberedRuling)
-
-
-class RulingsReply(JudgeForm, Generic[R]):
-    """What the judge must reply."""
-
-    rulings: list[R]
 
 
 async def rule_on(
     judge: JudgeModel,
     texts: Sequence[str],
     prompt: Callable[[Mapping[int, str]], str],
-    form: type[RulingsReply[R]],
+    form: type[Form],
+    read: Callable[[Form], Sequence[R]],
 ) -> tuple[list[R | None], Failure | None]:
     """Ask for a ruling on each text, at most ``max_retries`` times more for what is left out.
 
@@ -39,6 +37,8 @@ async def rule_on(
     ----------
     prompt : callable
         Takes number, from 1, -> text.
+    read : callable
+        Returns the rulings of a reply.
 
     Returns
     -------
@@ -55,13 +55,12 @@ async def rule_on(
         if isinstance(reply, Unanswered):
             return [ruled.get(n) for n in range(1, len(texts) + 1)], reply.failure
         given: dict[int, set[str]] = {}
-        for each in reply.rulings:
+        rulings = read(reply)
+        for each in rulings:
             given.setdefault(each.number, set()).add(each.ruling)
-        ruled |= {
-            r.number: r for r in reply.rulings if r.number in left and len(given[r.number]) == 1
-        }
-    rulings = [ruled.get(n) for n in range(1, len(texts) + 1)]
-    if None not in rulings:
-        return rulings, None
-    msg = f"the judge gave no clear ruling on {rulings.count(None)} of {len(texts)}"
-    return rulings, Failure("judge", "unreadable", msg)
+        ruled |= {r.number: r for r in rulings if r.number in left and len(given[r.number]) == 1}
+    found = [ruled.get(n) for n in range(1, len(texts) + 1)]
+    if None not in found:
+        return found, None
+    msg = f"the judge gave no clear ruling on {found.count(None)} of {len(texts)}"
+    return found, Failure("judge", "unreadable", msg)
