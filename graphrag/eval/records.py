@@ -279,8 +279,8 @@ class QueryResult:
     - ``retrieved``: what the search showed to its model; None when the method does not say.
     - ``abstained``: whether the response is none to the question, as the method says, not as it
       reads.
-    - ``grades``: "rubric" and "quality", where they were asked for -> what that judge said,
-      JSON-ready.
+    - ``grades``: "rubric", "quality" and "assertions", where they were asked for -> what that
+      judge said, JSON-ready.
     """
 
     imdb_key: str

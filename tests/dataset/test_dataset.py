@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.eval.dataset.samples import (
+    Sample,
     fingerprint_samples,
     parse_samples,
     read_dataset,
@@ -14,6 +16,7 @@ from graphrag.eval.dataset.samples import (
 from graphrag.eval.errors import DatasetError
 
 ROW = {"question": "Who?", "answer": "Ann", "imdb_key": "a"}
+HELD = {"question": "Who?", "imdb_key": "a", "assertions": ["x"]}
 
 
 def write(tmp_path, name, text):
@@ -70,6 +73,17 @@ def test_other_names_unknown_columns_and_the_only_index():
         ),
         ([{**ROW, "answer": None}, ROW], "row 1: answer is missing"),
         ([{**ROW, "answer": True}], "row 1: answer is wrong"),
+        ([{**HELD, "assertions": []}], "row 1: answer is missing; give it, .* or assertions"),
+        ([{**HELD, "assertions": ["x", 3]}], "row 1: assertion 2 is wrong: it must be a text"),
+        (
+            [{**HELD, "assertions": [{"text": "x", "wieght": "okay"}]}],
+            "row 1: assertion 1 is wrong: there is no key 'wieght'; did you mean 'weight'",
+        ),
+        (
+            [{**HELD, "assertions": [{"text": "x", "must": "not"}]}],
+            "row 1: assertion 1 must is wrong: Input should be 'say' or 'not_say'",
+        ),
+        ([HELD, {**HELD, "assertions": ["y"]}], "but have different assertions; keep one"),
         ([{**ROW, "question": "Who?" * 40_000}], "row 1: question is wrong: it has 160,000 char"),
         ([{**ROW, "answer": "An\x00n"}], "row 1: answer is wrong: it holds a NUL"),
         ([{**ROW, "evidence": ["\ud800"]}], "row 1 holds half of a character"),
@@ -251,3 +265,41 @@ def test_of_other_columns_the_one_with_the_own_name_counts():
     assert sample.tags == {"query": "SELECT 1", "index": "0"}
     with pytest.raises(DatasetError, match="query and user_input may both be the question"):
         parse_samples([{"query": "Who?", "user_input": "Why?", "answer": "Ann"}], "a")
+
+
+OKAY, NOT = {"text": "Or so.", "weight": "okay"}, {"text": "No.", "must": "not_say"}
+QUOTED = json.dumps([{"text": "It is red."}, OKAY, NOT]).replace('"', '""')
+BENCHMARK = {"statement": "It is red.", "score": 9, "rank": 1, "source_count": 2, "reasoning": "r"}
+AUTOQ = {"id": "u1", "text": "Who?", "question_type": "data_global", "references": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("d.json", [{"question": "Who?", "assertions": ["It is red.", OKAY, NOT]}]),
+        ("d.csv", f'question,assertions\nWho?,"{QUOTED}"\n'),
+        ("d.json", [{"question_id": "u1", "question_text": "Who?", "assertions": [BENCHMARK]}]),
+        ("d.json", [{**AUTOQ, "attributes": {"assertions": [BENCHMARK], "claims": []}}]),
+        ("d.csv", "question,assertions\nWho?,It is red.\n"),
+    ],
+)
+def test_assertions_are_read_in_every_form(tmp_path, name, content):
+    text = content if isinstance(content, str) else json.dumps(content)
+    (sample,) = read_samples(write(tmp_path, name, text), "a")
+    held = [(each.text, each.weight, each.must) for each in sample.assertions]
+    more = [("Or so.", "okay", "say"), ("No.", "vital", "not_say")] if "Or so" in text else []
+    assert held == [("It is red.", "vital", "say"), *more]
+    assert (sample.question, sample.ground_truth) == ("Who?", "")
+    assert Sample.from_dict(sample.to_dict()) == sample
+    other = replace(sample, assertions=())
+    assert fingerprint_samples([other]) != fingerprint_samples([sample])
+
+
+def test_autoq_questions_without_assertions_are_left_out_and_counted(tmp_path):
+    bare = {**AUTOQ, "id": "u2", "text": "Why?", "attributes": None}
+    rows = [bare, {**AUTOQ, "attributes": {"assertions": [BENCHMARK]}}]
+    found = read_dataset(write(tmp_path, "d.json", json.dumps(rows)), "a")
+    assert [sample.id for sample in found.samples] == ["u1"]
+    assert "1 of AutoQ's questions have no assertions: left out" in found.warnings[0]
+    with pytest.raises(DatasetError, match="row 1: answer is missing"):
+        parse_samples([bare], "a")

@@ -86,5 +86,5 @@ async def test_without_every_ruling_there_is_no_score(replies, kind):
 async def test_only_vital_assertions_make_an_answer_whole():
     judge = Judge(ruled(n1="supported", n2="supported", n3="missing", n4="contradicted"))
     assert (await rule(judge)).is_whole is True
-    okay = AssertionEvaluation((RuledAssertion("a", "okay", "say", "supported", ""),))
+    okay = AssertionEvaluation((RuledAssertion("a", "okay", "say", "supported", "", is_met=True),))
     assert okay.is_whole is None

@@ -14,6 +14,7 @@ from graphrag.eval.records import MetricScores
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
+from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
 from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.web.run_page import ReportInput, render_report
@@ -320,9 +321,11 @@ def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Pat
 
 
 def test_odd_answers_are_found_and_shown_by_their_own_names(browser: Browser, tmp_path: Path):
-    """An abstention, an answer of unknown cost, and one that nobody judged."""
+    """An abstention with assertions, an answer of unknown cost, and one that nobody judged."""
+    ruled = RuledAssertion("Ben paid.", "vital", "not_say", "supported", NASTY, is_met=False)
+    held = AssertionEvaluation((ruled, replace(ruled, ruling=None, is_met=None))).to_dict()
     answers = [
-        replace(answer(0, "tog", 1), abstained=True),
+        replace(answer(0, "tog", 1), abstained=True, grades={"assertions": held}),
         replace(answer(1, "tog", 1), usage=None),
         replace(answer(2, "tog", 1), scores=MetricScores.of({})),
     ]
@@ -342,6 +345,10 @@ def test_odd_answers_are_found_and_shown_by_their_own_names(browser: Browser, tm
             page.goto(f"{path.as_uri()}#q={position}")
             page.wait_for_selector(f"#question :text('Truth {position}')")
             took.append(page.inner_text("#question .side > .note >> nth=-1"))
+            if not position:
+                lines = page.get_by_label("Assertions").locator("li").all_inner_texts()
+                what = "vital, must not be said Ben paid."
+                assert lines == [f"✗ {what} supported: {NASTY}", f"? {what} no ruling: {NASTY}"]
     assert took[0].endswith("$0.0100")
     assert "cost not known" in took[1]
 

@@ -19,6 +19,7 @@ from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
 from graphrag.eval.runner.judging import list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
+from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.scorers.quality import QUALITY_PROMPT
@@ -37,6 +38,8 @@ _TYPICAL_ANSWER = 300
 """Tokens of an answer of some paragraphs."""
 _AROUND = 250
 """Tokens of a call beside its texts: the message's form, and the shape of a judge's reply."""
+_AROUND_A_TEXT = 10
+"""Tokens of a quote or an assertion in a list, beside its words."""
 _RUBRIC_LISTS = 1_000
 """Tokens of the names, ids and keys in what the rubric's judge reads, beside the context."""
 
@@ -191,7 +194,7 @@ class DryRun:
             own = own_bound(answering_config(header))
             answer = config.max_output_tokens if own is None else own.tokens
             quotes = unit.sample.evidence if unit.method == "oracle" else ()
-            context = sum(reckoning.count(quote) + 10 for quote in quotes)
+            context = sum(reckoning.count(quote) + _AROUND_A_TEXT for quote in quotes)
             answer = min(answer, reckoning.answer or answer)
             return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
         method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
@@ -227,9 +230,11 @@ class DryRun:
             read = sum(material[field] for field in metric.fields)
             yield judge.repeats * reckoning.judging(metric.prompt, read)
         read = material["question"] + search.answer + search.context
+        held = sum(reckoning.count(each.text) + _AROUND_A_TEXT for each in sample.assertions)
         further = {
             "rubric": (RUBRIC_PROMPT, read + _RUBRIC_LISTS),
             "quality": (QUALITY_PROMPT, read + material["ground_truth"]),
+            "assertions": (ASSERTIONS_PROMPT, read - search.context + held),
         }
         for kind in list_further(self.config, [sample]):
             yield reckoning.judging(*further[kind])

@@ -332,7 +332,7 @@ class Supervisor:
         elif self._full:
             show(self.console, list_all(report))
         else:
-            show(self.console, list_brief(report.results, report.notes))
+            show(self.console, list_brief(report.results, report.figures, report.notes))
 
     def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
@@ -374,7 +374,7 @@ class Supervisor:
             return {}
         answer = None if details.skip_judge else verdict_line(report.results)
         tables = {
-            "brief": list(list_brief(report.results, report.notes)),
+            "brief": list(list_brief(report.results, report.figures, report.notes)),
             "full": list_all(report),
         }
         warnings = [*details.warnings, *description.unread]

@@ -134,7 +134,7 @@ def change_metrics(config: "EvaluationConfig", metrics: str) -> dict[str, object
     """
     names = split_names(metrics)
     if names == ["none"]:
-        further = {"rubric": False, "quality": False, "pairwise": False}
+        further = dict.fromkeys(("rubric", "quality", "assertions", "pairwise"), False)
         judge = {**config.judge.model_dump(), **further}
         return {"metrics": [], "thresholds": {}, "judge": judge}
     kept = {m: least for m, least in config.thresholds.items() if m in names}

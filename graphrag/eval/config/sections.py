@@ -161,6 +161,9 @@ class JudgeSettings(FrozenSection):
     """Whether responses are graded from 1 to 5 on five dimensions as well, one call each."""
     quality: bool = False
     """Whether they are measured from 0 to 1 as well, one call each."""
+    assertions: bool = True
+    """Whether they are held against the assertions of their question, where its row has any, one
+    call each."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
     """The pairs of methods whose responses are held against each other, two calls a pair and
     question; True for all pairs."""

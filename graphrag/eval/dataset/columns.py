@@ -7,7 +7,10 @@ from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.errors import DatasetError
 
-LIST_FIELDS = ("evidence", "expected_sources", "expected_entities", "keywords", "aspects")
+LIST_FIELDS = (
+    *("evidence", "expected_sources", "expected_entities", "keywords", "aspects"),
+    "assertions",
+)
 # The first name is the field's own. Names that may as well mean something else are not taken:
 # "context" is the quoted evidence in one dataset and what a system retrieved in the next.
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -26,8 +29,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("answerable", "tags", "time_limit_s")},
 }
 NEEDED = ("question", "answer")
-OR_ELSE = {"answer": "expected_sources"}
-"""A needed field -> the field that may stand in for it."""
+OR_ELSE = {"answer": ("expected_sources", "assertions")}
+"""A needed field -> the fields that may stand in for it."""
 _FIELD_OF = {name: field for field, names in FIELDS.items() for name in names}
 
 
@@ -83,7 +86,7 @@ def map_rows(
         if own and field != "answer":  # an answer beside a reference may be what a system said
             named[field] = own
     found = {*columns, *named}
-    missing = [field for field in NEEDED if found.isdisjoint({field, OR_ELSE.get(field, field)})]
+    missing = [field for field in NEEDED if found.isdisjoint({field, *OR_ELSE.get(field, ())})]
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
     mapped: list[dict[str, object]] = []
@@ -128,8 +131,8 @@ def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: 
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:
     example = ", ".join(f"{field}: COLUMN" for field in missing)
     names = "; ".join(f"{field}: {', '.join(FIELDS[field])}" for field in missing)
-    stand_ins = [(OR_ELSE[field], field) for field in missing if field in OR_ELSE]
-    other = "".join(f" {name} may stand in for the {field}." for name, field in stand_ins)
+    stand_ins = [(" or ".join(OR_ELSE[field]), field) for field in missing if field in OR_ELSE]
+    other = "".join(f" {names} may stand in for the {field}." for names, field in stand_ins)
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_listed(headings)}; names known: {names}); say which in {config_name()}, under "

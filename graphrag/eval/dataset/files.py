@@ -183,15 +183,16 @@ def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
     return max(_DELIMITERS, key=text.lstrip().partition("\n")[0].count)
 
 
-def _list_of(cell: str) -> list[str]:
-    """Read a cell that holds a list: a JSON list, or entries between bars."""
-    if cell.lstrip().startswith('["'):
+def _list_of(cell: str) -> list[object]:
+    """Read a cell that holds a list: a JSON list of texts or objects, or entries between bars."""
+    if cell.lstrip().startswith(('["', "[{")):
         try:
             values = json.loads(cell)
         except ValueError:
             values = None
         if isinstance(values, list):
-            return [str(value) for value in cast("list[object]", values)]
+            listed = cast("list[object]", values)
+            return [value if isinstance(value, dict) else str(value) for value in listed]
     return [part.strip() for part in cell.split("|") if part.strip()]
 
 

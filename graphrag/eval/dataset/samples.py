@@ -22,6 +22,7 @@ from pydantic import (
 
 from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.dataset.assertions import Assertion, RowAssertion, unfold_autoq
 from graphrag.eval.dataset.columns import FIELDS, LIST_FIELDS, map_rows
 from graphrag.eval.dataset.files import read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
@@ -38,9 +39,9 @@ class Sample:
     """One dataset row.
 
     ``id`` is the row's own, else a hash of its key and question; ``imdb_key`` that of the index
-    that is asked. The ground truth is "" for a row that says only where the answer stands;
-    ``answerable`` False when the right answer is that the documents do not say. ``tags`` holds
-    every other column, and the row's own tags under ``tags``.
+    that is asked. The ground truth is "" for a row that says only where the answer stands, or what
+    must be said; ``answerable`` False when the right answer is that the documents do not say.
+    ``tags`` holds every other column, and the row's own tags under ``tags``.
     """
 
     id: str
@@ -52,13 +53,14 @@ class Sample:
     expected_entities: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     aspects: tuple[str, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
     answerable: bool = True
     tags: dict[str, object] = field(default_factory=dict[str, object])
 
     @property
-    def names_sources_only(self) -> bool:
-        """Whether the row says where the answer stands, and not what it is."""
-        return not self.ground_truth and bool(self.expected_sources)
+    def lacks_answer(self) -> bool:
+        """Whether the row says where the answer stands, or what it must say, and not what it is."""
+        return not self.ground_truth and bool(self.expected_sources or self.assertions)
 
     @property
     def name(self) -> str:
@@ -67,7 +69,7 @@ class Sample:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""
-        return json.loads(json.dumps(asdict(self), default=str))
+        return json.loads(json.dumps(asdict(self), default=_plain))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "Sample":
@@ -76,6 +78,10 @@ class Sample:
 
 
 _SAMPLE = TypeAdapter(Sample)
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, Assertion) else str(value)
 
 
 def name_question(sample_id: str, imdb_key: str, question: str) -> str:
@@ -118,6 +124,7 @@ class _Row(BaseModel):
     expected_entities: list[Text] = []
     keywords: list[Text] = []
     aspects: list[Text] = []
+    assertions: list[RowAssertion] = []
     answerable: bool = True
 
     @field_validator(*LIST_FIELDS, mode="before")
@@ -170,7 +177,8 @@ def parse_samples(
 
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
     """Return a hash over every field of every sample, in order."""
-    text = json.dumps([asdict(s) for s in samples], sort_keys=True, ensure_ascii=False, default=str)
+    values = [asdict(sample) for sample in samples]
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -194,11 +202,16 @@ def _parse_rows(
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
-    given = cast("Sequence[Mapping[str, object]]", rows)
+    given = [unfold_autoq(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
     ids: dict[str, int] = {}
     repeated: list[str] = []
+    # AutoQ finds no assertions for some of its questions.
+    bare = {n for n, row in enumerate(given, 1) if row is not rows[n - 1] and not row["assertions"]}
+    bare = bare if len(bare) < len(rows) else set[int]()
     for number, row in enumerate(map_rows(given, columns, source, headings), 1):
+        if number in bare:
+            continue
         sample = _parse(row, number, only_key, source)
         asked = (sample.imdb_key, fold_wording(sample.question))
         if asked in first_row:
@@ -216,28 +229,32 @@ def _parse_rows(
         first_row[asked] = (number, sample)
         ids[sample.id] = number
         samples.append(sample)
-    if not repeated:
-        return Dataset(samples)
-    times = "question is" if len(repeated) == 1 else "questions are"
-    warning = (
-        f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
-        f"(e.g. rows {repeated[0]})"
-    )
-    return Dataset(samples, (warning,))
+    warnings: list[str] = []
+    if bare:
+        warnings.append(f"{source}: {len(bare)} of AutoQ's questions have no assertions: left out")
+    if repeated:
+        times = "question is" if len(repeated) == 1 else "questions are"
+        warnings.append(
+            f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
+            f"(e.g. rows {repeated[0]})"
+        )
+    return Dataset(samples, tuple(warnings))
 
 
-def _expects(sample: Sample) -> tuple[str, tuple[str, ...]]:
-    """Return the answer, or else the sources, so far as two rows must agree on them."""
-    sources = sample.expected_sources if sample.names_sources_only else ()
-    return fold_wording(sample.ground_truth), sources
+def _expects(sample: Sample) -> tuple[object, ...]:
+    """Return the answer, or else the sources, and the assertions: two rows must agree on them."""
+    sources = sample.expected_sources if sample.lacks_answer else ()
+    return fold_wording(sample.ground_truth), sample.assertions, sources
 
 
 def _describe_contradiction(
     source: str, before: int, first: Sample, number: int, second: Sample
 ) -> str:
-    if first.ground_truth or second.ground_truth:
+    if fold_wording(first.ground_truth) != fold_wording(second.ground_truth):
         told = [_short(s.ground_truth) if s.ground_truth else "none" for s in (first, second)]
         differing = f"answers, {told[0]} and {told[1]}"
+    elif first.assertions != second.assertions:
+        differing = "assertions"
     else:
         differing = "expected_sources, and no answer"
     return (
@@ -270,11 +287,17 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         first = error.errors()[0]
         problem = f"is wrong: {first['msg'].removeprefix('Value error, ')}"
         problem = "is missing" if first["type"] == "missing" else problem
-        raise DatasetError(f"{where}: {first['loc'][0]} {problem}.") from error
+        field, *place = first["loc"]
+        if field == "assertions" and place:
+            field = " ".join(["assertion", str(int(place[0]) + 1), *map(str, place[1:])])
+        raise DatasetError(f"{where}: {field} {problem}.") from error
     tags = dict(read.model_extra or {})
     key = read.imdb_key or only_key
-    if not read.answer and not any(read.expected_sources):
-        problem = "answer is missing; give it, or expected_sources, where the answer stands"
+    if not (read.answer or any(read.expected_sources) or read.assertions):
+        problem = (
+            "answer is missing; give it, or expected_sources, where the answer stands, or "
+            "assertions, what it must say"
+        )
         raise DatasetError(f"{where}: {problem}.")
     limit = tags.get(TIME_LIMIT_TAG)
     if limit is not None and not _is_seconds(limit):

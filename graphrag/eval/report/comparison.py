@@ -308,8 +308,8 @@ def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
     n_tested = sum(c.p_holm is not None for c in changes)
     n_worse = sum(c.is_worse for c in certain)
     return [
-        f"Of {n_tested} figures (every method and metric, rubric, quality, tokens, cost, "
-        f"retrieval), beyond chance: {n_worse} worse, {len(certain) - n_worse} better "
+        f"Of {n_tested} figures (every method and metric, rubric, quality, assertions, tokens, "
+        f"cost, retrieval), beyond chance: {n_worse} worse, {len(certain) - n_worse} better "
         "(exploratory, Holm over all; the gate does not look at them)",
         *(
             f"{'Worse' if c.is_worse else 'Better'}: {c.method}, {c.figure}: {_change(c)} over "

@@ -12,6 +12,7 @@ from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, shorten, show
+from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.scorers.traced import read_citations
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
@@ -42,8 +43,8 @@ def show_question(
     for name, result, measures in answers:
         console.print()
         lines = [f"{name}: {result.response if result.failure is None else 'no answer'}"]
-        for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
-            lines.append(f"  {line}")
+        told = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
+        lines += (f"  {line}" for line in (*told, _cost(result)))
         show(console, map(Line, lines))
         tree = None if result.retrieved is None else _tree_of(result, result.retrieved, full)
         if tree is not None:
@@ -92,6 +93,16 @@ def _verdicts(result: QueryResult) -> list[str]:
                 f"{metric}: {word}{votes if verdict.repeats else ''}: {verdict.reason or '-'}"
             )
     return lines or ["not judged"]
+
+
+def _assertions(result: QueryResult) -> Iterator[str]:
+    """Yield what each assertion of the question came to, in the judge's words."""
+    given = result.grades.get("assertions")
+    for each in () if given is None else AssertionEvaluation.from_dict(given).rulings:
+        end = {True: "met", False: "not met", None: "unscored"}[each.is_met]
+        what = f"{each.weight}{'' if each.must == 'say' else ', must not be said'}"
+        why = f"{each.ruling or 'no ruling'}: {each.reason or '-'}"
+        yield f"assertion {end} ({what}): {each.text} ({why})"
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:

@@ -20,6 +20,7 @@ from graphrag.eval.report.run_lines import (
 )
 from graphrag.eval.report.run_tables import (
     areas_table,
+    assertions_table,
     criteria_table,
     curves_table,
     documents_table,
@@ -42,12 +43,16 @@ if TYPE_CHECKING:
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 
 
-def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[Part]:
-    """Return the answer, the table of the methods, what the run took and what failed.
+def list_brief(
+    results: "EvaluationResults", figures: "Figures", notes: Sequence[str] = ()
+) -> list[Part]:
+    """Return the answer, the tables of the methods, what the run took and what failed.
 
     ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
     parts = _list_opening(results)
+    assertions = assertions_table(figures)
+    parts += [] if assertions is None else [assertions]
     spent = spent_table(results)
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
@@ -100,6 +105,9 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     """
     yield from measures_tables(figures.measures)
     loss, criteria = loss_table(figures), criteria_table(figures)
+    assertions = assertions_table(figures)
+    if assertions is not None:
+        yield assertions
     if loss is not None:
         yield loss
     yield from map(Line, describe_grades(figures))

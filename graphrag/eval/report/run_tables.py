@@ -460,6 +460,31 @@ def loss_table(figures: "Figures") -> Table | None:
     )
 
 
+def assertions_table(figures: "Figures") -> Table | None:
+    """Return how far each method's answers meet the assertions; None without any."""
+    if not figures.assertions:
+        return None
+    ends = {"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"}
+    return Table(
+        "Assertions met, in % (95 % interval)",
+        [
+            *(METHOD, ("vital", "percent"), ("with okay", "percent")),
+            *((heading, "count") for heading in ends.values()),
+        ],
+        [
+            [
+                method,
+                *(f"{percent(e)} n {e.n:,}" for e in (of.vital, of.with_okay)),
+                *(of.rulings.get(end, 0) for end in ends),
+            ]
+            for method, of in figures.assertions.items()
+        ],
+        "A response's figure is the share of its question's vital assertions that it meets; with "
+        "okay counts all, the okay ones half. A failed search and a declined answer meet none. n: "
+        f"responses. The counts are of vital assertions not met. {EACH_ALONE}",
+    )
+
+
 def criteria_table(figures: "Figures") -> Table | None:
     """Return what each method reached of the success criteria; None without any."""
     methods = list(dict.fromkeys(each.method for each in figures.criteria))

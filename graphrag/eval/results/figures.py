@@ -18,6 +18,11 @@ from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
+from graphrag.eval.scorers.assertions import (
+    AssertionEvaluation,
+    AssertionSummary,
+    summarize_assertions,
+)
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_STAGES,
@@ -67,7 +72,8 @@ class Figures:
 
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
     method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
-    method -> measure -> mean in [0, 1] with t limits, ``pairwise``: (a, b) -> preferences; empty
+    method -> measure -> mean in [0, 1] with t limits, ``assertions`` the same over the responses
+    to questions that have any, a failed search 0; ``pairwise``: (a, b) -> preferences; empty
     unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
     but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
@@ -83,12 +89,14 @@ class Figures:
     usage: Usage
     retrieval: Section
     evaluations: dict[str, Section]
+    assertions: dict[str, AssertionSummary] = field(default_factory=dict[str, AssertionSummary])
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
 
     def to_dict(self) -> Section:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
+        is_there = (self.rubric, self.quality, self.assertions, self.pairwise)
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         return {
             "measures": {method: of.to_dict() for method, of in self.measures.items()},
@@ -99,9 +107,10 @@ class Figures:
                 for method, of in self.rubric.items()
             },
             "quality": to_jsonable_python(self.quality),
+            "assertions": to_jsonable_python(self.assertions),
             "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
-            "further_judges": taken if self.rubric or self.quality or self.pairwise else None,
+            "further_judges": taken if any(is_there) else None,
         }
 
 
@@ -160,6 +169,7 @@ def compute_figures(
     methods = list(dict.fromkeys(result.method for result in first))
     rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
     quality = _quality(methods, sources.judged) if config.judge.quality else {}
+    assertions = _assertions(methods, first, samples, sources.judged)
     values = {(m.sample_id, m.method): m.values for m in measured}
     entries = grouped(
         (
@@ -182,6 +192,7 @@ def compute_figures(
             **(by_method[method].means() if method in by_method else {}),
             **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
             **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
+            **(assertions[method].means() if method in assertions else {}),
             "judge_score": report["summary"]["avg_judge_score"],
         }
         for method, report in evaluations.items()
@@ -201,6 +212,7 @@ def compute_figures(
             metadata,
         ),
         evaluations=evaluations,
+        assertions=assertions,
         curves=draw_curves(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
@@ -269,6 +281,32 @@ def _quality(methods: Sequence[str], judged: _Judged) -> dict[str, dict[str, Est
             for name in QUALITY_MEASURES
         }
     return means
+
+
+def _assertions(
+    methods: Sequence[str],
+    results: Sequence[QueryResult],
+    samples: Mapping[str, Sample],
+    judged: _Judged,
+) -> dict[str, AssertionSummary]:
+    """Return how far each method's answers meet assertions; nothing before one was ruled on."""
+    ruled = {
+        (unit.sample.id, unit.method): AssertionEvaluation.from_dict(each.value)
+        for unit, each in judged
+        if each.kind == "assertions" and unit.trial == 0
+    }
+    held = {sample.id: sample.assertions for sample in samples.values() if sample.assertions}
+    summaries: dict[str, AssertionSummary] = {}
+    for method in methods if ruled else ():
+        of_method = [r for r in results if r.method == method and r.sample_id in held]
+        evaluations = [
+            ruled.get((r.sample_id, method))
+            if r.failure is None
+            else AssertionEvaluation.of_no_answer(held[r.sample_id])
+            for r in of_method
+        ]
+        summaries[method] = summarize_assertions(evaluations, [r.imdb_key for r in of_method])
+    return summaries
 
 
 def _pairwise(

@@ -33,6 +33,7 @@ from graphrag.eval.results.rows import (
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
+from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
@@ -237,11 +238,12 @@ class QuestionFigures:
     """The figures of a run, question by question: of several searches, their mean.
 
     By method: ``judged``, what a judge gave: the metrics that were asked (0 or 1),
-    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` (in [0, 1]); ``measured``, what needs no
-    judge: ``latency_s`` of searches that answered, ``tokens``, ``cost_usd``, and the retrieval
-    measures where the run's own file of them is there; ``failed_as_0``, metrics on which a failed
-    search has nothing to judge, with 0 for it, where one failed. What further judges gave, and the
-    retrieval measures, are of the first search.
+    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` and ``assertions.<measure>`` (in [0, 1],
+    the latter 0 for a failed search); ``measured``, what needs no judge: ``latency_s`` of searches
+    that answered, ``tokens``, ``cost_usd``, and the retrieval measures where the run's own file of
+    them is there; ``failed_as_0``, metrics on which a failed search has nothing to judge, with 0
+    for it, where one failed. What further judges gave, and the retrieval measures, are of the first
+    search.
     """
 
     judged: ByMethod
@@ -295,10 +297,23 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
     responses = store.responses(run.run_id, with_texts=False)
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
-    asked = {"rubric": DIMENSIONS, "quality": QUALITY_MEASURES}
+    asked = {
+        "rubric": DIMENSIONS,
+        "quality": QUALITY_MEASURES,
+        "assertions": ASSERTION_MEASURES,
+    }
     names = [f"{k}.{name}" for k, of in asked.items() if k in run.setup.further for name in of]
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
-    for judged in store.judgements(run.run_id):
+    judgements = store.judgements(run.run_id)
+    if "assertions" in {judged.kind for judged in judgements}:  # none: the judge is yet to come
+        held = {s.id: s.assertions for s in store.samples(run.run_id) if s.assertions}
+        for response in units.values():
+            if response.failure is not None and response.sample_id in held:
+                of = AssertionEvaluation.of_no_answer(held[response.sample_id])
+                for name in ASSERTION_MEASURES:
+                    place = figures[response.method][f"assertions.{name}"]
+                    place[keys[response.sample_id]] = getattr(of, name)
+    for judged in judgements:
         unit = units.get(judged.subject)
         if unit is not None and judged.kind in asked:
             for name, value in _grades(judged.kind, judged.value).items():
@@ -311,6 +326,9 @@ def _grades(kind: str, value: Section) -> dict[str, float | None]:
     if kind == "rubric":
         grades = LLMEvaluation.from_dict(value).grades
         return {name: grades[name].score for name in DIMENSIONS}
+    if kind == "assertions":
+        held = AssertionEvaluation.from_dict(value)
+        return {name: getattr(held, name) for name in ASSERTION_MEASURES}
     quality = QualityEvaluation.from_dict(value)
     return {name: getattr(quality, name) for name in QUALITY_MEASURES}
 
@@ -342,8 +360,9 @@ class StoredRun:
     ``origin``: who began it.
 
     ``means``: method -> metric -> mean, of what a judge gave: the metrics that the run asked for,
-    as its tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
-    ``<metric>, failed as 0`` where failed searches make the two differ. ``n``: method -> figure ->
+    as its tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and
+    ``assertions.<measure>`` in [0, 1]; and ``<metric>, failed as 0`` where failed searches make the
+    two differ. ``n``: method -> figure ->
     questions behind these. ``measured``: method -> figure -> mean of what needs no judge, see
     ``QuestionFigures``.
     """

@@ -21,6 +21,7 @@ from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.judging import list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.scorers.assertions import ASSERTION_MEASURES
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import judgeable
@@ -198,6 +199,7 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
         *AVERAGES,
         *(f"rubric.{name}" for name in DIMENSIONS),
         *(f"quality.{name}" for name in QUALITY_MEASURES),
+        *(f"assertions.{name}" for name in ASSERTION_MEASURES),
     ]
     for criterion in config.measures.criteria:
         name = criterion.metric
@@ -224,12 +226,15 @@ def _lack_of_judge(
     kind = name.partition(".")[0]
     if name in ("judge_score", "combined_score"):
         kind = "quality" if config.judge.quality else "correctness"
-    if kind not in ("rubric", "quality", *METRICS):
+    if kind not in ("rubric", "quality", "assertions", *METRICS):
         return None
     if skip_judge:
         return "the judge is not asked"
-    if kind in ("rubric", "quality"):
-        return None if getattr(config.judge, kind) else f"judge.{kind} is off"
+    if kind in ("rubric", "quality", "assertions"):
+        if not getattr(config.judge, kind):
+            return f"judge.{kind} is off"
+        lacks = kind == "assertions" and not any(sample.assertions for sample in samples)
+        return "no question has assertions" if lacks else None
     if kind not in config.metrics:
         return f"metrics leaves {kind} out"
     if not any(judgeable(sample, (kind,)) for sample in samples):
@@ -366,7 +371,7 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
         warnings.append(
             f"oracle is not asked {without} of the {n} questions, as these quote no evidence"
         )
-    unanswered = sum(sample.names_sources_only for sample in samples)
+    unanswered = sum(sample.lacks_answer for sample in samples)
     if unanswered:
         warnings.append(
             f"{unanswered} of {counted(n, 'question')} have no answer, so that their responses are "

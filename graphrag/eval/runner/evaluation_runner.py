@@ -199,14 +199,16 @@ class EvaluationRunner:
         samples = [unit.sample for unit in request.units if unit.trial == 0]
         if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
+        judges: FurtherJudges | None = None
+        if not request.skip_judge and asks_further(self._settings, samples):
+            terms = (await self._load_judge(), self._settings, request.session)
+            judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
         outcome, session = await work.run(), request.session
         if request.skip_judge or not outcome.is_complete:
             return outcome
-        if asks_further(self._settings, samples):
-            judge = await self._load_judge()
-            judges = FurtherJudges(judge, self._settings, session, self._entity_types)
+        if judges is not None:
             outcome = await work.run_further(judges.plan(request.units), outcome)
             judged = list_judged(self._settings, request.units, session)
             grades = with_grades(outcome.results, judged)

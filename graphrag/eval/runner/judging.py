@@ -18,6 +18,7 @@ from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, check_asked
+from graphrag.eval.scorers.assertions import AssertionEvaluation, AssertionJudge
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import NO_REASON, Judge, LLMJudge, whole_number
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit, pair_kind
@@ -156,6 +157,7 @@ EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 FURTHER: Mapping[str, Callable[[EvaluationConfig, Sample], bool]] = {
     "rubric": lambda config, _: config.judge.rubric,
     "quality": lambda config, _: config.judge.quality,
+    "assertions": lambda config, sample: config.judge.assertions and bool(sample.assertions),
 }
 """Further judge of single responses -> whether it is asked about one to a sample."""
 
@@ -226,12 +228,19 @@ class FurtherJudges:
 
         model = getattr(judge, "model", None) if "model" in dir(judge) else None
         if model is None:
-            msg = "judge.rubric, quality and pairwise need a judge that asks a model"
+            msg = (
+                "judge.rubric, quality, assertions (of a dataset with any) and pairwise need a "
+                "judge with a model to ask; give it an attribute model, or turn them off."
+            )
             raise ConfigError(msg)
         terms = (model, config.judge.temperature, config.judge.max_retries)
         self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
-        self._pairwise = PairwiseJudge(*terms)
-        self._ask = {"rubric": self._grade, "quality": self._measure}
+        self._pairwise, self._assertions = PairwiseJudge(*terms), AssertionJudge(*terms)
+        self._ask = {
+            "rubric": self._grade,
+            "quality": self._measure,
+            "assertions": self._rule,
+        }
         self._config, self._session, self._entity_types = config, session, entity_types
 
     def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:
@@ -284,6 +293,15 @@ class FurtherJudges:
         sample, response = unit.sample, self._response(unit)
         evaluation = await self._quality.evaluate(
             sample.question, response.response, sample.ground_truth, response.context_text
+        )
+        return evaluation.to_dict(), [evaluation.failure]
+
+    async def _rule(self, unit: Unit) -> "_Grading":
+        sample, response = unit.sample, self._response(unit)
+        if response.abstained and sample.answerable:
+            return AssertionEvaluation.of_no_answer(sample.assertions).to_dict(), []
+        evaluation = await self._assertions.evaluate(
+            sample.question, response.response, sample.assertions
         )
         return evaluation.to_dict(), [evaluation.failure]
 

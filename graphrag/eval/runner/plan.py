@@ -14,6 +14,7 @@ from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.runner.judging import list_further, list_judged, with_grades
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT, ASSERTIONS_VERSION
 from graphrag.eval.scorers.judge import JUDGED_METRICS
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
@@ -99,6 +100,7 @@ def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
 _FURTHER = {
     "rubric": (RUBRIC_PROMPT, RUBRIC_VERSION),
     "quality": (QUALITY_PROMPT, QUALITY_VERSION),
+    "assertions": (ASSERTIONS_PROMPT, ASSERTIONS_VERSION),
     "pairwise": (PAIRWISE_PROMPT, PAIRWISE_VERSION),
 }
 """Further judge -> what it is asked, and the version of what its reply means."""

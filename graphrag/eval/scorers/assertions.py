@@ -4,9 +4,12 @@ Vital and okay statements are those of nugget evaluation (Voorhees 2003, TREC qu
 Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is said here.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import TypeAdapter
 
 from pydantic import BaseModel
 
@@ -14,6 +17,16 @@ from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.judge import NO_REASON, JudgeForm, JudgeModel, fill_prompt
 from graphrag.eval.scorers.rulings import rule_on
+
+if TYPE_CHECKING:
+    from graphrag.eval.stats.intervals import Estimate
+
+ASSERTIONS_VERSION = 1
+"""Raised when what a ruling means, or how it counts, changes."""
+ASSERTION_MEASURES = ("vital", "with_okay")
+"""In the order of files and tables."""
+_OKAY = 0.5
+"""What an okay assertion counts beside a vital one, where credit is given for it."""
 
 Ruling = Literal["supported", "contradicted", "missing"]
 
@@ -61,20 +74,17 @@ class _Reply(JudgeForm):
 
 @dataclass(frozen=True, slots=True)
 class RuledAssertion:
-    """One assertion, and what the judge said of it; ``ruling`` is None where it said nothing."""
+    """One assertion, and what the judge said of it; ``ruling`` is None where it said nothing.
+
+    ``is_met``: whether the answer does what it must; None without a ruling.
+    """
 
     text: str
     weight: str
     must: str
     ruling: Ruling | None
     reason: str
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the answer does what it must; None without a ruling."""
-        if self.ruling is None:
-            return None
-        return (self.ruling == "supported") == (self.must == "say")
+    is_met: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +97,99 @@ class AssertionEvaluation:
     @property
     def is_whole(self) -> bool | None:
         """Whether all vital assertions are met; None where one has no ruling, or there is none."""
-        vital = [each.is_met for each in self.rulings if each.weight == "vital"]
-        return None if None in vital or not vital else all(vital)
+        return None if self.vital is None else self.vital == 1
+
+    @property
+    def vital(self) -> float | None:
+        """Share of the vital assertions that are met; None where one has no ruling, or none is."""
+        return self._share({"vital": 1.0})
+
+    @property
+    def with_okay(self) -> float | None:
+        """Share of all, those that are okay at half the weight; None where one has no ruling."""
+        return self._share({"vital": 1.0, "okay": _OKAY})
+
+    def _share(self, weights: Mapping[str, float]) -> float | None:
+        held = [(weights[r.weight], r.is_met) for r in self.rulings if r.weight in weights]
+        if not held or any(is_met is None for _, is_met in held):
+            return None
+        return sum(weight for weight, is_met in held if is_met) / sum(weight for weight, _ in held)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the shares, the rulings and the failure."""
+        shares = {name: getattr(self, name) for name in ASSERTION_MEASURES}
+        return {**shares, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> "AssertionEvaluation":
+        """Read what :meth:`to_dict` gave."""
+        return _EVALUATION.validate_python(values)
+
+    @classmethod
+    def of_no_answer(cls, assertions: Sequence[Assertion]) -> "AssertionEvaluation":
+        """Return that of an answer that is not there: nothing is met, also what must not be said.
+
+        No judge is asked: who says nothing is not right.
+        """
+        reason = "No answer was given, which meets no assertion."
+        return cls(tuple(_rule(each, "missing", reason, is_met=False) for each in assertions))
+
+
+_EVALUATION = TypeAdapter(AssertionEvaluation)
+
+
+def _rule(
+    assertion: Assertion, ruling: Ruling | None, reason: str, is_met: bool | None
+) -> RuledAssertion:
+    return RuledAssertion(assertion.text, assertion.weight, assertion.must, ruling, reason, is_met)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionSummary:
+    """How far the answers of a method meet the assertions of their questions.
+
+    ``vital``, ``with_okay``: means of the shares over ``n_responses`` (questions with assertions,
+    failed searches among them), each response counting once however many assertions it is held to.
+    ``rulings``: how many single vital assertions are met, contradicted, missing, said although they
+    must not be, or have no ruling.
+    """
+
+    vital: "Estimate"
+    with_okay: "Estimate"
+    n_responses: int
+    rulings: Mapping[str, int]
+
+    def means(self) -> dict[str, float | None]:
+        """Return figure -> mean."""
+        return {f"assertions.{name}": getattr(self, name).mean for name in ASSERTION_MEASURES}
+
+
+def summarize_assertions(
+    evaluations: Sequence[AssertionEvaluation | None], documents: Sequence[str]
+) -> AssertionSummary:
+    """Return the figures of a method; None: a response without an evaluation, which is left out."""
+    from graphrag.eval.stats.intervals import mean_real  # numpy, which the judge does without
+
+    shares = {
+        name: mean_real(
+            [None if each is None else getattr(each, name) for each in evaluations],
+            documents,
+            (0.0, 1.0),
+        )
+        for name in ASSERTION_MEASURES
+    }
+    vital = [r for each in evaluations if each for r in each.rulings if r.weight == "vital"]
+    return AssertionSummary(
+        **shares, n_responses=len(evaluations), rulings=Counter(map(_name_end, vital))
+    )
+
+
+def _name_end(ruled: RuledAssertion) -> str:
+    if ruled.ruling is None:
+        return "unscored"
+    if ruled.is_met:
+        return "met"
+    return ruled.ruling if ruled.ruling != "supported" else "said"
 
 
 class AssertionJudge:
@@ -115,12 +216,13 @@ class AssertionJudge:
             lambda reply: reply.rulings,
         )
         rulings = [
-            RuledAssertion(
-                each.text,
-                each.weight,
-                each.must,
-                None if found is None else found.ruling,
-                "" if found is None else found.reason,
+            _rule(each, None, "", None)
+            if found is None
+            else _rule(
+                each,
+                found.ruling,
+                found.reason,
+                is_met=(found.ruling == "supported") == (each.must == "say"),
             )
             for each, found in zip(assertions, ruled, strict=True)
         ]

@@ -319,6 +319,6 @@ def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
 
     Without an answer that is right, nothing can be said of a metric that reads it.
     """
-    if not sample.names_sources_only:
+    if not sample.lacks_answer:
         return tuple(metrics)
     return tuple(name for name in metrics if "ground_truth" not in JUDGED_METRICS[name].fields)

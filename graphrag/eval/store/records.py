@@ -44,7 +44,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     @property
     def further(self) -> frozenset[str]:
-        """The further judges that are asked: "rubric", "quality", "pairwise"."""
+        """The further judges that are asked: "rubric", "quality", "assertions", "pairwise"."""
         return frozenset(self._sections.get("further", {}))
 
     @property
@@ -259,8 +259,8 @@ class Judgement:
     """What a further judge said, beyond the verdicts.
 
     ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: "rubric", "quality" or "pairwise:A:B". ``value``: the judge's record, JSON-ready.
-    ``failed``: whether something in it is unscored because the judge failed.
+    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B". ``value``: the judge's record,
+    JSON-ready. ``failed``: whether something in it is unscored because the judge failed.
     """
 
     subject: str

@@ -16,7 +16,7 @@ class SearchCount(NamedTuple):
 
     method: str
     document: str
-    names_sources_only: bool
+    lacks_answer: bool
     is_first: bool
     failed: bool
     abstained: bool
@@ -58,18 +58,19 @@ class RunSums:
             SELECT CAST({_value("sample", "id")} AS TEXT) AS id,
             {_value("sample", "imdb_key")} AS document,
             coalesce({_value("sample", "ground_truth")}, '') = ''
-            AND coalesce({_value("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
+            AND (coalesce({_value("sample", "expected_sources")}, '[]') <> '[]'
+            OR coalesce({_value("sample", "assertions")}, '[]') <> '[]') AS lacks_answer
             FROM samples WHERE run_id = ?
         ), judged AS MATERIALIZED (
             SELECT unit, count(*) AS n FROM verdicts
             WHERE run_id = ? AND metric IN ({listed}) GROUP BY unit
         ), searched AS MATERIALIZED (
             SELECT r.unit, r.method, coalesce(a.document, '') AS document,
-            CASE WHEN a.sources_only THEN 1 ELSE 0 END AS sources_only,
+            CASE WHEN a.lacks_answer THEN 1 ELSE 0 END AS lacks_answer,
             CASE WHEN r.trial = 0 THEN 1 ELSE 0 END AS is_first,
             CASE WHEN r.failure IS NULL THEN 0 ELSE 1 END AS failed, r.abstained,
             CASE WHEN r.failure IS NOT NULL OR ? = 0 OR coalesce(j.n, 0) >=
-            CASE WHEN a.sources_only THEN ? ELSE ? END THEN 1 ELSE 0 END AS is_done
+            CASE WHEN a.lacks_answer THEN ? ELSE ? END THEN 1 ELSE 0 END AS is_done
             FROM responses r LEFT JOIN asked a ON a.id = r.sample_id
             LEFT JOIN judged j ON j.unit = r.unit WHERE r.run_id = ?
         ) """
@@ -77,7 +78,7 @@ class RunSums:
             *(self._run_id, self._run_id, *metrics, int(waits)),
             *(len(without_truth), len(metrics), self._run_id),
         )
-        names = "method, document, sources_only, is_first, failed, abstained, is_done"
+        names = "method, document, lacks_answer, is_first, failed, abstained, is_done"
         searches = self._read(
             f"{searched} SELECT {names}, count(*) FROM searched GROUP BY {names}", values
         )

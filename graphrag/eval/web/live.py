@@ -37,7 +37,7 @@ _STILL_S = 120
 _CAUSES = 20
 _LONGEST_TEXT = 200
 _WITH_TRUTH = Sample("", "", "", "known")
-_SOURCES_ONLY = Sample("", "", "", "", expected_sources=("somewhere",))
+_WITHOUT_TRUTH = Sample("", "", "", "", expected_sources=("somewhere",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     sums = store.sums(run.run_id)
     asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
     waits = not (run.details.skip_judge or run.setup.is_of_suites)
-    searches, verdicts = sums.ends(asked, judgeable(_SOURCES_ONLY, asked), waits)
+    searches, verdicts = sums.ends(asked, judgeable(_WITHOUT_TRUTH, asked), waits)
     judgements = [each for each in store.judgements(run.run_id) if each.failed]
     failed, unscored = sums.failed_searches(), sums.missing_verdicts()
     causes = Counter[tuple[str, str, str]]()
@@ -185,7 +185,7 @@ def _end_of_search(count: SearchCount, metric: str) -> Outcome:
     """Return how searches without a verdict ended."""
     scores, failure = MetricScores(), None
     if count.failed:
-        sample = _SOURCES_ONLY if count.names_sources_only else _WITH_TRUTH
+        sample = _WITHOUT_TRUTH if count.lacks_answer else _WITH_TRUTH
         scores = failed_search_scores(judgeable(sample, METRICS))
         failure = Failure("search", "error", "")
     return _outcome(scores, metric, count.document, count.abstained, failure)

@@ -52,6 +52,13 @@ function read(question, answer, detail, found) {
     ...contextBox(sections, patterns.filter(Boolean), `${answer.method}${trial}`) };
 }
 
+/** Return an assertion with what the judge ruled, and why. */
+function ruled({ text, weight, must, ruling, reason, is_met: met }) {
+  return make("li", {}, mark(met === null ? "no ruling" : Number(met)),
+    make("b", { text: ` ${weight}${must === "say" ? "" : ", must not be said"} ` }), own(text),
+    make("span", { class: "note" }, ` ${ruling || "no ruling"}: `, own(reason || "-")));
+}
+
 function side({ answer, detail, text, sections, trial, box, go }) {
   const verdicts = index.metrics.map((metric, n) => make("li", {}, mark(answer.states[n]),
     make("b", { text: ` ${metric} ` }), own(detail.reasons[n])));
@@ -59,9 +66,11 @@ function side({ answer, detail, text, sections, trial, box, go }) {
     make("h2", {}, own(answer.method), trial), badges(answer),
     cited(answer.response, sections, go, `${answer.method}${trial}`), make("ul", { class: "verdicts" }, ...verdicts));
   for (const cause of answer.causes || []) made.append(make("p", { class: "note" }, own(cause)));
-  if (detail.grades) {
+  const { assertions, ...grades } = detail.grades || {};
+  if (assertions) made.append(make("ul", { class: "verdicts", "aria-label": "Assertions" }, ...assertions.rulings.map(ruled)));
+  if (Object.keys(grades).length) {
     made.append(make("details", {}, make("summary", { text: "Further judges" }),
-      make("pre", { dir: "auto", tabindex: 0, text: JSON.stringify(detail.grades, null, 2) })));
+      make("pre", { dir: "auto", tabindex: 0, text: JSON.stringify(grades, null, 2) })));
   }
   made.append(text === null
     ? make("p", { class: "note", text: "Its context is left out to keep this page small." }) : box,

@@ -23,6 +23,7 @@ from graphrag.eval.report.run_lines import (
 from graphrag.eval.report.run_tables import (
     STAGE_NAMES,
     areas_table,
+    assertions_table,
     criteria_table,
     curves_table,
     documents_table,
@@ -180,6 +181,7 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "documents": documents_table(analysis) if judged else None,
         "failures": failures_table(results),
         **_split_loss(figures),
+        "assertions": None if figures is None else assertions_table(figures),
         "criteria": None if figures is None else criteria_table(figures),
     }
 
