@@ -30,7 +30,10 @@ from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.results.analysis import analyse
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
+from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Judgement
+from graphrag.query.usage import Usage
 
 DONE, USAGE = 0, 2
 METHODS = ("tog", "basic")
@@ -294,6 +297,29 @@ def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
     assert (difference["a"], difference["b"]) == METHODS
     assert difference["corrected"]["estimate"]["mean"] == pytest.approx(sum(differences) / 91)
     assert difference["corrected"]["n_labels"] == 91
+
+
+def test_assertions_are_held_against_labels_beside_the_verdict(make_run, capsys):
+    ends = random_ends(90)
+    run, truth = make_run(ends), judged_wrong(ends, seed=5)
+    with EvaluationStore(run.folder / "eval.db") as store:
+        for question in list(ends)[:40]:  # the others have none
+            for method in METHODS:
+                met = bool(truth[question, method])
+                ruled = RuledAssertion("a", "vital", "say", "missing", "said", is_met=met)
+                okay = replace(ruled, weight="okay", is_met=False)
+                value = AssertionEvaluation((ruled, okay)).to_dict()
+                judged = Judgement(f"{question} {method}", "assertions", value, False, Usage())
+                store.append_judgement(run.run_id, judged)
+    assert imported(run, labelled(export(run, questions=90), truth)) == DONE
+    found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
+    whole, verdict = found["by_assertions"].values()
+    held = list(ends)[:40]
+    same = [ends[q][m] == truth[q, name] for q in held for m, name in enumerate(METHODS)]
+    assert verdict["weighted"]["n"] == whole["weighted"]["n"] == 80
+    assert verdict["weighted"]["raw_agreement"]["mean"] == pytest.approx(sum(same) / 80)
+    assert whole["weighted"]["raw_agreement"]["mean"] == 1
+    assert "all vital met: 1 for an answer" in capsys.readouterr().out
 
 
 def test_corrected_figures_are_right_on_average_and_their_limits_cover(make_run):

@@ -7,7 +7,7 @@ so one draw serves the means and the paired differences alike.
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from graphrag.command_lines import eval_line_here
@@ -28,6 +28,7 @@ from graphrag.eval.results.labels import (
 )
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import stored_metadata, stored_rows
+from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
 from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.store.database import EvaluationStore
@@ -40,7 +41,7 @@ class AuditedRun:
     """A run as far as the audit of one metric needs it.
 
     ``questions`` have no labels yet, ``texts`` are of each, and ``responses`` by question id and
-    method.
+    method. ``whole``, of correctness: whether a response meets all vital assertions, 0 or 1.
     """
 
     run_id: str
@@ -51,6 +52,7 @@ class AuditedRun:
     texts: Mapping[str, Sample]
     responses: Mapping[tuple[str, str], StoredResponse]
     embedded_models: str | None = None
+    whole: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class Audit:
     Of ``n_items`` responses in the file ``n_labels`` have a label. ``overall`` has all methods'
     responses: those to one question are not independent, which the limits leave out. The limits of
     ``differences``, every pair of methods, are not adjusted for their number. ``labels`` are what
-    later corrections of the run's comparisons need.
+    later corrections of the run's comparisons need. ``by_assertions``: what judges -> agreement, of
+    the verdict and of assertions over the same responses of all methods; empty without assertions.
     """
 
     run_id: str
@@ -115,6 +118,7 @@ class Audit:
     differences: tuple[CorrectedDifference, ...]
     embedded_models: str | None = None
     labels: KeptLabels | None = None
+    by_assertions: Mapping[str, JudgeAgreement] = field(default_factory=dict[str, JudgeAgreement])
 
 
 def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedRun:
@@ -154,6 +158,12 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
             f"{eval_line_here('judge', run.run_id, '--metrics', metric)}"
         )
         raise UsageError(msg)
+    ruled = store.judgements(run.run_id) if metric == "correctness" else ()
+    ends = {
+        r.subject: AssertionEvaluation.from_dict(r.value).is_whole
+        for r in ruled
+        if r.kind == "assertions"
+    }
     stored = [each for each in store.responses(run.run_id).values() if each.trial == 0]
     return AuditedRun(
         run.run_id,
@@ -164,6 +174,11 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         {sample.id: sample for sample in samples},
         {(each.sample_id, each.method): each for each in stored},
         stored_metadata(store, run).embedded_models,
+        {
+            (each.sample_id, each.method): int(whole)
+            for each in stored
+            if (whole := ends.get(each.unit)) is not None
+        },
     )
 
 
@@ -242,7 +257,28 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         ),
         embedded_models=run.embedded_models,
         labels=keep_labels(questions, run.methods, run.metric),
+        by_assertions=_agree_by_assertions(run, questions),
     )
+
+
+def _agree_by_assertions(
+    run: AuditedRun, questions: Sequence[LabelledQuestion]
+) -> dict[str, JudgeAgreement]:
+    """Hold the verdict and the assertions against the labels of the responses that have both."""
+
+    def held(question: LabelledQuestion) -> LabelledQuestion:
+        has = [m for m in question.judged if (question.key[1], m) in run.whole]
+        labels = {m: label for m, label in question.labels.items() if m in has}
+        return question._replace(judged=has, labels=labels)
+
+    same = [held(question) for question in questions]
+    if not any(question.labels for question in same):
+        return {}
+    by = [q._replace(scores={m: run.whole[q.key[1], m] for m in q.judged}) for q in same]
+    return {
+        "all vital met": _agree(by, run.methods),
+        "verdict, same answers": _agree(same, run.methods),
+    }
 
 
 def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
@@ -306,6 +342,7 @@ def list_audit(audit: Audit) -> list[Part]:
     agreement = {
         **audit.agreement,
         **({"all methods": audit.overall} if len(audit.agreement) > 1 else {}),
+        **audit.by_assertions,
     }
     pairs = {f"{each.a} - {each.b}": each.corrected for each in audit.differences}
     refused: dict[str, list[str]] = {}
@@ -322,7 +359,9 @@ def list_audit(audit: Audit) -> list[Part]:
                 ("kappa, AC1, alpha", "interval"),
             ],
             [[method, *_agreement_cells(each)] for method, each in agreement.items()],
-            EACH_ALONE,
+            f"all vital met: 1 for an answer that meets every vital assertion. {EACH_ALONE}"
+            if audit.by_assertions
+            else EACH_ALONE,
         ),
         Table(
             f"Means and differences in percentage points{note}",
