@@ -69,6 +69,18 @@ def draft_question(request: Request) -> dict[str, object]:
     }
 
 
+def propose_assertions(request: Request) -> dict[str, object]:
+    """Take the quotes' sentences that hold the answer as vital, else the answer, others as okay."""
+    material = find_json_object(request.user) or {}
+    answer, quotes = str(material["answer"]), cast("Sequence[str]", material["quotes"])
+    said = [each for quote in quotes for each in sentences(quote)]
+    wanted = set(terms(answer))
+    vital = [each for each in said if wanted and wanted <= set(terms(each))] or [answer or said[0]]
+    weights = {**dict.fromkeys(said, "okay"), **dict.fromkeys(vital, "vital")}
+    listed = [{"text": text, "weight": weight, "must": "say"} for text, weight in weights.items()]
+    return {"assertions": listed}
+
+
 def _leave_out(text: str) -> tuple[str, str, str] | None:
     """Return a name, the first sentence that has it with enough else, and that without it."""
     found = [

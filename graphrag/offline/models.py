@@ -75,6 +75,7 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         "rulings": drafting.rule_on_statements,
         "question answer quotes difficulty": drafting.draft_question,
         "question answer quotes difficulty assertions": drafting.draft_question,
+        "assertions": drafting.propose_assertions,
         "found answer": drafting.answer_from_texts,
         "difference same": drafting.compare_meaning,
         "intermediate_answer score follow_up_queries": search_replies.answer_primer,

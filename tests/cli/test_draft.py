@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
@@ -81,3 +82,55 @@ def test_what_can_not_be_drafted_is_said(evaluation: Evaluation, flags, said):
     result = draft(evaluation, *flags)
     assert result.exit_code in (2, 3), result.output
     assert said in " ".join(result.output.split())
+
+
+def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(
+    evaluation: Evaluation, server: LocalServer
+):
+    rows = [
+        {"id": "q1", "question": "Who built the clock?", "answer": "Idris Vane", "level": 2},
+        {
+            "id": "q2",
+            "question": "Which bank does Petra Holm own?",
+            "answer": "The Ashcombe Bank",
+            "evidence": ["Petra Holm owns the Ashcombe Bank. Tobias Reed left Ashcombe."],
+        },
+        {"id": "q3", "question": "Where?", "expected_sources": ["clock.txt"]},
+        {"id": "q4", "question": "When?", "assertions": ["At noon."]},
+    ]
+    evaluation.write_rows(rows)
+    offline = offline_reply()
+
+    def reply(request: dict[str, Any]) -> str:
+        text = offline(request)
+        if text.startswith('{"assertions"') and "Petra" in text:
+            made_up = {"text": "Petra Holm was born in Ulm.", "weight": "okay", "must": "say"}
+            return json.dumps({"assertions": [*json.loads(text)["assertions"], made_up]})
+        return text
+
+    flags = ("--assertions", "questions.json")
+    before = len(server.records)
+    assert "About 6 calls for 3 rows" in draft(evaluation, *flags, "--dry-run").stdout
+    assert len(server.records) == before
+    server.behaviour = Behaviour(
+        reply, lambda n, _: Fault(status=401, message="no key") if n > before + 2 else None
+    )
+    stopped = draft(evaluation, *flags)
+    assert (stopped.exit_code, "Continue with:" in stopped.stderr) == (3, True), stopped.output
+    server.behaviour = Behaviour(reply)
+    result = draft(evaluation, *flags)
+    assert result.exit_code == 3, result.output  # q3 says nothing that one could be held to
+    assert "2 of 3 rows got assertions, 2 of them vital and 1 okay." in result.stdout
+    assert "1 thrown away: the row has neither an answer nor quotes" in result.stdout
+    assert "1 thrown away: the row's answer and quotes do not bear it out" in result.stdout
+    answered = [record for record in server.records[before:] if record.status == 200]
+    assert len(answered) == 4
+    path = evaluation.root / "eval" / "drafted_assertions.json"
+    q1, q2, q3, q4 = json.loads(path.read_text(encoding="utf-8"))
+    vital = {"text": "Idris Vane", "weight": "vital", "must": "say"}
+    assert q1 == {**rows[0], "imdb_key": "clock", "assertions": [vital]}
+    assert [each["weight"] for each in q2["assertions"]] == ["vital", "okay"]
+    assert q3 == {**rows[2], "imdb_key": "clock"}
+    assert q4["assertions"] == [{**vital, "text": "At noon."}]
+    evaluation.configure(dataset={"path": "eval/drafted_assertions.json"})
+    assert evaluation.run("--methods", "basic").exit_code == 0

@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,10 +24,15 @@ from graphrag.eval.errors import NoRowsError, RunStoppedError, UsageError
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
+    from graphrag.eval.dataset.assertions import Assertion
+    from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
+HELD_FILE = Path("eval") / "drafted_assertions.json"
+_HELD_CALLS = 2
+"""Calls a row takes: its assertions are proposed, and then ruled on."""
 _AT_ONCE, _PATIENCE_S = 8, 300.0
 _LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
 
@@ -40,6 +45,10 @@ class DraftFlags:
     kinds: Annotated[str, option("Of fact,link,global,unanswerable.")] = (
         "fact,link,global,unanswerable"
     )
+    assertions: Annotated[
+        Path | None,
+        option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
+    ] = None
     dry_run: Annotated[bool, option("Only say what it would take.", "--dry-run")] = False
     max_cost: MaxCost = None
     quiet: Quiet = False
@@ -49,14 +58,18 @@ class DraftFlags:
 def draft(place: Place, flags: DraftFlags) -> int:
     """Draft questions from a built index, and keep those that can be proven.
 
-    Written are a dataset, what was thrown away with its cause, and the calls, so that a draft that
-    was interrupted goes on. Exit code 3 when there are fewer questions than asked for.
+    With --assertions it is what answers to the questions of a dataset must say, kept where the
+    row's own answer and quotes support it. Written are a dataset, what was thrown away with its
+    cause, and the calls, so that a draft that was interrupted goes on. Exit code 3 when there are
+    fewer questions than asked for, or rows are left without assertions.
     """
     from graphrag.eval.cli.validate import find_roots
 
     kinds = _read_kinds(flags.kinds)
     roots = find_roots(place)
-    path = place.file or place.root / (place.output or DRAFT_FILE)
+    rows = _read_rows(place, flags.assertions, roots)
+    default = DRAFT_FILE if rows is None else HELD_FILE
+    path = place.file or place.root / (place.output or default)
     if path.suffix.lower() != ".json":
         msg = f"--output: the questions are written to a file; name one that ends in .json: {path}"
         raise UsageError(msg)
@@ -67,17 +80,19 @@ def draft(place: Place, flags: DraftFlags) -> int:
     stopped: str | None = None
     code = DONE
     try:
-        run_coroutine(_draft(place, roots, kinds, flags, path, drafted))
+        run_coroutine(_draft(place, roots, kinds, flags, path, drafted, rows))
     except RunStoppedError as error:
         stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE
     except KeyboardInterrupt:
         stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
     if not flags.dry_run:
-        _write(path, drafted, list(roots))
-        _show(drafted, path, flags)
+        _write(path, drafted, list(roots), rows)
+        _show(drafted, path, flags, rows)
     if stopped is not None:
         say(stopped, stderr=True)
         return code
+    if rows is not None and rows.lacking:
+        return INCOMPLETE
     return INCOMPLETE if any(each.short for each in drafted.values()) else DONE
 
 
@@ -96,6 +111,33 @@ def _read_kinds(text: str) -> list[str]:
     return list(dict.fromkeys(kinds))
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a dataset that get assertions; ``held``: id -> those that were kept."""
+
+    samples: "list[Sample]"
+    held: "dict[str, list[Assertion]]"
+
+    @property
+    def lacking(self) -> "list[Sample]":
+        """Those without assertions, of their own or kept."""
+        return [each for each in self.samples if not each.assertions and each.id not in self.held]
+
+
+def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> _Rows | None:
+    from graphrag.eval.dataset.samples import check_keys, read_dataset
+
+    if file is None:
+        return None
+    columns = place.read_config().dataset.columns if place.has_config() else {}
+    path = place.root / file if (place.root / file).exists() else file
+    dataset = read_dataset(path, next(iter(roots)) if len(roots) == 1 else None, columns)
+    for warning in dataset.warnings:
+        say(f"Warning: {warning}", stderr=True)
+    check_keys(dataset.samples, roots)
+    return _Rows(dataset.samples, {})
+
+
 async def _draft(
     place: Place,
     roots: dict[str, Path],
@@ -103,6 +145,7 @@ async def _draft(
     flags: DraftFlags,
     path: Path,
     drafted: "dict[str, Drafted]",
+    rows: _Rows | None,
 ) -> None:
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted, Drafter
@@ -121,6 +164,10 @@ async def _draft(
     announced = announce_embedded(models)
     if announced is not None:
         notes.print(announced)
+    if rows is not None and flags.dry_run:
+        n = len(rows.lacking)
+        say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
+        return
     wanted = _share_out(flags.n, list(roots), kinds)
     materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
     if flags.dry_run:
@@ -139,6 +186,10 @@ async def _draft(
                     ),
                 )
                 drafted[key] = Drafted()
+                if rows is not None:
+                    of_key = [each for each in rows.lacking if each.imdb_key == key]
+                    await drafter.hold(of_key, rows.held, drafted[key])
+                    continue
                 await drafter.draft(materials[key], wanted[key], asked, drafted[key])
             asked += [each.question for each, _ in drafted[key].kept]
 
@@ -183,15 +234,19 @@ def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, in
     say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
 
 
-def _write(path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str]) -> None:
+def _write(
+    path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], held: _Rows | None
+) -> None:
     from graphrag.eval.store.whole_files import write_file
 
     named = len(keys) > 1
-    rows = [
+    rows: list[Mapping[str, object]] = [
         draft.row(key if named else None, proofs)
         for key, each in drafted.items()
         for draft, proofs in each.kept
     ]
+    if held is not None:
+        rows = [_row_of(each, held.held.get(each.id)) for each in held.samples]
     away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
     if rows:
         write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
@@ -199,7 +254,16 @@ def _write(path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str]) -> No
     write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
 
 
-def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags) -> None:
+def _row_of(sample: "Sample", held: "Sequence[Assertion] | None") -> dict[str, object]:
+    """Return a row with its own columns, and the assertions that were kept."""
+    values = replace(sample, tags={}).to_dict()
+    values |= {"answer": values.pop("ground_truth")}
+    if held is not None:
+        values["assertions"] = [each.model_dump() for each in held]
+    return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **sample.tags}
+
+
+def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags, rows: _Rows | None) -> None:
     from graphrag.eval.report.cells import money
     from graphrag.query.usage import sum_usages
 
@@ -207,13 +271,21 @@ def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags) -> None:
     kept = [draft for each in drafted.values() for draft, _ in each.kept]
     kinds = Counter(draft.kind for draft in kept)
     parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    say(f"{counted(len(kept), 'question')} kept of {flags.n}{f' ({parts})' if parts else ''}.")
+    if rows is None:
+        say(f"{counted(len(kept), 'question')} kept of {flags.n}{f' ({parts})' if parts else ''}.")
+    else:
+        weights = Counter(each.weight for of in rows.held.values() for each in of)
+        n, whole = len(rows.held), len(rows.held) + len(rows.lacking)
+        say(
+            f"{n:,} of {counted(whole, 'row')} got assertions, {weights['vital']:,} of them vital "
+            f"and {weights['okay']:,} okay."
+        )
     for cause, number in causes.most_common():
         say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)
     usage = sum_usages(each.usage for each in drafted.values())
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
     say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)
-    if kept:
+    if kept or rows is not None:
         say(f"Wrote {path}, and what was thrown away beside it. Nobody has looked at them yet.")
         say("Next: read them, then name the file under dataset.path.", quiet=flags.quiet)

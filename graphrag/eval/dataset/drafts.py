@@ -43,6 +43,8 @@ class Cause(StrEnum):
     KNOWN_ALREADY = "it is answered without any text"
     ONE_QUOTE_DOES = "it is answered without one of its quotes"
     NOT_DECLINED = "the texts answer it after all"
+    NOTHING_SAID = "the row has neither an answer nor quotes"
+    NOT_BORNE_OUT = "the row's answer and quotes do not bear it out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, JsonValue
 
 from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials
@@ -70,47 +71,51 @@ elsewhere either. "answer" is "". "quotes" holds the one passage that comes near
 """
     + _RULES,
 }
+
+
+def _prompt(task: str, shape: str, fields: str) -> str:
+    """Return a prompt whose material has these fields, each filled with JSON."""
+    asked = f"{task}{_GUARD}\nReply with one JSON object and nothing else:\n{shape}\n"
+    material = ", ".join(f'"{field}": {{{field}}}' for field in fields.split())
+    asked = asked.replace("{", "{{").replace("}", "}}")
+    return f"{asked}\nMaterial:\n{{{{{material}}}}}\n"
+
+
+_ASSERTIONS_SHAPE = '{"assertions": [{"text": "...", "weight": "vital" or "okay"}]}'
+PROPOSE_PROMPT = _prompt(
+    """Write what answers to a question are to be held to: one to six statements, each of which
+follows from "answer", the accepted one, or from "quotes", which prove it.
+
+- A statement says one thing, and is whole by itself: it names people, places and things.
+- "vital" is what an answer must say to be right and complete, "okay" what it may well say.
+- At least one is vital. No two say the same.
+""",
+    _ASSERTIONS_SHAPE,
+    "question answer quotes",
+)
 _ORACLE_SHAPE = '{"found": true or false, "answer": "..."}'
-ORACLE_PROMPT = (
+ORACLE_PROMPT = _prompt(
     "Answer a question from the given texts and from nothing else. If they do not say, "
-    '"found" is false and "answer" is "".\n'
-    + _GUARD
-    + "\nReply with one JSON object and nothing else:\n"
-    + _ORACLE_SHAPE.replace("{", "{{").replace("}", "}}")
-    + '\n\nMaterial:\n{{"question": {question}, "texts": {texts}}}\n'
+    '"found" is false and "answer" is "".\n',
+    _ORACLE_SHAPE,
+    "question texts",
 )
-"""Fields: question, and texts, a JSON list."""
-CLOSED_BOOK_PROMPT = (
+CLOSED_BOOK_PROMPT = _prompt(
     'Answer a question from what you know. If you do not know, "found" is false and "answer" is '
-    '"".\n'
-    + _GUARD
-    + "\nReply with one JSON object and nothing else:\n"
-    + _ORACLE_SHAPE.replace("{", "{{").replace("}", "}}")
-    + '\n\nMaterial:\n{{"question": {question}}}\n'
+    '"".\n',
+    _ORACLE_SHAPE,
+    "question",
 )
-"""Field: question."""
 _SAME_SHAPE = '{"difference": "...", "same": 0 or 1}'
-SAME_PROMPT = (
+SAME_PROMPT = _prompt(
     """Two people answered the same question. Say whether whoever relied on either answer would
 believe the same: write what one says that the other leaves out or denies, as far as the question
 asks for it, and then 1 if nothing of that matters, else 0.
-"""
-    + _GUARD
-    + "\nReply with one JSON object and nothing else:\n"
-    + _SAME_SHAPE.replace("{", "{{").replace("}", "}}")
-    + '\n\nMaterial:\n{{"question": {question}, "one": {one}, "other": {other}}}\n'
+""",
+    _SAME_SHAPE,
+    "question one other",
 )
-"""The judge's second phrasing. Fields: question, one, other."""
-
-
-def _draft_prompt(task: str, shape: str) -> str:
-    """Return the prompt of a kind. Fields: form, about, and texts, a JSON list."""
-    return (
-        f"{task}{_GUARD}\nReply with one JSON object and nothing else:\n{shape}\n".replace(
-            "{", "{{"
-        ).replace("}", "}}")
-        + '\nMaterial:\n{{"form": {form}, "about": {about}, "texts": {texts}}}\n'
-    )
+"""The judge's second phrasing."""
 
 
 class _Reply(JudgeForm):
@@ -128,6 +133,12 @@ class _DraftReply(_Reply):
 
 class _GlobalReply(_DraftReply):
     shape: ClassVar[str] = _GLOBAL_SHAPE
+
+    assertions: list[Assertion]
+
+
+class _AssertionsReply(_Reply):
+    shape: ClassVar[str] = _ASSERTIONS_SHAPE
 
     assertions: list[Assertion]
 
@@ -262,6 +273,52 @@ class Drafter:
                 drafted.short[kind] = number - n_kept
         return drafted
 
+    async def hold(
+        self, samples: Sequence[Sample], held: dict[str, list[Assertion]], drafted: Drafted
+    ) -> None:
+        """Propose assertions for rows, and keep those that the row's own answer and quotes support.
+
+        ``held``, id -> assertions, and ``drafted``, what was thrown away and paid, are filled as
+        rows end. Raises RunStoppedError as :meth:`draft`.
+        """
+        for start in range(0, len(samples), _AT_ONCE):
+            batch = samples[start : start + _AT_ONCE]
+            found = await self._together([self._hold(each) for each in batch], drafted)
+            for sample, each in zip(batch, found, strict=True):
+                away = [(each.cause, str(each))] if isinstance(each, _Failed) else []
+                if not isinstance(each, _Failed):
+                    held[sample.id], left = each
+                    away = [(Cause.NOT_BORNE_OUT, assertion.text) for assertion in left]
+                drafted.thrown_away += (
+                    ThrownAway("assertions", cause, None, f"{sample.name}: {text}")
+                    for cause, text in away
+                )
+            if self._on_progress is not None:
+                self._on_progress("rows", start + len(batch), len(samples))
+
+    async def _hold(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
+        """Return the assertions of a row that its answer and quotes support, and the others."""
+        told = [each for each in (sample.ground_truth, *sample.evidence) if each]
+        if not told or not sample.answerable:
+            raise _Failed(Cause.NOTHING_SAID)
+        reply = await self._ask(
+            _AssertionsReply,
+            PROPOSE_PROMPT,
+            question=sample.question,
+            answer=sample.ground_truth,
+            quotes=[*sample.evidence],
+        )
+        said = {each.text: each.model_copy(update={"must": "say"}) for each in reply.assertions}
+        proposed = [*said.values()]
+        ruled = await self._assertions.evaluate(sample.question, "\n\n".join(told), proposed)
+        if ruled.failure is not None:
+            raise _no_reply(ruled.failure)
+        ends = [*zip(proposed, ruled.rulings, strict=True)]
+        kept = [assertion for assertion, ruling in ends if ruling.is_met]
+        if not any(each.weight == "vital" for each in kept):
+            raise _Failed(Cause.NOT_BORNE_OUT, "; ".join(said) or "nothing was proposed")
+        return kept, [assertion for assertion, ruling in ends if not ruling.is_met]
+
     async def _try(
         self, batch: Sequence[Material], materials: Materials, asked: Sequence[str], into: Drafted
     ) -> int:
@@ -316,7 +373,7 @@ class Drafter:
         wanted: type[_DraftReply] = _GlobalReply if material.kind == "global" else _DraftReply
         reply = await self._ask(
             wanted,
-            _draft_prompt(_TASKS[material.kind], wanted.shape),
+            _prompt(_TASKS[material.kind], wanted.shape, "form about texts"),
             form=material.form,
             about=material.about,
             texts=[{"title": p.document, "text": p.text} for p in material.passages],

@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import TypeAdapter
-
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.records import Failure
@@ -132,16 +130,15 @@ class AssertionEvaluation:
         No judge is asked: who says nothing is not right.
         """
         reason = "No answer was given, which meets no assertion."
-        return cls(tuple(_rule(each, "missing", reason, is_met=False) for each in assertions))
+        return cls(
+            tuple(
+                RuledAssertion(**each.model_dump(), ruling="missing", reason=reason, is_met=False)
+                for each in assertions
+            )
+        )
 
 
 _EVALUATION = TypeAdapter(AssertionEvaluation)
-
-
-def _rule(
-    assertion: Assertion, ruling: Ruling | None, reason: str, is_met: bool | None
-) -> RuledAssertion:
-    return RuledAssertion(assertion.text, assertion.weight, assertion.must, ruling, reason, is_met)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +213,13 @@ class AssertionJudge:
             lambda reply: reply.rulings,
         )
         rulings = [
-            _rule(each, None, "", None)
-            if found is None
-            else _rule(
-                each,
-                found.ruling,
-                found.reason,
-                is_met=(found.ruling == "supported") == (each.must == "say"),
+            RuledAssertion(
+                **each.model_dump(),
+                ruling=None if found is None else found.ruling,
+                reason="" if found is None else found.reason,
+                is_met=None
+                if found is None
+                else (found.ruling == "supported") == (each.must == "say"),
             )
             for each, found in zip(assertions, ruled, strict=True)
         ]
