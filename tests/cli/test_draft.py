@@ -110,8 +110,9 @@ def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(
 
     flags = ("--assertions", "questions.json")
     before = len(server.records)
-    assert "About 6 calls for 3 rows" in draft(evaluation, *flags, "--dry-run").stdout
-    assert len(server.records) == before
+    dry = draft(evaluation, *flags, "--dry-run")
+    assert "About 6 calls for 3 rows" in dry.stdout
+    assert (dry.exit_code, len(server.records)) == (0, before)
     server.behaviour = Behaviour(
         reply, lambda n, _: Fault(status=401, message="no key") if n > before + 2 else None
     )

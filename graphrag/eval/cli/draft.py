@@ -91,9 +91,8 @@ def draft(place: Place, flags: DraftFlags) -> int:
     if stopped is not None:
         say(stopped, stderr=True)
         return code
-    if rows is not None and rows.lacking:
-        return INCOMPLETE
-    return INCOMPLETE if any(each.short for each in drafted.values()) else DONE
+    lacks = rows is not None and bool(rows.lacking) and not flags.dry_run
+    return INCOMPLETE if lacks or any(each.short for each in drafted.values()) else DONE
 
 
 def _read_kinds(text: str) -> list[str]:

@@ -176,17 +176,12 @@ def summarize_assertions(
         for name in ASSERTION_MEASURES
     }
     vital = [r for each in evaluations if each for r in each.rulings if r.weight == "vital"]
-    return AssertionSummary(
-        **shares, n_responses=len(evaluations), rulings=Counter(map(_name_end, vital))
-    )
+    ends = Counter("met" if r.is_met else _ENDS.get(r.ruling, str(r.ruling)) for r in vital)
+    return AssertionSummary(**shares, n_responses=len(evaluations), rulings=ends)
 
 
-def _name_end(ruled: RuledAssertion) -> str:
-    if ruled.ruling is None:
-        return "unscored"
-    if ruled.is_met:
-        return "met"
-    return ruled.ruling if ruled.ruling != "supported" else "said"
+_ENDS = {"supported": "said", None: "unscored"}
+"""What a vital assertion that is not met is counted as, where that is not its ruling."""
 
 
 class AssertionJudge:
