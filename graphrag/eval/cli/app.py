@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from graphrag.eval.cli import compare, draft, init, judge, monitor, show, suite, validate, view
+from graphrag.eval.cli import (
+    compare,
+    draft,
+    importing,
+    init,
+    judge,
+    monitor,
+    show,
+    suite,
+    validate,
+    view,
+)
 from graphrag.eval.cli.command import command, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import MORE, RunFlags, read_input
@@ -71,6 +82,7 @@ app = typer.Typer(
 )
 app.callback()(command(evaluate, is_group=True))
 app.command()(command(init.init, place_flags=("root",)))
+app.command("import")(command(importing.import_, place_flags=("root",)))
 app.command()(command(draft.draft, takes_file=True))
 app.command()(command(validate.validate, place_flags=("root", "config")))
 app.command()(command(show.show))

@@ -62,29 +62,38 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 def init(place: Place, quiet: Quiet = False) -> int:
     """Write a configuration and a dataset template beside a project."""
     from graphrag.config.settings_files import SettingsError, find_settings
-    from graphrag.eval.config.file_schema import config_schema
-    from graphrag.eval.suite.cases import suite_schema
 
-    root = place.root
+    root, dataset = place.root, Path("eval") / "questions.csv"
     try:
         find_settings(root)
     except SettingsError as error:
         raise ConfigError(str(error)) from error
-    dataset, schema = Path("eval") / "questions.csv", Path("eval") / "eval_config.schema.json"
-    config = CONFIG_TEMPLATE.format(
-        dataset=dataset, key=root.resolve().name, project=".", schema=schema.as_posix()
-    )
-    schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
-    files = {Path("eval_config.yaml"): config, dataset: DATASET_TEMPLATE}
-    said = [_write(root / path, content, is_template=True) for path, content in files.items()]
-    said += [_write(root / p, json.dumps(values, indent=2) + "\n") for p, values in schemas.items()]
+    said = write_config(root, dataset)
+    said.append(write_template(root / dataset, DATASET_TEMPLATE))
     said.append(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
     for line in said:
         say(line, quiet=quiet)
     return DONE
 
 
-def _write(path: Path, content: str, is_template: bool = False) -> str:
+def write_config(root: Path, dataset: Path) -> list[str]:
+    """Write a project's configuration, unless there is one, and the schemas; say which."""
+    from graphrag.eval.config.file_schema import config_schema
+    from graphrag.eval.suite.cases import suite_schema
+
+    schema = Path("eval") / "eval_config.schema.json"
+    config = CONFIG_TEMPLATE.format(
+        dataset=dataset, key=root.resolve().name, project=".", schema=schema.as_posix()
+    )
+    schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
+    return [write_template(root / "eval_config.yaml", config)] + [
+        write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
+        for path, values in schemas.items()
+    ]
+
+
+def write_template(path: Path, content: str, is_template: bool = True) -> str:
+    """Write a file, a template only where there is none; say which. Raises StoreError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x" if is_template else "w", encoding="utf-8") as file:

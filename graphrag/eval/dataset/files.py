@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import yaml
 from pydantic_core import to_json
 
 from graphrag.command_lines import config_name
+from graphrag.config.settings_files import read_yaml
 from graphrag.eval.dataset.columns import LIST_FIELDS, field_of, heading_key
 from graphrag.eval.errors import DatasetError
 
@@ -47,15 +49,7 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
     if kind not in SUFFIXES:
         known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
         raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; use {known}.")
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError as error:
-        msg = f"The dataset {file} does not exist; set dataset.path in {config_name()}."
-        raise DatasetError(msg) from error
-    except OSError as error:
-        raise DatasetError(f"The dataset {file} can't be read: {error.strerror}.") from error
-    if not content.strip():
-        raise DatasetError(f"The dataset {file} is empty; add at least one question.")
+    content = _content(file)
     if kind == ".parquet":
         return RowsRead(_parquet_rows(file, content))
     text, warnings = _decode(file, content)
@@ -69,6 +63,30 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
         [_json(line, f"{file}, line {n}") for n, line in enumerate(lines, 1) if line.strip()],
         warnings,
     )
+
+
+def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
+    """Return what a JSON or YAML file holds, and what is to be said of how it was read."""
+    text, warnings = _decode(file, _content(file))
+    if file.suffix.lower() == ".json":
+        return _json(text, str(file)), warnings
+    try:
+        return read_yaml(text), warnings
+    except yaml.YAMLError as error:
+        raise DatasetError(f"{file} is not valid YAML: {error}.") from error
+
+
+def _content(file: Path) -> bytes:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        msg = f"The dataset {file} does not exist; set dataset.path in {config_name()}."
+        raise DatasetError(msg) from error
+    except OSError as error:
+        raise DatasetError(f"The dataset {file} can't be read: {error.strerror}.") from error
+    if not content.strip():
+        raise DatasetError(f"The dataset {file} is empty; add at least one question.")
+    return content
 
 
 def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:

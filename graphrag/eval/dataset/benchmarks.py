@@ -1,0 +1,449 @@
+"""The formats of published benchmarks and of other tools' test sets, each read into entries.
+
+A format is one or two small models of its rows; docs/import.md says where each is described.
+"""
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, NamedTuple, cast
+
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
+
+from graphrag.eval.dataset.assertions import Assertion
+from graphrag.eval.dataset.drafts import DECLINED
+from graphrag.eval.dataset.files import ROWS_UNDER, read_rows, read_values
+from graphrag.eval.errors import DatasetError
+
+NO_DOCUMENT = "Supporting passages or articles that the files do not have"
+NOT_IN_DOCUMENT = "Supporting sentences, quotes or answers that their passage does not hold"
+_NOT_READ = "Rows that can't be read, left out"
+_LOCAL_ONLY = "Questions that only their own passages do not answer, left out"
+_NO_VARIABLE = "Tests without a variable question, query, input or prompt, left out"
+_NO_COUNTERPART = "Assertions that can't be carried over, left out"
+Row = dict[str, JsonValue]
+Problem = tuple[str, str]
+"""What is wrong, and with what."""
+
+
+class Document(NamedTuple):
+    """A passage or an article; the title may be ""."""
+
+    title: str
+    text: str
+
+
+class Support(NamedTuple):
+    """Where an answer stands: a document, or its title, and what is quoted of it, or ""."""
+
+    document: Document | str
+    quote: str = ""
+
+
+class Entry(NamedTuple):
+    """What a row says: documents; a dataset's row, None without a question; where it stands."""
+
+    documents: Sequence[Document]
+    row: Row | None = None
+    supports: Sequence[Support] = ()
+    problems: Sequence[Problem] = ()
+
+
+def _from_text(value: object) -> object:
+    """Read a text that holds a list or an object: JSON, or as Python writes it into tables."""
+    for read in (json.loads, ast.literal_eval):
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            try:
+                value = read(value)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return value
+
+
+def _as_list(value: object) -> object:
+    """Read one text, several, or SQuAD's answers: [{text: ...}, ...]."""
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = [
+        cast("Mapping[str, object]", v).get("text") if isinstance(v, dict) else v for v in values
+    ]
+    return [text for text in texts if text is not None]
+
+
+def _pairs(value: object) -> object:
+    """Read [[title, rest], ...] also from the columns {title: [...], ...} that Parquet has."""
+    value = _from_text(value)
+    if not isinstance(value, dict):
+        return value
+    columns = cast("dict[str, Sequence[object]]", value)
+    rest = next((v for k, v in columns.items() if k != "title"), ())
+    return list(zip(columns.get("title", ()), rest, strict=True))
+
+
+Texts = Annotated[list[str], BeforeValidator(_as_list)]
+TextsOfTable = Annotated[list[str], BeforeValidator(lambda value: _as_list(_from_text(value)))]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, coerce_numbers_to_str=True)
+
+
+class _Row(_Part):
+    keys: ClassVar[tuple[set[str], ...]] = ()
+    """A row is of this model when it has one of these sets of keys."""
+
+    def entries(self) -> Iterable[Entry]:
+        raise NotImplementedError
+
+
+class _Document(_Row):
+    keys = ({"title", "text"}, {"title", "body"}, {"corpus_name", "context"})
+    title: str = Field(validation_alias=AliasChoices("title", "corpus_name"))
+    text: str = Field(validation_alias=AliasChoices("text", "body", "context"))
+    source: str | None = None
+    published_at: str | None = None
+
+    def entries(self) -> Iterable[Entry]:
+        # MultiHop-RAG's questions ask for what an outlet reported, and when.
+        origin = ", ".join(filter(None, (self.source, self.published_at)))
+        yield Entry([Document(self.title, f"{origin}\n\n{self.text}" if origin else self.text)])
+
+
+class _Question(_Row):
+    id: str | None = Field(None, validation_alias=AliasChoices("_id", "id", "question_id"))
+    question: str = Field(
+        validation_alias=AliasChoices("question", "query", "user_input", "question_text")
+    )
+    # Where a row has a reference as well, its `answer` is what a system said.
+    answers: Texts = Field(
+        [], validation_alias=AliasChoices("reference", "ground_truth", "answer", "answers")
+    )
+    answer_aliases: Texts = []
+    kind: str | None = Field(
+        None, validation_alias=AliasChoices("type", "question_type", "synthesizer_name")
+    )
+    level: str | None = None
+
+    def entry(
+        self,
+        documents: Sequence[Document] = (),
+        supports: Sequence[Support] = (),
+        problems: Sequence[Problem] = (),
+        **fields: JsonValue,
+    ) -> Entry:
+        row: Row = {"id": self.id, "question": self.question, "answer": "".join(self.answers[:1])}
+        row |= {"answer_aliases": [*self.answers[1:], *self.answer_aliases]}
+        row |= {"kind": self.kind, "level": self.level, **fields}
+        return Entry(documents, _without_blanks(row), supports, problems)
+
+
+def _without_blanks(row: Row) -> Row:
+    return {
+        name: value
+        for name, value in row.items()
+        if value not in (None, "", [], 0) or value is False
+    }
+
+
+class _HotpotQA(_Question):
+    keys = ({"question", "context", "supporting_facts"},)
+    supporting_facts: Annotated[list[tuple[str, int]], BeforeValidator(_pairs)]
+    context: Annotated[list[tuple[str, list[str]]], BeforeValidator(_pairs)]
+
+    def entries(self) -> Iterable[Entry]:
+        sentences = {title: [text.strip() for text in texts] for title, texts in self.context}
+        documents = {t: Document(t, " ".join(filter(None, s))) for t, s in sentences.items()}
+        supports: list[Support] = []
+        problems: list[Problem] = []
+        for title, place in self.supporting_facts:
+            texts = sentences.get(title, [])
+            quote = texts[place] if 0 <= place < len(texts) else ""
+            if texts and not quote:
+                problems.append((NOT_IN_DOCUMENT, f"sentence {place} of {title!r}"))
+            supports.append(Support(documents.get(title, title), quote))
+        hops = len({title for title, _ in self.supporting_facts})
+        yield self.entry([*documents.values()], supports, problems, hops=hops)
+
+
+class _TwoWiki(_HotpotQA):
+    keys = ({"question", "context", "supporting_facts", "evidences"},)
+
+
+class _Paragraph(_Part):
+    title: str = ""
+    text: str = Field(validation_alias=AliasChoices("paragraph_text", "text"))
+    is_supporting: bool = False
+
+
+class _MuSiQue(_Question):
+    keys = ({"question", "paragraphs"},)
+    answerable: bool = True
+    paragraphs: list[_Paragraph]
+    question_decomposition: list[JsonValue] = []
+
+    def entries(self) -> Iterable[Entry]:
+        if not self.answerable:  # here all passages are one corpus, which may answer it
+            yield Entry((), problems=[(_LOCAL_ONLY, self.question)])
+            return
+        documents = [Document(each.title, each.text) for each in self.paragraphs]
+        told = zip(documents, self.paragraphs, strict=True)
+        supports = [Support(each, each.text) for each, p in told if p.is_supporting]
+        kind, has_kind, _ = (self.id or "").partition("__")  # 2hop__..., 3hop1__...
+        hops = len(self.question_decomposition) or len(supports)
+        yield self.entry(documents, supports, hops=hops, kind=kind if has_kind else None)
+
+
+class _Fact(_Part):
+    title: str
+    fact: str
+
+
+class _MultiHop(_Question):
+    keys = ({"query", "evidence_list"},)
+    evidence_list: list[_Fact]
+
+    def entries(self) -> Iterable[Entry]:
+        supports = [Support(each.title, each.fact) for each in self.evidence_list]
+        hops = len({each.title for each in self.evidence_list})
+        yield self.entry((), supports, hops=hops, answerable=self.kind != "null_query")
+
+
+class _GraphRAGBench(_Question):
+    keys = ({"question", "source", "evidence"},)
+    source: str
+    evidence: TextsOfTable
+
+    def entries(self) -> Iterable[Entry]:
+        yield self.entry((), [Support(self.source, quote) for quote in self.evidence])
+
+
+class _Statement(_Part):
+    statement: str
+
+
+class _BenchmarkQED(_Question):
+    keys = ({"question_text"}, {"id", "text"})
+    question: str = Field(validation_alias=AliasChoices("question_text", "text"))
+    assertions: list[str | _Statement] = Field(
+        [], validation_alias=AliasChoices("assertions", AliasPath("attributes", "assertions"))
+    )
+
+    def entries(self) -> Iterable[Entry]:
+        texts = [each if isinstance(each, str) else each.statement for each in self.assertions]
+        yield self.entry(assertions=[Assertion(text=text).model_dump() for text in texts])
+
+
+class _SquadQuestion(_Question):
+    is_impossible: bool = False
+
+    def of(self, title: str, text: str) -> Entry:
+        passage = Document(title.replace("_", " "), text)
+        if self.is_impossible or ("answers" in self.model_fields_set and not self.answers):
+            return self.entry([passage], answer=DECLINED, answerable=False)
+        strange = [(NOT_IN_DOCUMENT, repr(each[:60])) for each in self.answers if each not in text]
+        return self.entry([passage], [Support(passage, text)], strange)
+
+
+class _SquadParagraph(_Part):
+    context: str
+    qas: list[_SquadQuestion]
+
+
+class _SquadArticle(_Row):
+    keys = ({"title", "paragraphs"},)
+    title: str
+    paragraphs: list[_SquadParagraph]
+
+    def entries(self) -> Iterable[Entry]:
+        return [qa.of(self.title, each.context) for each in self.paragraphs for qa in each.qas]
+
+
+class _Ragas(_Question):
+    keys = ({"user_input"}, {"question", "ground_truth"})
+    reference_contexts: TextsOfTable = []
+    retrieved_contexts: TextsOfTable = Field(
+        [], validation_alias=AliasChoices("retrieved_contexts", "contexts")
+    )
+
+    def entries(self) -> Iterable[Entry]:
+        # Its synthesizers write "<1-hop>" and a blank line before the contexts of several hops.
+        gold = [Document("", re.sub(r"^<\d+-hop>\s*", "", t)) for t in self.reference_contexts]
+        documents = [*gold, *(Document("", text) for text in self.retrieved_contexts)]
+        yield self.entry(documents, [Support(each, each.text) for each in gold], hops=len(gold))
+
+
+_ANSWERS = ("equals", "similar", "factuality", "model-graded-factuality", "context-recall")
+_STATEMENTS = ("llm-rubric", "model-graded-closedqa", "g-eval")
+_WORDS = ("contains", "icontains", "contains-all", "icontains-all", "not-contains", "not-icontains")
+
+
+class _Assert(_Part):
+    type: str
+    value: Texts = []
+
+
+class _Promptfoo(_Row):
+    keys = ({"vars"},)
+    vars: dict[str, JsonValue]
+    asserted: list[_Assert] = Field([], validation_alias="assert")
+    metadata: Row = {}
+
+    def entries(self) -> Iterable[Entry]:
+        answers: list[JsonValue] = []
+        assertions: list[JsonValue] = []
+        problems: list[Problem] = []
+        for each in self.asserted:
+            # What a file or a template says is not known here.
+            known = not any("file://" in value or "{{" in value for value in each.value)
+            if known and each.type in _ANSWERS:
+                answers += each.value
+            elif known and each.type in _STATEMENTS:
+                assertions += [Assertion(text=value).model_dump() for value in each.value]
+            elif known and each.type in _WORDS:
+                must = "not_say" if each.type.startswith("not-") else "say"
+                texts = [f"It says “{value}”." for value in each.value]
+                assertions += [Assertion(text=text, must=must).model_dump() for text in texts]
+            else:
+                problems.append((_NO_COUNTERPART, each.type))
+        texts = cast("list[object]", _as_list(self.vars.get("context")))
+        documents = [Document("", text) for text in texts if isinstance(text, str)]
+        variables = [self.vars.get(name) for name in ("question", "query", "input", "prompt")]
+        row = _without_blanks(
+            {
+                **self.metadata,
+                "question": next((v for v in variables if isinstance(v, str)), None),
+                "answer": next(iter(answers), None),
+                "answer_aliases": answers[1:],
+                "assertions": assertions,
+            }
+        )
+        if "question" not in row:
+            problems, row = [(_NO_VARIABLE, ", ".join(self.vars))], None
+        yield Entry(documents, row, [Support(each, each.text) for each in documents], problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: the models of its rows, where it comes from, and its license.
+
+    ``license`` is that under which its authors publish it; None where each user makes their own.
+    ``by_passage``: a question's sources are whole passages; else what is quoted of its articles.
+    """
+
+    models: tuple[type[_Row], ...]
+    source: str
+    license: str | None = None
+    by_passage: bool = True
+
+    def model(self, row: Mapping[str, object]) -> tuple[type[_Row], int]:
+        """Return the model that a row is most likely of, and how many keys tell that."""
+        models = (_Document, *self.models)
+        fits = [(m, len(keys)) for m in models for keys in m.keys if keys <= row.keys()]
+        return max(fits, key=lambda fit: fit[1], default=(self.models[0], 0))
+
+
+_GITHUB = "https://github.com"
+FORMATS: Mapping[str, Format] = {
+    "hotpotqa": Format((_HotpotQA,), "https://hotpotqa.github.io", "CC BY-SA 4.0"),
+    "2wikimultihopqa": Format((_TwoWiki,), f"{_GITHUB}/Alab-NII/2wikimultihop", "Apache-2.0"),
+    "musique": Format((_MuSiQue,), f"{_GITHUB}/StonyBrookNLP/musique", "CC BY 4.0"),
+    "multihop-rag": Format((_MultiHop,), f"{_GITHUB}/yixuantt/MultiHop-RAG", "ODC-BY 1.0", False),
+    "graphrag-bench": Format(
+        (_GraphRAGBench,), f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark", "MIT", False
+    ),
+    "benchmark-qed": Format((_BenchmarkQED,), f"{_GITHUB}/microsoft/benchmark-qed"),
+    "squad": Format((_SquadArticle,), "https://rajpurkar.github.io/SQuAD-explorer/"),
+    "ragas": Format((_Ragas,), "https://docs.ragas.io"),
+    "promptfoo": Format((_Promptfoo,), "https://www.promptfoo.dev/docs/"),
+}
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was noted while files were read.
+
+    ``problems``: what -> where, one each; ``unread``: fields that no model has -> rows with them;
+    ``version``: the one that a file gives itself.
+    """
+
+    problems: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    unread: Counter[str] = field(default_factory=Counter[str])
+    warnings: list[str] = field(default_factory=list[str])
+    version: str | None = None
+
+    def note(self, problem: str, where: str) -> None:
+        """Keep one place of a problem."""
+        self.problems.setdefault(problem, []).append(where)
+
+
+def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator[tuple[str, Entry]]:
+    """Yield where a row stands and what it says; what can't be read is noted in ``reading``.
+
+    ``name`` is the format's. Raises DatasetError if a file is of another one, and says of which it
+    looks.
+    """
+    for file in files:
+        rows = _rows(file, reading)
+        if not rows:
+            raise DatasetError(f"{file} holds no rows.")
+        _check_format(name, rows[0], file)
+        for number, row in enumerate(rows, 1):
+            where = f"{file.name}, row {number}"
+            try:
+                read = FORMATS[name].model(row)[0].model_validate(row)
+            except ValidationError as error:
+                first = error.errors()[0]
+                place = ".".join(map(str, first["loc"]))
+                reading.note(_NOT_READ, f"{where}: {place}: {first['msg']}")
+                continue
+            reading.unread.update((read.model_extra or {}).keys())
+            yield from ((where, entry) for entry in read.entries())
+
+
+def _rows(file: Path, reading: Reading) -> list[Mapping[str, object]]:
+    if file.suffix.lower() in (".json", ".yaml", ".yml"):
+        value, warnings = read_values(file)
+        if isinstance(value, dict):
+            value = _unwrap(cast("dict[str, object]", value), file, reading)
+    else:
+        read = read_rows(file, {})
+        value, warnings = read.rows, read.warnings
+    reading.warnings += warnings
+    if not isinstance(value, list):
+        raise DatasetError(f"{file} holds neither rows nor an object with rows.")
+    # BenchmarkQED's questions may be texts alone.
+    return [
+        cast("Mapping[str, object]", row) if isinstance(row, dict) else {"question_text": row}
+        for row in cast("list[object]", value)
+    ]
+
+
+def _unwrap(value: dict[str, object], file: Path, reading: Reading) -> object:
+    """Return the rows of an object; of one that is a row itself, it."""
+    if isinstance(tests := value.get("tests"), str):
+        raise DatasetError(f"{file} has its tests in {tests}; import that file.")
+    reading.version = str(value["version"]) if "version" in value else None
+    under = (*ROWS_UNDER, "tests")
+    return next((value[key] for key in under if isinstance(value.get(key), list)), [value])
+
+
+def _check_format(name: str, row: Mapping[str, object], file: Path) -> None:
+    sure = {other: each.model(row)[1] for other, each in FORMATS.items()}
+    best = max(sure.values())
+    if not best or sure[name] < best:
+        likely = " or ".join(other for other, keys in sure.items() if keys == best)
+        guess = f"it looks like {likely}" if best else f"formats: {', '.join(FORMATS)}"
+        fields = ", ".join(map(repr, list(row)[:8])) or "none"
+        raise DatasetError(f"{file} is not {name} (fields of its first row: {fields}); {guess}.")
