@@ -16,8 +16,7 @@ import argparse
 import json
 from pathlib import Path
 
-from graphrag.eval.dataset.benchmarks import Reading, read_entries
-from graphrag.eval.runner.importing import collect
+from graphrag.eval.runner.importing import Import
 from graphrag.text.ranking import WordIndex
 
 FULL = 1_000
@@ -34,13 +33,12 @@ def read(files: list[Path], format: str) -> tuple[list[str], list[tuple[str, set
     whole = json.loads(files[0].read_text("utf-8")) if files[0].suffix == ".json" else None
     if isinstance(whole, dict) and "passages" in whole:
         return whole["passages"], [(row["q"], {*row["gold"]}) for row in whole["questions"]]
-    reading = Reading()
-    documents, rows = collect(read_entries(format, files, reading), True, None, reading)
-    for problem, places in reading.problems.items():
+    result = Import(format, files)
+    for problem, places in result.reading.problems.items():
         print(f"{problem}: {len(places):,} ({places[0]})")
-    at = {name: place for place, name in enumerate(documents)}
-    cases = [(str(row["question"]), row.get("expected_sources", [])) for row in rows]
-    passages = [f"{each.title}\n{each.text}" for each in documents.values()]
+    at = {name: place for place, name in enumerate(result.documents)}
+    cases = [(str(row["question"]), row.get("expected_sources", [])) for row in result.rows]
+    passages = [f"{each.title}\n{each.text}" for each in result.documents.values()]
     return passages, [(q, {at[name] for name in names}) for q, names in cases if names]
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from graphrag.eval.cli.app import app
 from graphrag.eval.dataset.samples import parse_samples
 
+SAID = {"question_id": "q", "question_text": "Why?", "answer": "A system said so."}
 QUOTES = ["Ines Vale built it in 1871.", "Ines Vale was born in Port Sorrel."]
 TEXTS = [text for _, text in PASSAGES[:2]]
 EXPECTED = {
@@ -135,17 +136,20 @@ def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path: Pa
         ("squad", tmp_path / "none.json", "does not exist"),
         ("promptfoo", tmp_path / "config.yaml", "import that file"),
         ("benchmark-qed", save(tmp_path / "q.json", "Why?"), "no question to ask"),
+        ("benchmark-qed", save(tmp_path / "a.json", SAID), "no question to ask"),
+        ("benchmark-qed", save(tmp_path / "b.json", SAID | {"assertions": [""]}), "no question"),
+        ("hotpotqa", save(tmp_path / "c.json", HOTPOT | {"context": {"title": 5}}), "no question"),
     ):
         done = run_import(root, name, file)
         assert (done.exit_code, said in done.stderr, root.exists()) == (2, True, False), done.output
     (root / "input").mkdir(parents=True)
     (root / "input" / "own.txt").write_text("mine")
     done = run_import(root, "hotpotqa", files["h"])
-    assert (done.exit_code, "own.txt would be mixed" in done.stderr) == (2, True), done.output
+    assert (done.exit_code, "own.txt is there" in done.stderr) == (2, True), done.output
     done = run_import(root, "hotpotqa", files["h"], "--questions-only")
     assert (done.exit_code, [*(root / "input").iterdir()]) == (0, [root / "input" / "own.txt"])
     assert "expected_sources" not in read(root)["questions"][0]
-    assert "would be mixed" in run_import(root, "hotpotqa", files["h"], "--questions-only").stderr
+    assert "mixed" in run_import(root, "hotpotqa", files["h"], "--questions-only").stderr
 
 
 def test_odd_texts_and_titles_are_kept_and_the_encoding_is_said(tmp_path: Path):

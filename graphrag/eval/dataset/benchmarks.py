@@ -74,12 +74,14 @@ def _from_text(value: object) -> object:
 
 
 def _as_list(value: object) -> object:
-    """Read one text, several, or SQuAD's answers: [{text: ...}, ...]."""
-    values = cast("list[object]", value) if isinstance(value, list) else [value]
-    texts = [
-        cast("Mapping[str, object]", v).get("text") if isinstance(v, dict) else v for v in values
-    ]
-    return [text for text in texts if text is not None]
+    """Read one text, several, SQuAD's [{text: ...}, ...] or BenchmarkQED's {statement: ...}."""
+    texts: list[object] = []
+    for each in cast("list[object]", value) if isinstance(value, list) else [value]:
+        if isinstance(each, dict):
+            within = cast("Mapping[str, object]", each)
+            each = within.get("text", within.get("statement"))
+        texts += [] if each is None else [each]
+    return texts
 
 
 def _pairs(value: object) -> object:
@@ -87,9 +89,12 @@ def _pairs(value: object) -> object:
     value = _from_text(value)
     if not isinstance(value, dict):
         return value
-    columns = cast("dict[str, Sequence[object]]", value)
-    rest = next((v for k, v in columns.items() if k != "title"), ())
-    return list(zip(columns.get("title", ()), rest, strict=True))
+    columns = cast("Mapping[str, list[object]]", value)
+    try:
+        rest = columns["sent_id"] if "sent_id" in columns else columns["sentences"]
+        return list(zip(columns["title"], rest, strict=True))
+    except (KeyError, TypeError) as error:
+        raise ValueError("it has no lists of titles and sentences") from error
 
 
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
@@ -150,11 +155,7 @@ class _Question(_Row):
 
 
 def _without_blanks(row: Row) -> Row:
-    return {
-        name: value
-        for name, value in row.items()
-        if value not in (None, "", [], 0) or value is False
-    }
+    return {name: value for name, value in row.items() if value or value is False}
 
 
 class _HotpotQA(_Question):
@@ -229,20 +230,17 @@ class _GraphRAGBench(_Question):
         yield self.entry((), [Support(self.source, quote) for quote in self.evidence])
 
 
-class _Statement(_Part):
-    statement: str
-
-
 class _BenchmarkQED(_Question):
     keys = ({"question_text"}, {"id", "text"})
     question: str = Field(validation_alias=AliasChoices("question_text", "text"))
-    assertions: list[str | _Statement] = Field(
+    # Its files of answers have this field too, for what a system said.
+    answers: Texts = Field([], validation_alias="reference")
+    assertions: Texts = Field(
         [], validation_alias=AliasChoices("assertions", AliasPath("attributes", "assertions"))
     )
 
     def entries(self) -> Iterable[Entry]:
-        texts = [each if isinstance(each, str) else each.statement for each in self.assertions]
-        yield self.entry(assertions=[Assertion(text=text).model_dump() for text in texts])
+        yield self.entry(assertions=[Assertion(text=t).model_dump() for t in self.assertions])
 
 
 class _SquadQuestion(_Question):
@@ -309,11 +307,10 @@ class _Promptfoo(_Row):
             known = not any("file://" in value or "{{" in value for value in each.value)
             if known and each.type in _ANSWERS:
                 answers += each.value
-            elif known and each.type in _STATEMENTS:
-                assertions += [Assertion(text=value).model_dump() for value in each.value]
-            elif known and each.type in _WORDS:
+            elif known and each.type in (*_STATEMENTS, *_WORDS):
                 must = "not_say" if each.type.startswith("not-") else "say"
-                texts = [f"It says “{value}”." for value in each.value]
+                form = "{}" if each.type in _STATEMENTS else "It says “{}”."
+                texts = [form.replace("{}", value) for value in each.value]
                 assertions += [Assertion(text=text, must=must).model_dump() for text in texts]
             else:
                 problems.append((_NO_COUNTERPART, each.type))
@@ -336,37 +333,37 @@ class _Promptfoo(_Row):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: the models of its rows, where it comes from, and its license.
+    """A format: the model of its rows, where it comes from, and its license.
 
     ``license`` is that under which its authors publish it; None where each user makes their own.
     ``by_passage``: a question's sources are whole passages; else what is quoted of its articles.
     """
 
-    models: tuple[type[_Row], ...]
+    row: type[_Row]
     source: str
     license: str | None = None
     by_passage: bool = True
 
     def model(self, row: Mapping[str, object]) -> tuple[type[_Row], int]:
         """Return the model that a row is most likely of, and how many keys tell that."""
-        models = (_Document, *self.models)
+        models = (_Document, self.row)
         fits = [(m, len(keys)) for m in models for keys in m.keys if keys <= row.keys()]
-        return max(fits, key=lambda fit: fit[1], default=(self.models[0], 0))
+        return max(fits, key=lambda fit: fit[1], default=(self.row, 0))
 
 
 _GITHUB = "https://github.com"
 FORMATS: Mapping[str, Format] = {
-    "hotpotqa": Format((_HotpotQA,), "https://hotpotqa.github.io", "CC BY-SA 4.0"),
-    "2wikimultihopqa": Format((_TwoWiki,), f"{_GITHUB}/Alab-NII/2wikimultihop", "Apache-2.0"),
-    "musique": Format((_MuSiQue,), f"{_GITHUB}/StonyBrookNLP/musique", "CC BY 4.0"),
-    "multihop-rag": Format((_MultiHop,), f"{_GITHUB}/yixuantt/MultiHop-RAG", "ODC-BY 1.0", False),
+    "hotpotqa": Format(_HotpotQA, "https://hotpotqa.github.io", "CC BY-SA 4.0"),
+    "2wikimultihopqa": Format(_TwoWiki, f"{_GITHUB}/Alab-NII/2wikimultihop", "Apache-2.0"),
+    "musique": Format(_MuSiQue, f"{_GITHUB}/StonyBrookNLP/musique", "CC BY 4.0"),
+    "multihop-rag": Format(_MultiHop, f"{_GITHUB}/yixuantt/MultiHop-RAG", "ODC-BY 1.0", False),
     "graphrag-bench": Format(
-        (_GraphRAGBench,), f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark", "MIT", False
+        _GraphRAGBench, f"{_GITHUB}/GraphRAG-Bench/GraphRAG-Benchmark", "MIT", False
     ),
-    "benchmark-qed": Format((_BenchmarkQED,), f"{_GITHUB}/microsoft/benchmark-qed"),
-    "squad": Format((_SquadArticle,), "https://rajpurkar.github.io/SQuAD-explorer/"),
-    "ragas": Format((_Ragas,), "https://docs.ragas.io"),
-    "promptfoo": Format((_Promptfoo,), "https://www.promptfoo.dev/docs/"),
+    "benchmark-qed": Format(_BenchmarkQED, f"{_GITHUB}/microsoft/benchmark-qed"),
+    "squad": Format(_SquadArticle, "https://rajpurkar.github.io/SQuAD-explorer/"),
+    "ragas": Format(_Ragas, "https://docs.ragas.io"),
+    "promptfoo": Format(_Promptfoo, "https://www.promptfoo.dev/docs/"),
 }
 
 
@@ -403,13 +400,14 @@ def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator
             where = f"{file.name}, row {number}"
             try:
                 read = FORMATS[name].model(row)[0].model_validate(row)
+                entries = list(read.entries())
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(map(str, first["loc"]))
                 reading.note(_NOT_READ, f"{where}: {place}: {first['msg']}")
                 continue
             reading.unread.update((read.model_extra or {}).keys())
-            yield from ((where, entry) for entry in read.entries())
+            yield from ((where, entry) for entry in entries)
 
 
 def _rows(file: Path, reading: Reading) -> list[Mapping[str, object]]:
@@ -418,8 +416,7 @@ def _rows(file: Path, reading: Reading) -> list[Mapping[str, object]]:
         if isinstance(value, dict):
             value = _unwrap(cast("dict[str, object]", value), file, reading)
     else:
-        read = read_rows(file, {})
-        value, warnings = read.rows, read.warnings
+        value, warnings, _ = read_rows(file, {})
     reading.warnings += warnings
     if not isinstance(value, list):
         raise DatasetError(f"{file} holds neither rows nor an object with rows.")
@@ -434,9 +431,12 @@ def _unwrap(value: dict[str, object], file: Path, reading: Reading) -> object:
     """Return the rows of an object; of one that is a row itself, it."""
     if isinstance(tests := value.get("tests"), str):
         raise DatasetError(f"{file} has its tests in {tests}; import that file.")
-    reading.version = str(value["version"]) if "version" in value else None
-    under = (*ROWS_UNDER, "tests")
-    return next((value[key] for key in under if isinstance(value.get(key), list)), [value])
+    for under in (*ROWS_UNDER, "tests"):
+        if isinstance(value.get(under), list):
+            reading.version = str(value["version"]) if "version" in value else reading.version
+            reading.unread.update(value.keys() - {under, "version"})
+            return value[under]
+    return [value]
 
 
 def _check_format(name: str, row: Mapping[str, object], file: Path) -> None:
