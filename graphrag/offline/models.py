@@ -142,8 +142,8 @@ def _unknown(what: str) -> OfflineModelError:
 class _OfflineModel:
     """What both models are: a name and a tokenizer, and no state, so that threads may share one.
 
-    Cache, retries, rate limits and metrics of the settings are not used: there is nothing to spare
-    or to wait for. Unknown settings, or what graphrag's factory passes beyond its own arguments,
+    Cache, retries and rate limits of the settings are not used: there is nothing to spare or to
+    wait for. Unknown settings, or what graphrag's factory passes beyond its own arguments,
     raise an OfflineModelError that names the nearest known setting.
     """
 
@@ -175,8 +175,12 @@ class _OfflineModel:
 
     @property
     def metrics_store(self) -> "MetricsStore":
-        """Where metrics of all calls would be added up."""
+        """Where metrics of all calls are added up."""
         return self._metrics_store
+
+    def _count(self, **tokens: int) -> None:
+        counts: dict[str, int | float] = {"successful_response_count": 1, **tokens}
+        self._metrics_store.update_metrics(metrics=counts)
 
     @property
     def tokenizer(self) -> "Tokenizer":
@@ -213,6 +217,7 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
         text, refusal = answer.text, answer.text if answer.abstains else None
         n_prompt = self._tokenizer.num_prompt_tokens(cast("Any", messages))
         n_output = self._tokenizer.num_tokens(text)
+        self._count(prompt_tokens=n_prompt, completion_tokens=n_output)
         response = LLMCompletionResponse[Any](
             id="offline-" + blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest(),
             object="chat.completion",
@@ -297,6 +302,7 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         texts: list[str] = kwargs["input"]
         dimensions = self._check_length(kwargs.get("dimensions") or self._dimensions)
         tokens = sum(self._tokenizer.num_tokens(text) for text in texts)
+        self._count(prompt_tokens=tokens)
         vectors = (
             average_words(texts, dimensions)
             if self._is_learnt

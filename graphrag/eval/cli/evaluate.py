@@ -18,6 +18,7 @@ from graphrag.eval.config.budgets import check_pairs, read_budgets, split_name
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.sections import Variant
 from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.report.index_costs import describe_index_costs
 from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_output,
@@ -31,6 +32,7 @@ from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.headers import (
     describe_indexes,
     read_headers,
+    read_index_costs,
     read_index_facts,
     read_model_settings,
 )
@@ -121,6 +123,8 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
             "not bound it."
             for key in unbuilt
         ]
+        built = {key: plan.details.index_costs.get(key) for key in roots if key not in unbuilt}
+        lines += describe_index_costs(built)
         run = DryRun(config, plan.units, plan.headers, plan.methods, plan.judge)
         show_dry_run(open_console(quiet=flags.quiet), run, plan.details.models, lines)
         return DONE
@@ -165,6 +169,7 @@ async def _plan_run(
     if announced is not None:
         supervisor.notes.print(announced)
     units = plan_run(samples, config.methods, descriptions, config.trials)
+    facts = read_index_facts(headers)
     details = RunDetails(
         origin="command" if flags.round is None else "monitor",
         n_units=len(units),
@@ -175,7 +180,8 @@ async def _plan_run(
         search_methods=methods.search_methods(),
         watch=None if flags.round is None else flags.round.note.to_dict(),
         command=again(),
-        indexes=read_index_facts(headers),
+        indexes=facts,
+        index_costs=read_index_costs(headers, facts),
     )
     return _Plan(setup, samples, details, config, headers, methods, units, judge)
 
@@ -212,6 +218,7 @@ def _plan_judging(
         warnings=tuple(warnings),
         search_methods=methods.search_methods(),
         command=again(),
+        index_costs=origin.details.index_costs,
     )
     return _Plan(setup, samples, details, config, headers, methods, units, judge, origin)
 

@@ -151,6 +151,10 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             {m: {**means, **_averages(results, m)} for m, means in results.by_method.items()},
             is_judged=not description.details.skip_judge,
             read_whole=outcome.read_whole,
+            index_costs={
+                key: description.details.index_costs.get(key)
+                for key in description.run.setup.indexes
+            },
         ),
         results.metadata,
     )

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from graphrag.eval.results.index_costs import Payoff, costs_by_method, hold_against, index_usd
 from graphrag.eval.results.labels import RunLabels, read_labels
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
+from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import RunSetup
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
@@ -183,3 +185,25 @@ def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[
         read_labels(output_dir, side.metadata.run_id, side.rows) for side in (new, baseline)
     )
     return {metric: (ours.get(metric), theirs.get(metric)) for metric in {**ours, **theirs}}
+
+
+def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tuple[Payoff, ...]:
+    """Return after how many questions the dearer of two runs' indexes pays, by method.
+
+    Nothing where both searched the same indexes; not known where they are not of the same texts.
+    """
+    sides = new.metadata, baseline.metadata
+    texts = [{k: cost.documents for k, cost in side.index_costs.items()} for side in sides]
+    is_same = texts[0] == texts[1] and None not in texts[0].values()
+    ours, theirs = (side.index_costs if is_same else dict[str, IndexCost]() for side in sides)
+    costs = [costs_by_method(side.rows) for side in (new, baseline)]
+    payoffs = (
+        hold_against(
+            (f"{name} of the new run", f"{name} of the baseline"),
+            (index_usd(search, ours), index_usd(search, theirs)),
+            (costs[0][name], costs[1][name]),
+        )
+        for name, search in sides[0].search_methods.items()
+        if name in methods and changed_indexes(*sides, name, [""])
+    )
+    return tuple(payoff for payoff in payoffs if payoff is not None)

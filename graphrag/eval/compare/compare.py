@@ -13,6 +13,7 @@ from graphrag.eval.compare.changes import (
     MetricKey,
     SideLabels,
     changed_indexes,
+    index_payoffs,
     list_setup_changes,
     what_is_assumed,
     why_undecided,
@@ -21,6 +22,7 @@ from graphrag.eval.compare.figures import OF_THE_HOUR, FigureComparison, FigureK
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
+from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.labels import correct_change, corrected_result
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
@@ -165,6 +167,7 @@ class RunComparison:
     ``items`` is empty only where figures alone are compared; ``warnings``: what makes the
     comparison weaker than it looks; ``figures``: what else the gate was asked to decide on;
     ``questions``: what became of every question that either run holds, on every metric compared.
+    ``payoffs``: after how many questions the dearer index pays.
     """
 
     new: RunMetadata
@@ -173,6 +176,7 @@ class RunComparison:
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
     questions: tuple[QuestionChange, ...] = ()
+    payoffs: tuple[Payoff, ...] = ()
 
     @property
     def flips(self) -> tuple[Flip, ...]:
@@ -322,6 +326,7 @@ def compare_runs(
             for (key, test), p in zip(tests.items(), family[len(keys) :], strict=True)
         ),
         tuple(each for key in keys for each in _changes_of(joined[key[0]], pairs[key], key)),
+        index_payoffs(new, baseline, chosen),
     )
 
 

@@ -19,6 +19,7 @@ from graphrag.eval.report.cells import (
     points,
     span,
 )
+from graphrag.eval.report.index_costs import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome
@@ -115,6 +116,7 @@ def list_comparison(
         parts += (Line(f"{i.method}, {i.metric}: {i.verdict}") for i in comparison.items)
         parts += map(Line, describe_tests([item.difference for item in comparison.items]))
     parts += map(Line, list_notes(comparison) if full else list_weaknesses(comparison))
+    parts += map(Line, describe_payoffs(comparison.payoffs))
     parts += map(Line, list_flips(comparison, full))
     look = look_line(comparison)
     if look and look != answer.command:
@@ -340,6 +342,7 @@ def render_json(comparison: "RunComparison") -> str:
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
         "items": [asdict(item) for item in comparison.items],
         "figures": [asdict(each) for each in comparison.figures],
+        "break_even": [asdict(payoff) for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

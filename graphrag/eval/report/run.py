@@ -4,6 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.answer import answer_run, list_lines
+from graphrag.eval.report.index_costs import (
+    describe_index_costs,
+    describe_payoffs,
+    index_cost_table,
+)
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
     describe_comparisons,
@@ -113,6 +118,15 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     yield from map(Line, describe_grades(figures))
     if criteria is not None:
         yield from criteria.split()
+    taken = index_cost_table(figures.index_costs)
+    if taken is not None:
+        yield taken
+    yield from map(Line, list_index_notes(figures))
+
+
+def list_index_notes(figures: "Figures") -> list[str]:
+    """Return what each index took in all, and when a dearer one pays."""
+    return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":

@@ -16,6 +16,7 @@ from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterio
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
 from graphrag.eval.scorers.assertions import (
@@ -43,6 +44,7 @@ from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, su
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.intervals import Estimate, mean_real
+from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import json_pieces
@@ -77,7 +79,8 @@ class Figures:
     unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
     but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
-    ``traced``: the measures and stages of each first answer.
+    ``traced``: the measures and stages of each first answer. ``index_costs``: index key -> what
+    it took to build, None where that is not known; ``payoffs``: see ``compute_payoffs``.
     """
 
     measures: dict[str, MethodMeasures]
@@ -92,6 +95,8 @@ class Figures:
     assertions: dict[str, AssertionSummary] = field(default_factory=dict[str, AssertionSummary])
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
+    index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
+    payoffs: Sequence[Payoff] = ()
 
     def to_dict(self) -> Section:
         """Return the sections of the summary file."""
@@ -111,6 +116,8 @@ class Figures:
             "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
+            "index_cost": {k: c and c.to_dict() for k, c in self.index_costs.items()},
+            "break_even": [asdict(payoff) for payoff in self.payoffs],
         }
 
 
@@ -134,6 +141,7 @@ class FigureSources:
     )
     is_judged: bool = True
     read_whole: ReadWhole = iter
+    index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
 
 
 def compute_figures(
@@ -217,6 +225,8 @@ def compute_figures(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
         traced=list(zip(measured, records, strict=True)),
+        index_costs=sources.index_costs,
+        payoffs=compute_payoffs(rows_of(results), sources.index_costs, sources.search_methods),
     )
 
 

@@ -39,6 +39,7 @@ from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.lookup import (
     ORIGIN_NAMES,
     PINNED,
@@ -70,7 +71,8 @@ class RunMetadata:
 
     ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
     really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
-    contexts that held most of a text; none where a run's are not known.
+    contexts that held most of a text; none where a run's are not known. ``index_costs``,
+    ``search_methods``: see ``RunDetails``.
     """
 
     name: str
@@ -81,6 +83,8 @@ class RunMetadata:
     asked: str | None = None
     indexes: Indexes = field(default_factory=dict[str, Mapping[str, str | int | None]])
     roomy: tuple[str, ...] = ()
+    index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
+    search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def embedded_models(self) -> str | None:
@@ -200,6 +204,8 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         asked=label_usages(answered, judged) or "" if is_told else None,
         indexes=run.details.indexes,
         roomy=tuple(line for line in run.details.warnings if line.endswith(SAYS_LITTLE)),
+        index_costs=run.details.index_costs,
+        search_methods=run.details.search_methods,
     )
 
 

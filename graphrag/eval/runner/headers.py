@@ -13,6 +13,7 @@ from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
+from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.index_header import (
     IndexHeader,
@@ -138,6 +139,21 @@ def _facts_of(header: IndexHeader) -> IndexFacts:
             rows = cast("Any", parquet).read_metadata(path).num_rows
             facts[name.replace("_", " ")] = int(rows)
     return facts
+
+
+def read_index_costs(
+    headers: Mapping[str, IndexHeader], facts: Mapping[str, IndexFacts]
+) -> dict[str, IndexCost]:
+    """Return key -> what its index took to build, of those of which anything is known.
+
+    ``facts``: see :func:`read_index_facts`.
+    """
+    read = {
+        key: read_index_cost(Path(folder), header.fingerprint, facts[key].get("documents"))
+        for key, header in headers.items()
+        if (folder := header.config.output_storage.base_dir) and header.fingerprint is not None
+    }
+    return {key: cost for key, cost in read.items() if cost is not None}
 
 
 def _prompts_of(config: "GraphRagConfig") -> str:

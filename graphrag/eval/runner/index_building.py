@@ -1,15 +1,20 @@
 """Building the indexes that are missing, so that an interruption never leaves half of one."""
 
 import asyncio
+import hashlib
+import json
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SettingsError, check_index_prompts
 from graphrag.eval.errors import ConfigError, IndexBuildError
+from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
+from graphrag.query.index_header import fingerprint_tables, open_tables
+from graphrag.query.usage import phase
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
 
 if TYPE_CHECKING:
@@ -39,8 +44,9 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     It is built in a folder beside the output folder and moved there when it is complete; an
     incomplete output folder is kept under another name, and what an unfinished build has made is
     removed. Replies of models are in the project's cache, so a build that is begun again does not
-    pay for them twice. Its vectors are indexed where they are many enough. Raises ConfigError if
-    the settings can't be used; IndexBuildError if a workflow failed; names it and why.
+    pay for them twice. Its vectors are indexed where they are many enough. What it took is kept
+    beside its tables. Raises ConfigError if the settings can't be used; IndexBuildError if a
+    workflow failed; names it and why.
     """
     started = time.perf_counter()
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
@@ -54,11 +60,30 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     building = _beside(output)
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
+    from graphrag.query.release_replies import count_replies, watch_replies
+
+    counted = count_replies(redirected)
+    seconds: dict[str, float] = {}
+
+    def begin(step: str) -> None:
+        on_step(step)
+        seconds[step] = time.perf_counter()
+
     try:
-        await _run(redirected, PipelineFactory.create_pipeline, root, on_step, on_progress)
+        with watch_replies() as replies:
+            create = PipelineFactory.create_pipeline
+            await _run(counted or redirected, create, root, begin, on_progress)
         if _has_vectors(redirected):
-            on_step("optimise_vectors")
+            begin("optimise_vectors")
             await asyncio.to_thread(optimise_vectors, redirected)
+        ends = [*list(seconds.values())[1:], time.perf_counter()]
+        cost = IndexCost(
+            fingerprint=await fingerprint_tables(redirected, root),
+            seconds={k: end - begun for (k, begun), end in zip(seconds.items(), ends, strict=True)},
+            documents=await _digest_documents(redirected),
+            steps=None if counted is None else sum_steps(replies),
+        )
+        (building / COST_FILE).write_text(json.dumps(cost.to_dict(), indent=2), encoding="utf-8")
     except VectorStoreError as error:
         shutil.rmtree(building, ignore_errors=True)
         msg = f"Building the index of {root} failed in optimise_vectors: {error}"
@@ -102,13 +127,25 @@ async def _run(
     for name, workflow in create(config).run():
         on_step(name)
         try:
-            result = await workflow(config, context)
+            with phase(name):
+                result = await workflow(config, context)
         except Exception as error:
             cause = " ".join(str(error).split()) or type(error).__name__
             msg = f"Building the index of {root} failed in {name}: {cause}"
             raise IndexBuildError(msg) from error
         if result.stop:
             break
+
+
+async def _digest_documents(config: ProjectConfig) -> str | None:
+    """Return a digest of the texts that an index is made of, whatever their order and names."""
+    tables = await open_tables(config, ("documents",))
+    frame = tables.columns("documents", ["text"]) if tables.has("documents") else None
+    if frame is None:
+        return None
+    texts = cast("list[object]", frame["text"].tolist())
+    digests = sorted(hashlib.sha256(str(text).encode()).digest() for text in texts)
+    return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
 
 
 def _has_vectors(config: ProjectConfig) -> bool:

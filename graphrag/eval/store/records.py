@@ -10,6 +10,7 @@ from pydantic import RootModel, TypeAdapter
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.store.index_costs import IndexCost
 from graphrag.query.usage import Usage
 
 
@@ -143,6 +144,7 @@ class RunDetails:
     - ``watch``: of a round of a watch: its baseline, pass and number.
     - ``command``: the command line that asks the same again; "" where there was none.
     - ``indexes``: index key -> what its index was built with and how much it holds, for people.
+    - ``index_costs``: index key -> what the index that is searched took to build, where known.
     """
 
     origin: Origin
@@ -158,6 +160,7 @@ class RunDetails:
     indexes: Mapping[str, Mapping[str, str | int | None]] = field(
         default_factory=dict[str, Mapping[str, str | int | None]]
     )
+    index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.run import analysis_of
+from graphrag.eval.report.index_costs import index_cost_table
+from graphrag.eval.report.run import analysis_of, list_index_notes
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
     describe_comparisons,
@@ -107,7 +108,10 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
             *describe_uncorrected(analysis),
             *([] if results.curves is None else describe_lost_areas(results.curves)),
         ],
-        costs=describe_costs(results),
+        costs=[
+            *describe_costs(results),
+            *(() if given.figures is None else list_index_notes(given.figures)),
+        ],
         oddities=[
             *describe_abstentions(results),
             *describe_firsts(results),
@@ -178,6 +182,7 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "areas": None if curves is None else areas_table(curves),
         "spent": spent_table(results),
         "cost": efficiency_table(results, analysis),
+        "index": None if figures is None else index_cost_table(figures.index_costs),
         "documents": documents_table(analysis) if judged else None,
         "failures": failures_table(results),
         **_split_loss(figures),

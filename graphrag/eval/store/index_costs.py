@@ -1,0 +1,112 @@
+"""What building an index took, kept beside its tables and bound to what they hold."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import fsum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from graphrag.query.usage import CallKind, summarize_attempts
+
+if TYPE_CHECKING:
+    from graphrag.query.release_replies import ReleaseReply
+
+COST_FILE = "index_cost.json"
+KINDS: tuple[CallKind, ...] = ("completion", "embedding")
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What one workflow asked of one model.
+
+    ``replies``: ``n_cached`` of them were in the project's cache, paid for by an earlier build; the
+    figures are of all. Tokens are None where one does not say, US dollars also without a price.
+    """
+
+    workflow: str
+    model: str
+    kind: CallKind
+    replies: int
+    n_cached: int
+    prompt_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCost:
+    """What an index took to build.
+
+    ``fingerprint``: of the tables that it is the cost of. ``documents``: a digest of their texts.
+    ``seconds``: by workflow. ``steps``: None where the replies were not counted, as of an index
+    that another command built.
+    """
+
+    fingerprint: str
+    seconds: Mapping[str, float]
+    documents: str | None = None
+    steps: tuple[StepCost, ...] | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """All tokens; None where they are not known."""
+        counts = [n for s in self.steps or () for n in (s.prompt_tokens, s.output_tokens)]
+        known = [n for n in counts if n is not None]
+        return None if self.steps is None or len(known) < len(counts) else sum(known)
+
+    def cost_usd(self, kinds: Iterable[CallKind] = KINDS) -> float | None:
+        """Return US dollars of completions, embeddings or both; None where they are not known."""
+        costs = [s.cost_usd for s in self.steps or () if s.kind in kinds]
+        known = [cost for cost in costs if cost is not None]
+        return None if self.steps is None or len(known) < len(costs) else fsum(known)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it with its sums as JSON-ready values."""
+        sums = {"tokens": self.tokens, "cost_usd": self.cost_usd()}
+        return {**asdict(self), **sums, "total_seconds": fsum(self.seconds.values())}
+
+
+_COST = TypeAdapter(IndexCost)
+
+
+def sum_steps(replies: "Iterable[ReleaseReply]") -> tuple[StepCost, ...]:
+    """Add replies up by workflow and model, in the order of the workflows."""
+    groups: dict[tuple[str, str, CallKind], list[ReleaseReply]] = {}
+    for reply in replies:
+        asked = reply.attempt
+        groups.setdefault((asked.phase, asked.model, asked.kind), []).append(reply)
+    steps: list[StepCost] = []
+    for key, of in groups.items():
+        attempts, n_cached = [each.attempt for each in of], sum(each.was_cached for each in of)
+        sums = (
+            sum(each.prompt_tokens for each in attempts),
+            sum(each.output_tokens for each in attempts),
+            summarize_attempts(attempts).cost_usd,
+        )
+        unknown = any(each.counted_by == "nobody" for each in attempts)
+        steps.append(StepCost(*key, len(of), n_cached, *((None, None, None) if unknown else sums)))
+    return tuple(steps)
+
+
+def read_index_cost(folder: Path, fingerprint: str, n_documents: object) -> IndexCost | None:
+    """Return the cost of the index whose tables have this fingerprint; None where it is not known.
+
+    Of one that ``graphrag index`` built it is the seconds in its stats.json, if that is of a build
+    that came to its end with as many documents as there are now.
+    """
+    try:
+        cost = _COST.validate_json((folder / COST_FILE).read_bytes())
+        if cost.fingerprint == fingerprint:
+            return cost
+    except (OSError, ValueError):  # built by another command, or no file of ours
+        pass
+    try:
+        stats = json.loads((folder / "stats.json").read_bytes())
+        is_whole = stats["total_runtime"] and stats["num_documents"] == n_documents
+        seconds = {name: float(of["overall"]) for name, of in stats["workflows"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return IndexCost(fingerprint, seconds) if is_whole else None

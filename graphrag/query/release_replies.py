@@ -1,0 +1,104 @@
+"""What the release's own models are answered while it builds an index, reply by reply.
+
+Each of its models tells a store of metrics what a request came to, also a reply from the project's
+cache. Settings of :func:`count_replies` name a store of ours; how the release asks stays as it is.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag_llm.config.metrics_config import MetricsConfig
+from graphrag_llm.metrics.default_metrics_processor import DefaultMetricsProcessor
+from graphrag_llm.metrics.memory_metrics_store import MemoryMetricsStore
+from graphrag_llm.metrics.metrics_processor_factory import register_metrics_processor
+from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
+
+from graphrag.config.project_settings import ProjectConfig
+from graphrag.query.calls import read_usage
+from graphrag.query.usage import CallAttempt, CallKind, current_phase
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+    from graphrag_llm.types import Metrics
+
+_COUNTED, _CACHED = "counted", "cached_prompt_tokens"
+_KINDS: dict[str, CallKind] = {"completion_models": "completion", "embedding_models": "embedding"}
+_TELLING = ("litellm", "offline")
+"""Types of models that tell their store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseReply:
+    """A reply, counted by nobody where its tokens are not known; its phase is the workflow.
+
+    ``was_cached``: it was in the project's cache, so that an earlier build has paid for it.
+    """
+
+    attempt: CallAttempt
+    was_cached: bool
+
+
+_replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", default=None)
+
+
+@contextmanager
+def watch_replies() -> Generator[list[ReleaseReply]]:
+    """Gather the replies that models of :func:`count_replies` get inside the ``with`` block."""
+    replies: list[ReleaseReply] = []
+    token = _replies.set(replies)
+    try:
+        yield replies
+    finally:
+        _replies.reset(token)
+
+
+def count_replies(config: ProjectConfig) -> ProjectConfig | None:
+    """Return settings whose models tell their replies; None if one is of a type that does not."""
+    register_metrics_processor(_COUNTED, _Processor)
+    register_metrics_store(_COUNTED, _Store)
+    changes: dict[str, dict[str, ModelConfig]] = {}
+    for name, kind in _KINDS.items():
+        models = cast("dict[str, ModelConfig]", getattr(config, name))
+        if any(model.type not in _TELLING for model in models.values()):
+            return None
+        own = {"type": _COUNTED, "store": _COUNTED, "kind": kind}
+        for key, model in models.items():
+            metrics = (model.metrics or MetricsConfig(writer=None)).model_copy(update=own)
+            changes.setdefault(name, {})[key] = model.model_copy(update={"metrics": metrics})
+    return config.model_copy(update=changes)
+
+
+class _Processor(DefaultMetricsProcessor):
+    """Adds the tokens that the provider read from its own cache: they cost less."""
+
+    def process_metrics(self, *, metrics: "Metrics", response: Any, **request: Any) -> None:
+        super().process_metrics(metrics=metrics, response=response, **request)
+        cached = read_usage(response.usage, output=False)[2]
+        metrics |= {} if cached is None else {_CACHED: cached}
+
+
+class _Store(MemoryMetricsStore):
+    def __init__(self, *, kind: CallKind, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._kind: CallKind = kind
+
+    def update_metrics(self, *, metrics: "Metrics") -> None:
+        super().update_metrics(metrics=metrics)
+        replies = _replies.get()
+        if replies is None or not metrics.get("successful_response_count"):
+            return
+        cached = metrics.get(_CACHED)
+        attempt = CallAttempt(
+            kind=self._kind,
+            model=self.id,
+            phase=current_phase(),
+            prompt_tokens=int(metrics.get("prompt_tokens", 0)),
+            output_tokens=int(metrics.get("completion_tokens", 0)),
+            counted_by="provider" if "prompt_tokens" in metrics else "nobody",
+            latency_s=metrics.get("compute_duration_seconds", 0.0),
+            cached_prompt_tokens=None if cached is None else int(cached),
+        )
+        replies.append(ReleaseReply(attempt, bool(metrics.get("cached_responses"))))
