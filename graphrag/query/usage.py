@@ -208,6 +208,7 @@ class Usage:
       are known.
     - ``cost_usd_at_most``: where cost_usd is None only because it is not known what cached tokens
       cost: what it is at most, as if they had not been cached. None otherwise.
+    - ``reused_replies``: replies of a judge in earlier runs that stood in for calls, for nothing.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -231,6 +232,7 @@ class Usage:
     embedding_models: tuple[str, ...] | None = None
     calls_reporting_cached_tokens: int | None = 0
     cost_usd_at_most: float | None = None
+    reused_replies: int = 0
 
     @property
     def spent_usd(self) -> float:
@@ -321,6 +323,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         embedding_models=_join_known([u.embedding_models for u in asked]),
         calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
         cost_usd_at_most=at_most if cost_usd is None else None,
+        reused_replies=sum(u.reused_replies for u in every),
     )
 
 
@@ -374,6 +377,18 @@ class CallJournal(Protocol):
         ...
 
 
+class ReplyReuse(Protocol):
+    """Keeps what a judge replied to a question, by a key and how often it was asked before."""
+
+    def take(self, key: str, nth: int) -> str | None:
+        """Return a reply that stands in for this call, or None."""
+        ...
+
+    def keep(self, key: str, nth: int, reply: str) -> None:
+        """Keep a reply that could be read."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class OutputBound:
     """The most tokens that a reply may have, >= 1, and the setting that says so."""
@@ -401,6 +416,7 @@ class CallLog:
       first.
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
     - ``failures``: causes of the calls that failed for good.
+    - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
     """
 
     limit: "CallLimit | None" = None
@@ -416,6 +432,8 @@ class CallLog:
     counted: set[str] = field(default_factory=set[str])
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
     failures: list[str] = field(default_factory=list[str])
+    earlier: ReplyReuse | None = None
+    reused: list[str] = field(default_factory=list[str])
     _asked: Counter[str] = field(default_factory=Counter[str])
 
     @property
@@ -437,7 +455,17 @@ class CallLog:
 
     def usage(self) -> Usage:
         """Sum up what has been recorded so far."""
-        return summarize_attempts(self.attempts)
+        return sum_usages([summarize_attempts(self.attempts), *map(_reuse_of, self.reused)])
+
+
+def _reuse_of(model: str) -> Usage:
+    return Usage(
+        cost_usd_by_model={model: 0.0},
+        models=(model,),
+        completion_models=(model,),
+        embedding_models=(),
+        reused_replies=1,
+    )
 
 
 _scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)

@@ -247,7 +247,9 @@ async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
                 f"with {plan.judge} as run {run.run_id}; no search is paid for."
             )
         is_prepaid = origin is not None
-        session = StoredSession(store, run.run_id, flags.retry_errors, is_prepaid)
+        session = StoredSession(
+            store, run.run_id, flags.retry_errors, is_prepaid, config.judge.cache
+        )
         outcome = await _ask(flags, plan, session, supervisor)
         described = RunDescription(
             run,

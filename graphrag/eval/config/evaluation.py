@@ -176,6 +176,8 @@ class EvaluationConfig(FrozenSection):
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
                 "each needs at least one of it; raise concurrency or lower workers"
             )
+        if self.judge.cache and (self.workers > 1 or not self.output.save_intermediate):
+            yield "judge.cache needs workers: 1 and output.save_intermediate: true"
         for metric in self.thresholds:
             if metric not in self.metrics:
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"

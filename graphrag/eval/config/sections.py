@@ -164,6 +164,9 @@ class JudgeSettings(FrozenSection):
     assertions: bool = True
     """Whether they are held against the assertions of their question, where its row has any, one
     call each."""
+    cache: bool = False
+    """Whether replies are taken from earlier runs in the same eval.db, where the same is asked of
+    the same model with the same settings, and kept for later ones."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
     """The pairs of methods whose responses are held against each other, two calls a pair and
     question; True for all pairs."""

@@ -167,6 +167,14 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     if any(tokens is not None for tokens in judged):
         cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
     lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
+    further: Mapping[str, int] = results.figures.get("further_judges") or {}
+    n_reused = sum(of.get("judge_reused_replies", 0) for of in results.efficiency.values())
+    n_reused += further.get("reused_replies", 0)
+    if n_reused:
+        lines.append(
+            f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
+            "(judge.cache) and cost nothing; that they agree with those runs says nothing of it."
+        )
     for name, what in _BESIDE.items():
         taken = results.metadata.get(name)
         if taken is not None:

@@ -103,6 +103,7 @@ class Figures:
         cost = self.usage.cost_usd
         is_there = (self.rubric, self.quality, self.assertions, self.pairwise)
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
+        taken["reused_replies"] = self.usage.reused_replies
         return {
             "measures": {method: of.to_dict() for method, of in self.measures.items()},
             "loss": [asdict(row) for row in self.loss],

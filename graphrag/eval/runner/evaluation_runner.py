@@ -177,7 +177,7 @@ class EvaluationRunner:
                 )
                 setup = describe_setup(config, samples, descriptions, judge)
                 run = store.add_run(setup, samples, details)
-                session = StoredSession(store, run.run_id)
+                session = StoredSession(store, run.run_id, reuses=config.judge.cache)
             outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)

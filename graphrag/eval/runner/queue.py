@@ -539,7 +539,9 @@ class Work:
     @contextmanager
     def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
         """Give the log of what is asked; what it cost is kept also when it is cut off."""
-        log = CallLog(self._limit, self._session.journal(scope), bound=bound, time=time)
+        session = self._session
+        earlier = session.earlier_replies(scope)
+        log = CallLog(self._limit, session.journal(scope), bound=bound, time=time, earlier=earlier)
         try:
             yield log
         except (RunStoppedError, asyncio.CancelledError):

@@ -4,13 +4,14 @@ A judge is asked for one structured reply, again while that can't be read, and n
 """
 
 import asyncio
+import hashlib
 import inspect
 import json
 import sys
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
@@ -18,8 +19,13 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
+from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
 from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.usage import current_scope
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
 
 CORRECTNESS_PROMPT = JUDGED_METRICS["correctness"].prompt
 FAITHFULNESS_PROMPT = JUDGED_METRICS["faithfulness"].prompt
@@ -100,8 +106,31 @@ class JudgeModel:
     async def ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
         """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
 
-        A reply that was cut off is not asked for again.
+        A reply that was cut off is not asked for again. What a run has asked before may be given by
+        the open scope in place of a call, see ``ReplyReuse``; one that can't be read never is.
         """
+        scope = current_scope()
+        if scope is None or scope.earlier is None or not isinstance(self.model, CountedCompletion):
+            return await self._ask(prompt, form)
+        key = self._key(self.model.config, prompt, form)
+        nth = scope.ordinal(key)
+        kept = scope.earlier.take(key, nth)
+        if kept is not None:
+            scope.reused.append(model_name(self.model.config))
+            return form.model_validate_json(kept)
+        reply = await self._ask(prompt, form)
+        if not isinstance(reply, Unanswered):
+            scope.earlier.keep(key, nth, reply.model_dump_json())
+        return reply
+
+    def _key(self, config: "ModelConfig", prompt: str, form: type[JudgeForm]) -> str:
+        """Return a digest of all that a reply depends on; a key is none of it."""
+        model = config.model_dump(exclude={"api_key", "retry", "rate_limit", "metrics"})
+        asked = [model, self.temperature, form.model_json_schema(), prompt]
+        text = json.dumps(asked, sort_keys=True, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    async def _ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
         messages = [{"role": "user", "content": prompt}]
         replies: list[str] = []
         problem = ""

@@ -25,6 +25,7 @@ from graphrag.eval.store.connection import (
     insert,
     open_connection,
 )
+from graphrag.eval.store.earlier_replies import TABLE, EarlierReplies
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
@@ -138,6 +139,14 @@ class EvaluationStore:
     def sums(self, run_id: str) -> RunSums:
         """Return what adds up a run in the database."""
         return RunSums(self._read, run_id)
+
+    def prepare_earlier_replies(self) -> None:
+        """Make the place where a judge's replies are kept for later runs, if there is none."""
+        self._write(TABLE, ())
+
+    def earlier_replies(self, run_id: str, scope: CallScope) -> EarlierReplies:
+        """Return the replies of other runs, for one judging of a run."""
+        return EarlierReplies(self._read, self._writer.write_soon, run_id, scope.stored)
 
     def fingerprint(self, run_id: str) -> list[list[object]]:
         """Return what is another as soon as anything is kept or forgotten of a run."""

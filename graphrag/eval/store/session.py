@@ -16,6 +16,7 @@ from graphrag.query.usage import (
     CallJournal,
     CallLog,
     RecordedCall,
+    ReplyReuse,
     Usage,
     summarize_attempts,
 )
@@ -110,6 +111,10 @@ class MemorySession:
         """Return where the finished calls of a search or a judging are kept."""
         return None
 
+    def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
+        """Return the replies of earlier runs that a judging may take."""
+        return None
+
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what a search or a judging that was cut off has cost by then."""
 
@@ -163,7 +168,8 @@ class StoredSession(MemorySession):
     rest is read when it is asked for, so that a long run takes no more memory than a short one.
     ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
     forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
-    responses, so that they cost nothing here and are kept as they are.
+    responses, so that they cost nothing here and are kept as they are. ``reuses``: whether replies
+    of a judge are kept for later runs and taken from earlier ones.
     """
 
     reads_again = True
@@ -174,10 +180,14 @@ class StoredSession(MemorySession):
         run_id: str,
         retry_errors: bool = False,
         prepaid: bool = False,
+        reuses: bool = False,
     ) -> None:
         super().__init__()
         self.store = store
         self.run_id = run_id
+        self._reuses = reuses
+        if reuses:
+            store.prepare_earlier_replies()
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
         searches = store.search_states(run_id)
@@ -301,6 +311,12 @@ class StoredSession(MemorySession):
         """Return the journal of a search or a judging."""
         kept = self._calls.setdefault(scope.stored, {})
         return StoreJournal(self.store, self.run_id, scope, kept)
+
+    def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
+        """Return the replies of earlier runs; none to a search: its cost and time are measured."""
+        if not self._reuses or scope == CallScope.of_search(scope.unit):
+            return None
+        return self.store.earlier_replies(self.run_id, scope)
 
     def grouped(self) -> AbstractContextManager[None]:
         """See ``EvaluationStore.grouped``."""
