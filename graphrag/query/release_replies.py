@@ -7,8 +7,7 @@ cache. Settings of :func:`count_replies` name a store of ours; how the release a
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphrag_llm.config.metrics_config import MetricsConfig
 from graphrag_llm.metrics.default_metrics_processor import DefaultMetricsProcessor
@@ -30,16 +29,9 @@ _TELLING = ("litellm", "offline")
 """Types of models that tell their store."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseReply:
-    """A reply, counted by nobody where its tokens are not known; its phase is the workflow.
-
-    ``was_cached``: it was in the project's cache, so that an earlier build has paid for it.
-    """
-
-    attempt: CallAttempt
-    was_cached: bool
-
+ReleaseReply: TypeAlias = tuple[CallAttempt, bool]
+"""A reply, its phase the workflow, counted by nobody where its tokens are not known; and whether it
+was in the project's cache, so that an earlier build has paid for it."""
 
 _replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", default=None)
 
@@ -101,4 +93,4 @@ class _Store(MemoryMetricsStore):
             latency_s=metrics.get("compute_duration_seconds", 0.0),
             cached_prompt_tokens=None if cached is None else int(cached),
         )
-        replies.append(ReleaseReply(attempt, bool(metrics.get("cached_responses"))))
+        replies.append((attempt, bool(metrics.get("cached_responses"))))

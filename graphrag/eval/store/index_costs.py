@@ -76,11 +76,10 @@ def sum_steps(replies: "Iterable[ReleaseReply]") -> tuple[StepCost, ...]:
     """Add replies up by workflow and model, in the order of the workflows."""
     groups: dict[tuple[str, str, CallKind], list[ReleaseReply]] = {}
     for reply in replies:
-        asked = reply.attempt
-        groups.setdefault((asked.phase, asked.model, asked.kind), []).append(reply)
+        groups.setdefault((reply[0].phase, reply[0].model, reply[0].kind), []).append(reply)
     steps: list[StepCost] = []
     for key, of in groups.items():
-        attempts, n_cached = [each.attempt for each in of], sum(each.was_cached for each in of)
+        attempts, n_cached = [attempt for attempt, _ in of], sum(cached for _, cached in of)
         sums = (
             sum(each.prompt_tokens for each in attempts),
             sum(each.output_tokens for each in attempts),
