@@ -9,6 +9,7 @@ from typing import Any
 from support.clock_evaluation import ROWS, MakeEvaluation, flat
 from support.openai_server import LocalServer
 
+from graphrag.eval.report.index_costs import describe_payoffs
 from graphrag.eval.results.index_costs import hold_against
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
@@ -90,6 +91,16 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
         assert (payoff.first, payoff.more_usd, payoff.questions) == ("a", 4.0, 191)
         assert payoff.at_most is not None
         assert 191 < payoff.at_most < 200
+        (told,) = describe_payoffs([payoff])
+        assert told.startswith(
+            "a pays after about 191 questions against b: its index costs $4 more"
+        )
+        assert f"at most {payoff.at_most}" in told
+    unsure = hold_against(("a", "b"), (5.0, 1.0), (dear, {**cheap, ("film", "q0"): -0.5}))
+    assert unsure is not None
+    assert unsure.at_most is None
+    (told,) = describe_payoffs([unsure])
+    assert "but 30 questions do not show that they cost less" in told
     never = hold_against(("a", "b"), (5.0, 1.0), (cheap, dear))
     assert never is not None
     assert never.questions is None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from graphrag.eval.report.answer import join_names
-from graphrag.eval.report.cells import UNKNOWN, money, plain_amount
+from graphrag.eval.report.cells import UNKNOWN, money
 from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.store.index_costs import IndexCost
@@ -73,13 +73,13 @@ def describe_payoffs(payoffs: Sequence[Payoff]) -> Iterator[str]:
         elif each.questions is None:
             never.setdefault(each.first, []).append(each.second)
         else:
-            shown = f"at most {each.at_most:,} with 95 % confidence"
-            if each.at_most is None:
-                shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
+            shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
+            if each.at_most is not None:
+                shown = f"at most {each.at_most:,} with 95 % confidence"
             yield (
                 f"{each.first} pays after about {counted(each.questions, 'question')} against "
-                f"{each.second}: its index costs ${plain_amount(more)} more, its searches "
-                f"${plain_amount(saved.mean or 0)} less each on average; {shown}."
+                f"{each.second}: its index costs {money(more, '$')} more, a thousand of its "
+                f"searches {money(1000 * (saved.mean or 0), '$')} less on average; {shown}."
             )
     for first, others in never.items():
         yield (

@@ -173,7 +173,7 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     if n_reused:
         lines.append(
             f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
-            "(judge.cache) and cost nothing; that they agree with those runs says nothing of it."
+            "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
         )
     for name, what in _BESIDE.items():
         taken = results.metadata.get(name)
