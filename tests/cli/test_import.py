@@ -11,6 +11,7 @@ from support.projects import server_settings
 from typer.testing import CliRunner
 
 from graphrag.eval.cli.app import app
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import parse_samples
 
 SAID = {"question_id": "q", "question_text": "Why?", "answer": "A system said so."}
@@ -45,9 +46,12 @@ def read(root: Path):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_each_format_becomes_a_project_and_a_dataset(name: str, tmp_path: Path):
-    root, files = tmp_path / "project", write_samples(tmp_path)[name]
+    root, files = tmp_path / "2024", write_samples(tmp_path)[name]
     done = run_import(root, name, *files)
     assert done.exit_code == 0, done.output
+    assert EvaluationConfig.from_yaml(root / "eval_config.yaml", root).index_roots == {
+        "2024": str(root)
+    }
     n_rows, n_documents, fields = EXPECTED[name]
     data, documents = read(root), sorted((root / "input").glob("*.txt"))
     rows = data["questions"]

@@ -1,6 +1,7 @@
 """``graphrag eval init``: a configuration, its schemas and a dataset template beside a project."""
 
 import json
+import re
 from pathlib import Path
 
 from graphrag.command_lines import eval_line
@@ -81,10 +82,9 @@ def write_config(root: Path, dataset: Path) -> list[str]:
     from graphrag.eval.config.file_schema import config_schema
     from graphrag.eval.suite.cases import suite_schema
 
-    schema = Path("eval") / "eval_config.schema.json"
-    config = CONFIG_TEMPLATE.format(
-        dataset=dataset, key=root.resolve().name, project=".", schema=schema.as_posix()
-    )
+    schema, name = Path("eval") / "eval_config.schema.json", root.resolve().name
+    key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
+    config = CONFIG_TEMPLATE.format(dataset=dataset, key=key, project=".", schema=schema.as_posix())
     schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
     return [write_template(root / "eval_config.yaml", config)] + [
         write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
