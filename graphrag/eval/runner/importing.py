@@ -113,8 +113,7 @@ class Import:
 
     def _is_usable(self, row: Row) -> bool:
         try:
-            stand_in = "-" if row.get("assertions") else ""
-            parse_samples([{"answer": stand_in, **row}], only_key="-", source="its row")
+            parse_samples([{"answer": "", **row}], only_key="-", source="its row")
         except DatasetError as error:
             self.reading.note(_UNUSABLE, f"{str(row['question'])[:60]!r}: {error}")
             return False
