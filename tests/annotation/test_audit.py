@@ -313,12 +313,14 @@ def test_assertions_are_held_against_labels_beside_the_verdict(make_run, capsys)
                 store.append_judgement(run.run_id, judged)
     assert imported(run, labelled(export(run, questions=90), truth)) == DONE
     found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
-    whole, verdict = found["by_assertions"].values()
+    whole, verdict, both = found["by_assertions"].values()
     held = list(ends)[:40]
     same = [ends[q][m] == truth[q, name] for q in held for m, name in enumerate(METHODS)]
     assert verdict["weighted"]["n"] == whole["weighted"]["n"] == 80
     assert verdict["weighted"]["raw_agreement"]["mean"] == pytest.approx(sum(same) / 80)
     assert whole["weighted"]["raw_agreement"]["mean"] == 1
+    assert both["weighted"]["n"] == 80
+    assert both["weighted"]["raw_agreement"]["mean"] == pytest.approx(sum(same) / 80)
     assert "all vital met: 1 for an answer" in capsys.readouterr().out
 
 

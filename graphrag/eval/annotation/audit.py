@@ -105,7 +105,8 @@ class Audit:
     responses: those to one question are not independent, which the limits leave out. The limits of
     ``differences``, every pair of methods, are not adjusted for their number. ``labels`` are what
     later corrections of the run's comparisons need. ``by_assertions``: what judges -> agreement, of
-    the verdict and of assertions over the same responses of all methods; empty without assertions.
+    assertions and of the verdict over the same labels of all methods, and of assertions with the
+    verdict over all responses that have both; empty without assertions.
     """
 
     run_id: str
@@ -278,6 +279,13 @@ def _agree_by_assertions(
     return {
         "all vital met": _agree(by, run.methods),
         "verdict, same answers": _agree(same, run.methods),
+        "the two, all answers": _agree(
+            [
+                q._replace(labels={m: v.scores[m] for m in q.judged})
+                for q, v in zip(by, same, strict=True)
+            ],
+            run.methods,
+        ),
     }
 
 
@@ -359,7 +367,8 @@ def list_audit(audit: Audit) -> list[Part]:
                 ("kappa, AC1, alpha", "interval"),
             ],
             [[method, *_agreement_cells(each)] for method, each in agreement.items()],
-            f"all vital met: 1 for an answer that meets every vital assertion. {EACH_ALONE}"
+            "all vital met: 1 for an answer that meets every vital assertion; the two: that held "
+            f"against the verdict, no label needed. {EACH_ALONE}"
             if audit.by_assertions
             else EACH_ALONE,
         ),

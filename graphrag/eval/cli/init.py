@@ -16,8 +16,8 @@ CONFIG_TEMPLATE = """\
 
 dataset:
   # A JSON list, JSON lines (.jsonl) or CSV. Each row has `question` and `answer`, or
-  # `expected_sources` in its place; optional are `id`, `evidence`, `tags` and, when several
-  # indexes are configured, `imdb_key`, the key of the index that is asked. Example of a JSON row:
+  # `expected_sources` or `assertions` in its place; optional are `id`, `evidence`, `tags` and,
+  # when several indexes are configured, `imdb_key`, the key of the index that is asked. A JSON row:
   #   {{"id": "q1", "question": "Who wrote the report?", "answer": "The audit office"}}
   path: {dataset}
 
