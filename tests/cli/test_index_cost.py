@@ -93,7 +93,7 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
         assert 191 < payoff.at_most < 200
         (told,) = describe_payoffs([payoff])
         assert told.startswith(
-            "a pays after about 191 questions against b: its index costs $4 more"
+            "a pays after about 191 questions against b: its index costs $4.0000 more"
         )
         assert f"at most {payoff.at_most}" in told
     unsure = hold_against(("a", "b"), (5.0, 1.0), (dear, {**cheap, ("film", "q0"): -0.5}))
