@@ -148,12 +148,15 @@ class JudgeResult:
     - ``failure``: set when the judge failed; None for a score and for what was never to be judged.
     - ``repeats``: the single scores (0, 1, or None for one that failed) when the judge was asked
       more than once: ``score`` is then their majority. Empty when it was asked once.
+    - ``claims``: of faithfulness claim by claim, what it follows from, JSON-ready; see
+      ``claims.ClaimEvaluation``. None of a verdict that the store gave, which keeps it apart.
     """
 
     score: int | None
     reason: str
     failure: Failure | None = None
     repeats: tuple[int | None, ...] = ()
+    claims: Mapping[str, object] | None = field(default=None, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.score not in (0, 1, None):
@@ -181,8 +184,8 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
         failure = Failure("judge", "error", message)
         return JudgeResult(None, f"Unscored: {message}", failure, repeats)
     score = int(2 * sum(votes) > len(votes))
-    reason = next(verdict.reason for verdict in verdicts if verdict.score == score)
-    return JudgeResult(score, reason, None, repeats)
+    first = next(verdict for verdict in verdicts if verdict.score == score)
+    return replace(first, repeats=repeats)
 
 
 _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
@@ -279,8 +282,8 @@ class QueryResult:
     - ``retrieved``: what the search showed to its model; None when the method does not say.
     - ``abstained``: whether the response is none to the question, as the method says, not as it
       reads.
-    - ``grades``: "rubric", "quality" and "assertions", where they were asked for -> what that
-      judge said, JSON-ready.
+    - ``grades``: "rubric", "quality", "assertions" and "claims", where they were asked for -> what
+      that judge said, JSON-ready.
     """
 
     imdb_key: str

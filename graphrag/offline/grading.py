@@ -7,12 +7,13 @@ judge has no way to be obeyed.
 
 import json
 import re
-from collections.abc import Callable, Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, cast
 
 from graphrag.offline import OfflineModelError
 from graphrag.offline.answering import CITATION, fits_type
 from graphrag.offline.requests import Request, find_json_object
+from graphrag.text.tables import read_context
 from graphrag.text.words import normalize, sentences, share_covered, terms
 
 # Least share of the ground truth's terms that a correct response contains,
@@ -25,6 +26,8 @@ _RELEVANT = 0.6
 _COMPLETE = 0.3
 # Two answers whose worth differs by no more are a tie.
 _TIE_WITHIN = 0.1
+_NAMED = re.compile(r"(?<=\s)[A-Z][^\W\d_]+|\d[\d.,]*")
+_ITEM = re.compile(r"\d{1,2}[.)]")
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
@@ -121,6 +124,38 @@ def judge(request: Request) -> dict[str, object]:
         )
     first, second = (str(material[field]) for field in rule.fields[-2:])
     return dict(zip(("reason", "score"), rule.compare(first, second), strict=True))
+
+
+def split_claims(request: Request) -> dict[str, object]:
+    """Take each sentence as one claim; the number of a list's item and an abstention are none."""
+    numbered = cast("Mapping[str, str]", _material(request, {"question", "sentences"})["sentences"])
+    stated = {n: not (_ITEM.fullmatch(text) or is_abstention(text)) for n, text in numbered.items()}
+    entries = [{"number": int(n), "claims": [numbered[n]] * states} for n, states in stated.items()]
+    return {"sentences": entries}
+
+
+def rule_on_claims(request: Request) -> dict[str, object]:
+    """Support a claim by every row of the text that has 0.7 of its terms, all names and numbers.
+
+    A name begins with a capital, and not the claim. A text without tables is one row without a
+    name. Nothing is ever contradicted: words alone don't tell.
+    """
+    material = _material(request, {"text", "claims"})
+    rows = {
+        f"{row.table} ({row.id})": set(terms(f"{row.label} {row.text}"))
+        for row in read_context(str(material["text"]), ("|", ","))
+    } or {"": set(terms(str(material["text"])))}
+    ruled: list[dict[str, object]] = []
+    for n, claim in cast("Mapping[str, str]", material["claims"]).items():
+        wanted, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
+        holding = [
+            name
+            for name, row in rows.items()
+            if named <= row and share_covered(wanted, row) >= _FAITHFUL
+        ]
+        ruling = "supported" if holding else "not_found"
+        ruled.append({"number": int(n), "texts": [*filter(None, holding)], "ruling": ruling})
+    return {"claims": ruled}
 
 
 def grade_rubric(request: Request) -> dict[str, object]:

@@ -56,7 +56,8 @@ _SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
     "its local, basic, global and drift search prompts, and that of agentic search",
     "Think-on-Graph's edge scoring and check-and-answer",
-    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise, assertions)",
+    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise, assertions, "
+    "claims)",
     "the prompts of graphrag eval draft",
 )
 
@@ -73,6 +74,8 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         "reasoning accuracy completeness relevance overall_score": grading.grade_quality,
         "reasoning winner": grading.compare_answers,
         "rulings": drafting.rule_on_statements,
+        "sentences": grading.split_claims,
+        "claims": grading.rule_on_claims,
         "question answer quotes difficulty": drafting.draft_question,
         "question answer quotes difficulty assertions": drafting.draft_question,
         "assertions": drafting.propose_assertions,

@@ -45,8 +45,8 @@ def compare(
         list[str] | None,
         option(
             "E.g. correctness,completeness or tokens=5%; also cost_usd, latency_s, hit_rate, "
-            "mrr, rubric.NAME, quality.NAME; each with its own =MARGIN; default: correctness, or "
-            "the first that both ask."
+            "mrr, rubric.NAME, quality.NAME, claims.supported; each with its own =MARGIN; default: "
+            "correctness, or the first that both ask."
         ),
     ] = None,
     methods: Annotated[

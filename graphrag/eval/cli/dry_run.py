@@ -17,9 +17,10 @@ from graphrag.eval.report.run_lines import describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
-from graphrag.eval.runner.judging import list_further
+from graphrag.eval.runner.judging import FAITHFULNESS, list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT
+from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.scorers.quality import QUALITY_PROMPT
@@ -171,6 +172,7 @@ class DryRun:
         judge, n_judged, judged = self.config.judge, 0, 0
         if self.judge is not None:
             n_judged = sum(len(judgeable(u.sample, self.config.metrics)) for u in units)
+            n_judged += len(units) * self.config.judges_claims  # two calls in place of one
             n_further = sum(len(list_further(self.config, [u.sample])) for u in units)
             n_judged = n_judged * judge.repeats + n_further
             judged = sum(n for each in known for n in self._judgings(*each, reckoning))
@@ -228,6 +230,13 @@ class DryRun:
         for name in judgeable(sample, self.config.metrics):
             metric = JUDGED_METRICS[name]
             read = sum(material[field] for field in metric.fields)
+            if name == FAITHFULNESS and self.config.judges_claims:
+                claims = judge.max_output_tokens  # those of the reply that splits
+                claims = min(claims, 2 * search.answer) if reckoning.answer else claims
+                split = reckoning.judging(SPLIT_PROMPT, material["question"] + search.answer)
+                read = reckoning.judging(RULING_PROMPT, search.context + claims)
+                yield judge.repeats * (split + read)
+                continue
             yield judge.repeats * reckoning.judging(metric.prompt, read)
         read = material["question"] + search.answer + search.context
         held = sum(reckoning.count(each.text) + _AROUND_A_TEXT for each in sample.assertions)

@@ -82,7 +82,8 @@ def _change(
         if key not in side:
             return f"{key}: of the {name} alone"
     if section == "metrics":
-        return f"{key}: another prompt"
+        by = [cast("Mapping[str, str]", side[key]).get("by", "response") for side in sides]
+        return f"{key}: another prompt" if by[0] == by[1] else f"{key}: by {by[0]} -> by {by[1]}"
     if None in (old[key], now[key]):
         return f"{key}: not known of the {'baseline' if old[key] is None else 'new run'}"
     after, before = (side.get(key, {}) for side in facts)

@@ -248,6 +248,11 @@ class EvaluationConfig(FrozenSection):
         return self.output_folder / "eval.db"
 
     @property
+    def judges_claims(self) -> bool:
+        """Whether faithfulness is judged, and claim by claim."""
+        return self.judge.faithfulness.by == "claim" and "faithfulness" in self.metrics
+
+    @property
     def curves(self) -> dict[str, dict[int, str]]:
         """Method -> budget in tokens -> its name at that budget, as far as ``methods`` has it.
 

@@ -38,8 +38,8 @@ class SuccessCriterion(FrozenSection):
     """What one metric's mean must be above."""
 
     metric: str
-    """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, or avg_latency,
-    avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
+    """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``,
+    claims.supported, or avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
     """In the metric's unit; the target is at least as strict as the minimum. None: there is none,
     but one of them is needed. With neither given, hit_rate, mrr, judge_score and combined_score
@@ -134,6 +134,14 @@ class OutputSettings(FrozenSection):
     """Let a file name a ``dir`` that does not lie below the root."""
 
 
+class FaithfulnessSettings(FrozenSection):
+    """How faithfulness is judged."""
+
+    by: Literal["response", "claim"] = "response"
+    """The response as a whole, one call; or claim by claim, two calls: one splits the response into
+    claims, one rules on each."""
+
+
 class JudgeSettings(FrozenSection):
     """Who judges."""
 
@@ -157,6 +165,8 @@ class JudgeSettings(FrozenSection):
     ``request_timeout_s``."""
     repeats: int = Field(default=1, ge=1)
     """How often each verdict is asked for, an odd number: the majority is the score."""
+    faithfulness: FaithfulnessSettings = FaithfulnessSettings()
+    """Whether faithfulness is judged as a whole or claim by claim."""
     rubric: bool = False
     """Whether responses are graded from 1 to 5 on five dimensions as well, one call each."""
     quality: bool = False

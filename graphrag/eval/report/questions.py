@@ -13,7 +13,9 @@ from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, shorten, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation
+from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
 from graphrag.eval.scorers.traced import read_citations
+from graphrag.eval.store.records import CLAIMS
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 from graphrag.text.phrases import counted
@@ -92,6 +94,8 @@ def _verdicts(result: QueryResult) -> list[str]:
             lines.append(
                 f"{metric}: {word}{votes if verdict.repeats else ''}: {verdict.reason or '-'}"
             )
+        if metric == "faithfulness" and CLAIMS in result.grades:
+            lines += _claims(ClaimEvaluation.from_dict(result.grades[CLAIMS]))
     return lines or ["not judged"]
 
 
@@ -103,6 +107,17 @@ def _assertions(result: QueryResult) -> Iterator[str]:
         what = f"{each.weight}{'' if each.must == 'say' else ', must not be said'}"
         why = f"{each.ruling or 'no ruling'}: {each.reason or '-'}"
         yield f"assertion {end} ({what}): {each.text} ({why})"
+
+
+def _claims(found: ClaimEvaluation) -> Iterator[str]:
+    """Yield a line a claim, or that there is none, and one a citation that is misplaced."""
+    if not found.claims and found.failure is None:
+        yield "faithfulness: no claims"
+    for claim in found.claims:
+        texts = f" [{', '.join(claim.texts)}]" if claim.texts else ""
+        yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}"
+    for each in found.misplaced:
+        yield f"  misplaced citation: {each.citation} in: {each.sentence}"
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:

@@ -26,6 +26,7 @@ from graphrag.eval.report.run_lines import (
 from graphrag.eval.report.run_tables import (
     areas_table,
     assertions_table,
+    claims_table,
     criteria_table,
     curves_table,
     documents_table,
@@ -55,7 +56,7 @@ def list_brief(
 
     ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
-    parts = _list_opening(results)
+    parts = [*_list_opening(results), *_list_claims(figures)]
     assertions = assertions_table(figures)
     parts += [] if assertions is None else [assertions]
     spent = spent_table(results)
@@ -109,6 +110,7 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     They stand below those of :func:`list_results`, which says what all of them are labelled with.
     """
     yield from measures_tables(figures.measures)
+    yield from _list_claims(figures)
     loss, criteria = loss_table(figures), criteria_table(figures)
     assertions = assertions_table(figures)
     if assertions is not None:
@@ -127,6 +129,12 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
 def list_index_notes(figures: "Figures") -> list[str]:
     """Return what each index took in all, and when a dearer one pays."""
     return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
+
+
+def _list_claims(figures: "Figures") -> Iterator[Part]:
+    table = claims_table(figures)
+    if table is not None:
+        yield from table.split(4)
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":

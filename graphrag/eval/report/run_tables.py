@@ -485,6 +485,33 @@ def assertions_table(figures: "Figures") -> Table | None:
     )
 
 
+def claims_table(figures: "Figures") -> Table | None:
+    """Return how the claims of responses were ruled on; None where they were not split."""
+    if not figures.claims:
+        return None
+    names = ("responses", "no claims", "claims", "contradicted", "not found")
+    return Table(
+        "Claims that what was shown supports, %",
+        [
+            METHOD,
+            ("supported", "interval"),
+            *((name, "count") for name in names),
+            ("misplaced citations", "count"),
+        ],
+        [
+            [
+                *(method, percent(of.supported), of.supported.n, of.n_without),
+                *(of.n_claims, of.n_contradicted, of.n_not_found),
+                f"{of.n_misplaced:,} of {of.n_citations:,}" if of.n_citations else None,
+            ]
+            for method, of in figures.claims.items()
+        ],
+        "Supported: mean over responses of the share of their claims that are, with 95 % limits; a "
+        "response without a claim has no share. A citation is misplaced if the text that it names "
+        "supports no claim that it stands for.",
+    )
+
+
 def criteria_table(figures: "Figures") -> Table | None:
     """Return what each method reached of the success criteria; None without any."""
     methods = list(dict.fromkeys(each.method for each in figures.criteria))

@@ -24,6 +24,7 @@ from graphrag.eval.scorers.assertions import (
     AssertionSummary,
     summarize_assertions,
 )
+from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_STAGES,
@@ -45,7 +46,7 @@ from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.intervals import Estimate, mean_real
 from graphrag.eval.store.index_costs import IndexCost
-from graphrag.eval.store.records import Judgement, Unit, pair_kind
+from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
@@ -69,15 +70,36 @@ class CriterionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimSummary:
+    """The claims of one method's responses.
+
+    ``supported``: mean over responses of the share of their claims that are supported, in [0, 1];
+    those without a claim (``n_without``) and those that the judge failed on (``n_unscored``) have
+    none. The rest are counts over the responses that are scored: claims, citations that were held
+    against the claims that they stand for, and those of them whose text supports none.
+    """
+
+    supported: Estimate
+    n_without: int
+    n_unscored: int
+    n_claims: int
+    n_contradicted: int
+    n_not_found: int
+    n_citations: int
+    n_misplaced: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of the first trial.
 
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
     method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
     method -> measure -> mean in [0, 1] with t limits, ``assertions`` the same over the responses
-    to questions that have any, a failed search 0; ``pairwise``: (a, b) -> preferences; empty
-    unless judged. ``usage``: what the further judges cost. ``retrieval``: retrieval_results.json
-    but for what was retrieved, see :func:`retrieval_pieces`. ``evaluations``: by method.
+    to questions that have any, a failed search 0; ``claims``: by method; ``pairwise``: (a, b) ->
+    preferences; empty unless judged. ``usage``: what the further judges cost. ``retrieval``:
+    retrieval_results.json but for what was retrieved, see :func:`retrieval_pieces`.
+    ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
     ``traced``: the measures and stages of each first answer. ``index_costs``: index key -> what
     it took to build, None where that is not known; ``payoffs``: see ``compute_payoffs``.
@@ -93,6 +115,7 @@ class Figures:
     retrieval: Section
     evaluations: dict[str, Section]
     assertions: dict[str, AssertionSummary] = field(default_factory=dict[str, AssertionSummary])
+    claims: Mapping[str, ClaimSummary] = field(default_factory=dict[str, ClaimSummary])
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
@@ -114,6 +137,7 @@ class Figures:
             },
             "quality": to_jsonable_python(self.quality),
             "assertions": to_jsonable_python(self.assertions),
+            "claims": to_jsonable_python(self.claims),
             "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
@@ -179,6 +203,7 @@ def compute_figures(
     rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
     quality = _quality(methods, sources.judged) if config.judge.quality else {}
     assertions = _assertions(methods, first, samples, sources.judged)
+    claims = _claims(methods, sources.judged) if config.judges_claims else {}
     values = {(m.sample_id, m.method): m.values for m in measured}
     entries = grouped(
         (
@@ -202,6 +227,7 @@ def compute_figures(
             **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
             **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
             **(assertions[method].means() if method in assertions else {}),
+            **({CLAIMS_SUPPORTED: claims[method].supported.mean} if method in claims else {}),
             "judge_score": report["summary"]["avg_judge_score"],
         }
         for method, report in evaluations.items()
@@ -212,6 +238,7 @@ def compute_figures(
         criteria=check_criteria(settings.criteria, means),
         rubric=rubric,
         quality=quality,
+        claims=claims,
         pairwise=_pairwise(config, first, sources.judged),
         usage=sum_usages(judged.usage for _, judged in sources.judged),
         retrieval=retrieval_report(
@@ -317,6 +344,25 @@ def _assertions(
             for r in of_method
         ]
         summaries[method] = summarize_assertions(evaluations, [r.imdb_key for r in of_method])
+    return summaries
+
+
+def _claims(methods: Sequence[str], of_run: _Judged) -> dict[str, ClaimSummary]:
+    summaries: dict[str, ClaimSummary] = {}
+    for method in methods:
+        values, documents = _values(of_run, CLAIMS, method)
+        judged = [ClaimEvaluation.from_dict(value) for value in values]
+        rulings = Counter(c.ruling for each in judged for c in each.claims if each.failure is None)
+        summaries[method] = ClaimSummary(
+            mean_real([each.supported for each in judged], documents, (0.0, 1.0)),
+            sum(not each.claims and each.failure is None for each in judged),
+            sum(each.failure is not None for each in judged),
+            rulings.total(),
+            rulings["contradicted"],
+            rulings["not_found"],
+            sum(each.n_citations for each in judged),
+            sum(len(each.misplaced) for each in judged),
+        )
     return summaries
 
 

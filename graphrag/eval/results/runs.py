@@ -34,6 +34,7 @@ from graphrag.eval.results.rows import (
 )
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
+from graphrag.eval.scorers.claims import ClaimEvaluation
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
@@ -48,7 +49,7 @@ from graphrag.eval.store.lookup import (
     no_such_file,
     open_store,
 )
-from graphrag.eval.store.records import SAYS_LITTLE, Run, RunSetup, StoredResponse
+from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import Usage, sum_usages
@@ -244,12 +245,12 @@ class QuestionFigures:
     """The figures of a run, question by question: of several searches, their mean.
 
     By method: ``judged``, what a judge gave: the metrics that were asked (0 or 1),
-    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` and ``assertions.<measure>`` (in [0, 1],
-    the latter 0 for a failed search); ``measured``, what needs no judge: ``latency_s`` of searches
-    that answered, ``tokens``, ``cost_usd``, and the retrieval measures where the run's own file of
-    them is there; ``failed_as_0``, metrics on which a failed search has nothing to judge, with 0
-    for it, where one failed. What further judges gave, and the retrieval measures, are of the first
-    search.
+    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>``, ``claims.supported`` and
+    ``assertions.<measure>`` (in [0, 1], the latter 0 for a failed search); ``measured``, what needs
+    no judge: ``latency_s`` of searches that answered, ``tokens``, ``cost_usd``, and the retrieval
+    measures where the run's own file of them is there; ``failed_as_0``, metrics on which a failed
+    search has nothing to judge, with 0 for it, where one failed. What further judges gave, and the
+    retrieval measures, are of the first search.
     """
 
     judged: ByMethod
@@ -307,6 +308,7 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
         "rubric": DIMENSIONS,
         "quality": QUALITY_MEASURES,
         "assertions": ASSERTION_MEASURES,
+        CLAIMS: ("supported",),
     }
     names = [f"{k}.{name}" for k, of in asked.items() if k in run.setup.further for name in of]
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
@@ -335,6 +337,8 @@ def _grades(kind: str, value: Section) -> dict[str, float | None]:
     if kind == "assertions":
         held = AssertionEvaluation.from_dict(value)
         return {name: getattr(held, name) for name in ASSERTION_MEASURES}
+    if kind == CLAIMS:
+        return {"supported": ClaimEvaluation.from_dict(value).supported}
     quality = QualityEvaluation.from_dict(value)
     return {name: getattr(quality, name) for name in QUALITY_MEASURES}
 

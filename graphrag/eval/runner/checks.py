@@ -22,13 +22,14 @@ from graphrag.eval.records import METRICS
 from graphrag.eval.runner.judging import list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES
+from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
-from graphrag.eval.store.records import SAYS_LITTLE
+from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
 from graphrag.query.methods import GRAPH_METHODS
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
@@ -200,6 +201,7 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
         *(f"rubric.{name}" for name in DIMENSIONS),
         *(f"quality.{name}" for name in QUALITY_MEASURES),
         *(f"assertions.{name}" for name in ASSERTION_MEASURES),
+        CLAIMS_SUPPORTED,
     ]
     for criterion in config.measures.criteria:
         name = criterion.metric
@@ -226,10 +228,12 @@ def _lack_of_judge(
     kind = name.partition(".")[0]
     if name in ("judge_score", "combined_score"):
         kind = "quality" if config.judge.quality else "correctness"
-    if kind not in ("rubric", "quality", "assertions", *METRICS):
+    if kind not in ("rubric", "quality", "assertions", CLAIMS, *METRICS):
         return None
     if skip_judge:
         return "the judge is not asked"
+    if kind == CLAIMS:
+        return None if config.judges_claims else "judge.faithfulness is not by: claim"
     if kind in ("rubric", "quality", "assertions"):
         if not getattr(config.judge, kind):
             return f"judge.{kind} is off"

@@ -198,7 +198,7 @@ class EvaluationRunner:
         judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
         samples = [unit.sample for unit in request.units if unit.trial == 0]
         if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
-            check_judge(await self._load_judge(), metrics)  # before anything is paid for
+            check_judge(await self._load_judge(), self._settings)  # before anything is paid for
         judges: FurtherJudges | None = None
         if not request.skip_judge and asks_further(self._settings, samples):
             terms = (await self._load_judge(), self._settings, request.session)
@@ -206,13 +206,12 @@ class EvaluationRunner:
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
         outcome, session = await work.run(), request.session
-        if request.skip_judge or not outcome.is_complete:
+        if request.skip_judge:
             return outcome
-        if judges is not None:
+        if judges is not None and outcome.is_complete:
             outcome = await work.run_further(judges.plan(request.units), outcome)
-            judged = list_judged(self._settings, request.units, session)
-            grades = with_grades(outcome.results, judged)
-            outcome = replace(outcome, results=grades, judged=judged)
+        judged = list_judged(self._settings, request.units, session)
+        outcome = replace(outcome, results=with_grades(outcome.results, judged), judged=judged)
         if outcome.is_complete:
             session.finish()
         return outcome
@@ -333,7 +332,7 @@ class EvaluationRunner:
         """
         judge = await self._load_judge()
         with measure_calls(log):
-            return await ask_verdicts(judge, unit, response, metrics, self._settings.judge.repeats)
+            return await ask_verdicts(judge, unit, response, metrics, self._settings.judge)
 
 
 async def run_evaluation(

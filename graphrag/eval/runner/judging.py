@@ -12,6 +12,7 @@ from graphrag_llm.config import ModelConfig
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
@@ -19,9 +20,10 @@ from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_rep
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, check_asked
 from graphrag.eval.scorers.assertions import AssertionEvaluation, AssertionJudge
+from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import NO_REASON, Judge, LLMJudge, whole_number
-from graphrag.eval.store.records import Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.scorers.judge import NO_REASON, Judge, JudgeModel, LLMJudge, whole_number
+from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
@@ -30,23 +32,30 @@ from graphrag.query.model_facts import is_offline
 from graphrag.query.models import CountedCompletion, open_completion
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
+FAITHFULNESS = "faithfulness"
 _NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
 
 
 async def ask_verdicts(
-    judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str], repeats: int
+    judge: Judge,
+    unit: Unit,
+    response: StoredResponse,
+    metrics: Sequence[str],
+    settings: JudgeSettings,
 ) -> dict[str, JudgeResult]:
-    """Return metric -> verdict, the majority of ``repeats`` verdicts.
+    """Return metric -> verdict, the majority of as many as the settings ask for.
 
     Of an abstention the judge is not asked what reads an answer, as faithfulness. Raises
     RunStoppedError if the judge's service would refuse every further request as well or is down, or
     the allowed cost is spent.
     """
     asked = [m for m in metrics if not response.abstained or JUDGED_METRICS[m].judges_abstentions]
-    if repeats == 1:  # no task of its own
-        given = [await _ask(judge, unit, response, asked)]
+    by_claim = settings.faithfulness.by == "claim" and FAITHFULNESS in asked
+    asking = partial(_ask, judge, unit, response, asked, by_claim)
+    if settings.repeats == 1:  # no task of its own
+        given = [await asking()]
     else:
-        given = await asyncio.gather(*(_ask(judge, unit, response, asked) for _ in range(repeats)))
+        given = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
     check_asked(current_scope() or CallLog())
     _check_refused(verdict.failure for each in given for verdict in each.values())
     verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
@@ -54,7 +63,7 @@ async def ask_verdicts(
 
 
 async def _ask(
-    judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str]
+    judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str], by_claim: bool
 ) -> dict[str, JudgeResult]:
     material = {
         "question": unit.sample.question,
@@ -65,14 +74,29 @@ async def _ask(
     together = [metric for metric in metrics if metric in DEFAULT_METRICS]
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
         together = []
+    together = [] if by_claim else together  # an LLMJudge then, see check_judge
     singly = [metric for metric in metrics if metric not in together]
     if not singly:
         return await _ask_together(judge, together, material)
     given, single = await asyncio.gather(
         _ask_together(judge, together, material),
-        asyncio.gather(*(_ask_one(judge, metric, material) for metric in singly)),
+        asyncio.gather(
+            *(
+                _ask_claims(judge, material)
+                if by_claim and metric == FAITHFULNESS
+                else _ask_one(judge, metric, material)
+                for metric in singly
+            )
+        ),
     )
     return {**given, **dict(zip(singly, single, strict=True))}
+
+
+async def _ask_claims(judge: Judge, material: Mapping[str, str]) -> JudgeResult:
+    assert isinstance(judge, LLMJudge)
+    asked = JudgeModel(judge.model, judge.temperature, judge.max_retries)
+    texts = material["question"], material["predicted"], material["context"]
+    return (await judge_claims(asked, *texts)).verdict
 
 
 async def _ask_together(
@@ -183,10 +207,11 @@ def list_judged(
 ) -> tuple[tuple[Unit, Judgement], ...]:
     """Return what further judges have said, with the unit that each judgement is about."""
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
+    claims = [CLAIMS] * config.judges_claims
     return tuple(
         (unit, judgement)
         for unit in units
-        for kind in (*list_further(config, [unit.sample]), *pairs)
+        for kind in (*claims, *list_further(config, [unit.sample]), *pairs)
         if (judgement := session.judgement(unit.key, kind)) is not None
     )
 
@@ -197,7 +222,7 @@ def with_grades(
     """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judged:
-        if judgement.kind in FURTHER:
+        if judgement.kind in (CLAIMS, *FURTHER):
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     return [
@@ -376,12 +401,18 @@ def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
         raise ConfigError(msg)
 
 
-def check_judge(judge: object, metrics: Iterable[str]) -> None:
+def check_judge(judge: object, config: EvaluationConfig) -> None:
     """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
 
     Raises ConfigError naming the metric, and what is missing.
     """
-    further = [metric for metric in metrics if metric not in DEFAULT_METRICS]
+    further = [metric for metric in config.metrics if metric not in DEFAULT_METRICS]
+    if config.judges_claims and not isinstance(judge, LLMJudge):
+        msg = (
+            f"judge.faithfulness: the judge, of class {type(judge).__qualname__}, can't judge "
+            "claim by claim; give an LLMJudge, or leave by: claim out."
+        )
+        raise ConfigError(msg)
     model = _model_of(judge)
     if model is not None:
         check_judge_model(model, further)

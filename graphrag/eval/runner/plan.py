@@ -12,9 +12,15 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
-from graphrag.eval.runner.judging import list_further, list_judged, with_grades
+from graphrag.eval.runner.judging import (
+    FAITHFULNESS,
+    list_further,
+    list_judged,
+    with_grades,
+)
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT, ASSERTIONS_VERSION
+from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.scorers.judge import JUDGED_METRICS
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
@@ -76,7 +82,7 @@ def describe_setup(
         **({} if most == default else {"max_output_tokens": most}),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
-        "metrics": _describe_metrics(config.metrics),
+        "metrics": _describe_metrics(config),
         **_describe_further(config, samples),
         **({} if config.equal_terms is None else {"equal_terms": config.equal_terms.model_dump()}),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
@@ -88,13 +94,19 @@ def describe_judging(
     origin: Run, config: EvaluationConfig, samples: Sequence[Sample], judge: Mapping[str, object]
 ) -> RunSetup:
     """Return the setup of a run that judges the responses of another one again."""
-    judging = {"judge": dict(judge), "metrics": _describe_metrics(config.metrics)}
+    judging = {"judge": dict(judge), "metrics": _describe_metrics(config)}
     return origin.setup.judged_again(origin.run_id, judging, _describe_further(config, samples))
 
 
-def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
-    metrics = {name: JUDGED_METRICS[name] for name in names}
-    return {name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()}
+def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
+    metrics = {name: JUDGED_METRICS[name] for name in config.metrics}
+    found: dict[str, dict[str, object]] = {
+        name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()
+    }
+    if config.judges_claims:
+        prompt = _hash([SPLIT_PROMPT, RULING_PROMPT])
+        found[FAITHFULNESS] = {"prompt": prompt, "version": CLAIMS_VERSION, "by": "claim"}
+    return found
 
 
 _FURTHER = {
@@ -339,9 +351,7 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected
-    # The further judges begin once everything has its verdicts.
-    asks_further = not is_collected and (has_ended or is_whole)
-    judged = list_judged(config, units, session) if asks_further else ()
+    judged = list_judged(config, units, session)
     return ReadRun(
         run=run,
         config=config,

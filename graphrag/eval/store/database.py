@@ -33,6 +33,7 @@ from graphrag.eval.store.records import (
     RunDetails,
     RunSetup,
     StoredResponse,
+    list_claims,
     new_run,
     now,
 )
@@ -200,6 +201,10 @@ class EvaluationStore:
                 (insert("verdicts"), _verdict_row(run_id, unit, metric, verdict))
                 for metric, verdict in verdicts.items()
             ),
+            *(
+                (insert("judgements"), _judgement_row(run_id, judgement))
+                for judgement in list_claims(unit, verdicts)
+            ),
             (insert("judge_usage"), (run_id, unit, _text_of(usage))),
             *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
         )
@@ -280,9 +285,8 @@ class EvaluationStore:
         sql = "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?"
         earlier = self._read(sql, place, lambda row: _usage_of(row[0]))
         judgement = replace(judgement, usage=sum_usages([judgement.usage, *earlier]))
-        value, usage = json.dumps(judgement.value), _text_of(judgement.usage)
         self._writer.write(
-            (insert("judgements"), (*place, value, judgement.failed, usage, now())),
+            (insert("judgements"), _judgement_row(run_id, judgement)),
             *_drop_calls(run_id, CallScope(judgement.kind, judgement.subject), left),
         )
         return judgement
@@ -450,6 +454,11 @@ def _verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> t
     repeats = json.dumps(verdict.repeats) if verdict.repeats else None
     failure = _text_of(verdict.failure)
     return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
+
+
+def _judgement_row(run_id: str, judgement: Judgement) -> tuple[object, ...]:
+    value, usage = json.dumps(judgement.value), _text_of(judgement.usage)
+    return run_id, judgement.subject, judgement.kind, value, judgement.failed, usage, now()
 
 
 def _text_of(record: Failure | Usage | Retrieved | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Required, TypedDict, cast
 from pydantic import RootModel, TypeAdapter
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.query.usage import Usage
 
@@ -45,8 +45,9 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     @property
     def further(self) -> frozenset[str]:
-        """The further judges that are asked: "rubric", "quality", "assertions", "pairwise"."""
-        return frozenset(self._sections.get("further", {}))
+        """The further judges that are asked: see :class:`Judgement`; all pairs are "pairwise"."""
+        by_claim = "by" in self._sections.get("metrics", {}).get("faithfulness", {})
+        return frozenset([*self._sections.get("further", {}), *[CLAIMS] * by_claim])
 
     @property
     def indexes(self) -> "Mapping[str, Mapping[str, _Described]]":
@@ -116,7 +117,7 @@ class _Sections(TypedDict, total=False):
     indexes: Required[dict[str, dict[str, _Described]]]
     judge: Required[dict[str, str | None]]
     trials: int
-    metrics: dict[str, object]
+    metrics: dict[str, dict[str, object]]
     further: dict[str, dict[str, object]]
     responses_of: str
 
@@ -124,6 +125,8 @@ class _Sections(TypedDict, total=False):
 Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
+CLAIMS = "claims"
+"""The kind of the judgements that hold the claims of a response."""
 SAYS_LITTLE = "this comparison says little about retrieval"
 """How the warning of a context that holds most of a text ends."""
 
@@ -262,7 +265,8 @@ class Judgement:
     """What a further judge said, beyond the verdicts.
 
     ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B". ``value``: the judge's record,
+    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B", or "claims", which a verdict
+    follows from and which has its failure and its usage there. ``value``: the judge's record,
     JSON-ready. ``failed``: whether something in it is unscored because the judge failed.
     """
 
@@ -284,6 +288,12 @@ class Unit:
     sample: Sample
     method: str
     trial: int = 0
+
+
+def list_claims(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgement]:
+    """Return what verdicts on a unit follow from claim by claim."""
+    values = [verdict.claims for verdict in verdicts.values() if verdict.claims is not None]
+    return [Judgement(unit, CLAIMS, dict(value), failed=False, usage=Usage()) for value in values]
 
 
 def pair_kind(a: str, b: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_claims
 from graphrag.query.usage import (
     CallJournal,
     CallLog,
@@ -97,6 +97,7 @@ class MemorySession:
     ) -> None:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
+        self._judgements |= {(unit, each.kind): each for each in list_claims(unit, verdicts)}
         self._judge_usage.setdefault(unit, []).append(usage)
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
