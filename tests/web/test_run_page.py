@@ -15,8 +15,15 @@ from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
+from graphrag.eval.scorers.claims import (
+    Claim,
+    ClaimEvaluation,
+    MisplacedCitation,
+    split_sentences,
+)
 from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
 from graphrag.eval.scorers.measures import MeasuredAnswer
+from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.web.run_page import ReportInput, render_report
 from graphrag.query.usage import Usage
 
@@ -360,3 +367,38 @@ def test_a_document_that_nobody_judged_is_not_called_unscored():
     table = documents_table(results.analysis)
     assert table is not None
     assert dict(table.rows)["film-a"] == "not judged"
+
+
+def test_sentences_that_are_not_supported_are_marked_and_claims_lead_to_their_rows(
+    browser: Browser, tmp_path: Path
+):
+    said = "Ada taught Ben [Data: Sources (1)]. He left in 1912, and\nBen wept. Ada did so too."
+    right, bad, lost = split_sentences(said)
+    claims = [
+        Claim("Ada taught Ben.", right.text, "supported", ("Sources (1)",)),
+        Claim("Ben left.", bad.text, "not_found"),
+        Claim("Ben left in 1912.", bad.text, "contradicted", ("Sources (2)",)),
+        Claim("Ada wept.", lost.text, "not_found"),
+    ]
+    found = ClaimEvaluation(tuple(claims), 1, (MisplacedCitation(right.text, "Sources (1)"),))
+    context = "-----Sources-----\nid|text\n1|Ada taught Ben.\n2|Ben left in 1911."
+    first = replace(
+        answer(0, "tog", 0),
+        response=said,
+        context_text=context,
+        grades={CLAIMS: found.to_dict()},
+    )
+    path = tmp_path / "report.html"
+    given = ReportInput(aggregate_results([first]), None, (), (), {})
+    path.write_text(render_report(given), encoding="utf-8")
+    for page in opened(browser, path):
+        page.goto(f"{path.as_uri()}#q=0")
+        page.wait_for_selector("#question .side")
+        assert page.locator("mark.contradicted").all_text_contents() == [bad.text]
+        assert page.locator("mark.not_found").all_text_contents() == [lost.text]
+        assert page.locator(".side .text").text_content() == said
+        page.get_by_text("Claims: 1 of 4 supported").click()
+        assert "misplaced citation" in page.inner_text(".claims")
+        page.locator(".claims button", has_text="Sources (2)").click()
+        assert page.inner_text(".row.cited") == "2|Ben left in 1911."
+        assert findings(page) == []

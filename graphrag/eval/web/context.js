@@ -29,10 +29,59 @@ function rowOf(sections, name, id) {
   return sections.find((s) => s.name.toLowerCase() === wanted)?.rows.find((r) => r.id === id);
 }
 
-/** Return an answer's text with each cited id as a button that shows its row. */
-function cited(text, sections, go, name) {
+/** Return an answer's text with each cited id as a button that shows its row, and with the
+ *  sentences marked that a claim in them makes flawed. */
+function cited(text, sections, go, name, claims) {
   const box = make("div", { class: "text", dir: "auto", tabindex: 0, role: "region",
     "aria-label": `Answer of ${name}` });
+  let at = 0;
+  for (const [sentence, ruling] of worstRulings(claims)) {
+    const start = text.indexOf(sentence, at);
+    if (start < 0) continue;
+    cite(box, text.slice(at, start), sections, go);
+    at = start + sentence.length;
+    const flaw = RULINGS[ruling];
+    const part = flaw ? make("mark", { class: ruling, title: flaw }) : box;
+    cite(part, sentence, sections, go);
+    if (flaw) box.append(part);
+  }
+  cite(box, text.slice(at), sections, go);
+  return box;
+}
+
+const RULINGS = { contradicted: "contradicted by what was shown",
+  not_found: "not found in what was shown" };
+
+/** Return sentence -> its worst ruling, in the order of the answer. */
+function worstRulings(claims) {
+  const worst = new Map();
+  const rank = (ruling) => ["contradicted", "not_found"].indexOf(ruling) >>> 0;
+  for (const { sentence, ruling } of claims) {
+    if (!worst.has(sentence) || rank(ruling) < rank(worst.get(sentence))) worst.set(sentence, ruling);
+  }
+  return worst;
+}
+
+/** Return the claims of an answer with their rulings, each with buttons to the rows that decide. */
+function claimsBox({ claims, misplaced }, sections, go) {
+  const rowButton = (text) => {
+    const [, table, id] = /^(.*) \((.*)\)$/.exec(text) || ["", text, ""];
+    const hit = rowOf(sections, table, id);
+    return make("button", { class: "cite", type: "button", text, onclick: () => hit && go(hit) });
+  };
+  const n = claims.filter(({ ruling }) => ruling === "supported").length;
+  const items = claims.map(({ text, ruling, texts }) => make("li", {},
+    make("b", { class: ruling === "supported" ? "good" : "bad",
+      text: `${ruling ? ruling.replace("_", " ") : "no ruling"} ` }),
+    own(text), " ", ...texts.map(rowButton)));
+  items.push(...misplaced.map(({ sentence, citation }) => make("li", {},
+    make("b", { class: "bad", text: "misplaced citation " }), rowButton(citation), " ",
+    own(sentence))));
+  return make("details", { class: "claims" }, make("summary", { text: claims.length
+    ? `Claims: ${n} of ${claims.length} supported` : "No claims" }), make("ul", {}, ...items));
+}
+
+function cite(box, text, sections, go) {
   let at = 0;
   for (const found of text.matchAll(/\[Data:[^\]]*\]/g)) {
     box.append(text.slice(at, found.index));
@@ -53,7 +102,6 @@ function cited(text, sections, go, name) {
     at = found.index + found[0].length;
   }
   box.append(text.slice(at));
-  return box;
 }
 
 /** Return what finds a quote's words in a text, whatever stands between them; null of none. */

@@ -60,13 +60,15 @@ function ruled({ text, weight, must, ruling, reason, is_met: met }) {
 }
 
 function side({ answer, detail, text, sections, trial, box, go }) {
+  const { assertions, claims, ...grades } = detail.grades || {};
   const verdicts = index.metrics.map((metric, n) => make("li", {}, mark(answer.states[n]),
     make("b", { text: ` ${metric} ` }), own(detail.reasons[n])));
   const made = make("section", { class: "side card", "aria-label": `${answer.method}${trial}` },
     make("h2", {}, own(answer.method), trial), badges(answer),
-    cited(answer.response, sections, go, `${answer.method}${trial}`), make("ul", { class: "verdicts" }, ...verdicts));
+    cited(answer.response, sections, go, `${answer.method}${trial}`, claims?.claims || []),
+    make("ul", { class: "verdicts" }, ...verdicts));
+  if (claims) made.append(claimsBox(claims, sections, go));
   for (const cause of answer.causes || []) made.append(make("p", { class: "note" }, own(cause)));
-  const { assertions, ...grades } = detail.grades || {};
   if (assertions) made.append(make("ul", { class: "verdicts", "aria-label": "Assertions" }, ...assertions.rulings.map(ruled)));
   if (Object.keys(grades).length) {
     made.append(make("details", {}, make("summary", { text: "Further judges" }),

@@ -25,6 +25,7 @@ from graphrag.eval.report.run_tables import (
     STAGE_NAMES,
     areas_table,
     assertions_table,
+    claims_table,
     criteria_table,
     curves_table,
     documents_table,
@@ -187,6 +188,7 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "failures": failures_table(results),
         **_split_loss(figures),
         "assertions": None if figures is None else assertions_table(figures),
+        "claims": None if figures is None else claims_table(figures),
         "criteria": None if figures is None else criteria_table(figures),
     }
 
