@@ -61,6 +61,7 @@ _UNBOUNDED_S = CallTime(600.0)
 class _Call:
     """One call under way: how it is sent, where it is counted, and the attempts so far."""
 
+    request: Mapping[str, object]
     send: Callable[[], Awaitable[Answer]]
     count_tokens: Callable[[], int]
     scope: CallLog
@@ -101,12 +102,12 @@ class ModelCaller:
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
-            return await self._call(request, _Call(send, count_tokens, scope))
+            return await self._call(_Call(request, send, count_tokens, scope))
 
-    async def _call(self, request: Mapping[str, object], call: _Call) -> RecordedCall:
+    async def _call(self, call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal
         if journal is not None:
-            call.key = self._key(request, scope)
+            call.key = self._key(call.request, scope)
             recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
@@ -229,13 +230,15 @@ class ModelCaller:
             answer = await self._in_time(call.send, call.scope)
         except BaseException as error:
             paid = error.answer if isinstance(error, GarbledReplyError) else None
-            attempts.append(self.attempt(started, paid, self.describe(error)))
+            attempts.append(
+                self.attempt(call.scope, call.request, started, paid, self.describe(error))
+            )
             _log.debug("%s failed: %s", self.model, attempts[-1].error)
             spending.count(attempts[-1])
             if isinstance(error, NoReplyError | asyncio.CancelledError):
                 spending.unanswered_usd += place.usd
             raise
-        attempts.append(self.attempt(started, answer))
+        attempts.append(self.attempt(call.scope, call.request, started, answer))
         spending.count(attempts[-1])
         place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
@@ -265,10 +268,15 @@ class ModelCaller:
         return describe_error(error)
 
     def attempt(
-        self, started: float, answer: Answer | None = None, error: str | None = None
+        self,
+        scope: CallLog,
+        request: Mapping[str, object],
+        started: float,
+        answer: Answer | None = None,
+        error: str | None = None,
     ) -> CallAttempt:
         """Record one attempt that began at ``started`` (perf_counter seconds) and ends now."""
-        return CallAttempt(
+        attempt = CallAttempt(
             kind=self.kind,
             model=self.model,
             phase="embedding" if self.kind == "embedding" else current_phase(),
@@ -281,6 +289,9 @@ class ModelCaller:
             finish_reason=answer.finish_reason if answer else None,
             abstained=answer is not None and answer.abstained,
         )
+        if scope.watch is not None:
+            scope.watch(attempt, request, None if answer is None else answer.reply)
+        return attempt
 
     def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})

@@ -242,7 +242,7 @@ class CountedCompletion:
             answered = None
             if pieces or usage:
                 answered = self._count(request, "".join(pieces), usage, reason, abstained)
-            attempt = self._caller.attempt(started, answered, failed)
+            attempt = self._caller.attempt(scope, request, started, answered, failed)
             scope.attempts.append(attempt)
             if failed is None:
                 place.lane.answered(place, attempt.prompt_tokens + attempt.output_tokens)
@@ -326,7 +326,7 @@ class CountedEmbedding:
             self._caller.note_failure(error, scope)
             raise
         # In another loop, whose calls can't wait for those of this one.
-        apart = CallLog(CallLimit(), time=scope.time)
+        apart = CallLog(CallLimit(), time=scope.time, watch=scope.watch)
         try:
             with measure_calls(apart):
                 return wait_for(self.embedding_async(**kwargs))

@@ -8,12 +8,12 @@ appended to its log. Scopes live in a context variable, so concurrent searches n
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -397,6 +397,10 @@ class OutputBound:
     setting: str
 
 
+CallWatch: TypeAlias = Callable[[CallAttempt, Mapping[str, object], object], None]
+"""Told of each request as it ends: what is counted of it, the request, the reply if one came."""
+
+
 @dataclass(eq=False)
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
@@ -409,6 +413,7 @@ class CallLog:
     - ``own_time``: stands still while all calls of this scope wait for their turn.
     - ``time``: of each request; None: ten minutes.
     - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
+    - ``watch``: told of each request that is sent; what the journal answers is none.
     - ``not_asked``: why a call was not made, where that says nothing of what was asked.
     - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
       then.
@@ -426,6 +431,7 @@ class CallLog:
     own_time: OwnTime = field(default_factory=OwnTime)
     time: "CallTime | None" = None
     prompts: list[list[Message]] | None = None
+    watch: CallWatch | None = None
     not_asked: NotAskedError | None = None
     was_held_up: bool = False
     replayed: int = 0

@@ -66,6 +66,11 @@ def evaluate(
         given = read_input(place, flags)
     if flags.workers is not None and flags.workers > 1:
         need_extra("ray", "More than one worker")
+    if flags.otel:
+        need_extra("otel", "--otel")
+        if given.config.workers > 1:
+            msg = "--otel sees the calls of this process alone; leave --workers out."
+            raise UsageError(msg)
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
@@ -66,6 +66,9 @@ from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.phrases import counted
 
+if TYPE_CHECKING:
+    from graphrag.eval.runner.telemetry import Telemetry
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan(RunPlan):
@@ -107,6 +110,11 @@ def judge_again(
 async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     config, samples, roots, _ = given
     supervisor = Supervisor(flags.quiet, flags.full)
+    telemetry = None
+    if flags.otel and not flags.dry_run:
+        from graphrag.eval.runner.telemetry import Telemetry
+
+        telemetry = Telemetry()
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
     if flags.dry_run:
@@ -129,7 +137,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
         show_dry_run(open_console(quiet=flags.quiet), run, plan.details.models, lines)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
-        return await _conduct(flags, plan, supervisor)
+        return await _conduct(flags, plan, supervisor, telemetry)
 
 
 async def _plan_run(
@@ -229,11 +237,13 @@ def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -
     return model_name(model)
 
 
-async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
+async def _conduct(
+    flags: RunFlags, plan: _Plan, supervisor: Supervisor, telemetry: "Telemetry | None" = None
+) -> int:
     """Ask what is not kept yet, show what came of it, and return the exit code."""
     config, origin = plan.config, plan.origin
     if origin is None and not config.output.save_intermediate:
-        outcome = await _ask(flags, plan, MemorySession(), supervisor)
+        outcome = await _ask(flags, plan, MemorySession(), supervisor, telemetry)
         run = new_run(plan.setup, plan.details)
         described = RunDescription(run, config, plan.samples, is_stored=False)
         return await _finish(described, outcome, supervisor)
@@ -250,7 +260,9 @@ async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
         session = StoredSession(
             store, run.run_id, flags.retry_errors, is_prepaid, config.judge.cache
         )
-        outcome = await _ask(flags, plan, session, supervisor)
+        if telemetry is not None:
+            telemetry.run_id = run.run_id
+        outcome = await _ask(flags, plan, session, supervisor, telemetry)
         described = RunDescription(
             run,
             config,
@@ -270,7 +282,11 @@ async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
 
 
 async def _ask(
-    flags: RunFlags, plan: _Plan, session: MemorySession, supervisor: Supervisor
+    flags: RunFlags,
+    plan: _Plan,
+    session: MemorySession,
+    supervisor: Supervisor,
+    telemetry: "Telemetry | None",
 ) -> RunOutcome:
     config, judge = plan.config, None
     folders = config.project_folders()
@@ -281,12 +297,18 @@ async def _ask(
         skip_judge=flags.skip_judge,
         max_cost_usd=flags.max_cost,
         holds_contexts=False,
+        telemetry=telemetry,
     )
     async with open_executor(config, roots, address=flags.address) as executor:
         if plan.judge is not None:
             with working(supervisor.notes, "Opening the judge"):
                 judge = open_judge(config, plan.headers)
-        return await supervisor.run(EvaluationRunner(config, judge, executor=executor), request)
+        try:
+            runner = EvaluationRunner(config, judge, executor=executor)
+            return await supervisor.run(runner, request)
+        finally:
+            if telemetry is not None and (lost := telemetry.close()):
+                supervisor.warn(lost)
 
 
 async def _finish(description: RunDescription, outcome: RunOutcome, supervisor: Supervisor) -> int:

@@ -57,6 +57,9 @@ class RunFlags:
         bool,
         option("Only collect responses, to judge later.", "--skip-judge", rich_help_panel=MORE),
     ] = False
+    otel: Annotated[
+        bool, option("Send spans to an OTLP collector.", "--otel", rich_help_panel=MORE)
+    ] = False
     workers: Workers = None
     address: Address = None
     round: "NextRound | None" = None

@@ -204,12 +204,17 @@ class EvaluationRunner:
             terms = (await self._load_judge(), self._settings, request.session)
             judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
+        if request.telemetry is not None:
+            ask = request.telemetry.around(*ask)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
         outcome, session = await work.run(), request.session
         if request.skip_judge:
             return outcome
         if judges is not None and outcome.is_complete:
-            outcome = await work.run_further(judges.plan(request.units), outcome)
+            tasks = judges.plan(request.units)
+            if request.telemetry is not None:
+                tasks = request.telemetry.around_further(tasks)
+            outcome = await work.run_further(tasks, outcome)
         judged = list_judged(self._settings, request.units, session)
         outcome = replace(outcome, results=with_grades(outcome.results, judged), judged=judged)
         if outcome.is_complete:

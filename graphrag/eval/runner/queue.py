@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
 from numbers import Integral, Real
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -30,6 +30,9 @@ from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.limits import AllowanceSpentError, CallLimit, CallTime, Spending
 from graphrag.query.usage import CallLog, OutputBound, Usage, sum_usages
+
+if TYPE_CHECKING:
+    from graphrag.eval.runner.telemetry import Telemetry
 
 _OF_JUDGE = "judge.max_output_tokens"
 _LEAST_S = 60.0
@@ -308,6 +311,7 @@ class RunRequest:
     - ``holds_contexts``: whether the results of the outcome hold what searches showed to their
       models; if not, and the session keeps it elsewhere, they are in outline, and its
       ``read_whole`` reads it.
+    - ``telemetry``: told of searches, judgings and their model calls, where they are made here.
     """
 
     units: Sequence[Unit]
@@ -316,6 +320,7 @@ class RunRequest:
     max_cost_usd: float | None = None
     watch: Watch = lambda tally, latest: None
     holds_contexts: bool = True
+    telemetry: "Telemetry | None" = None
 
     def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
         """Return what a response is still to be judged on."""

@@ -1,0 +1,328 @@
+"""What a run asks, as spans and events of OpenTelemetry, sent to a collector over OTLP.
+
+The names are those of the GenAI conventions (open-telemetry/semantic-conventions-genai, 0.1.0);
+what these have no name for begins with ``gtog.``. Only ``--otel`` loads this module.
+"""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from opentelemetry import trace
+from opentelemetry._logs import LogRecord, NoOpLogger, SeverityNumber
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
+
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.records import JudgeResult
+from graphrag.eval.runner.queue import FurtherTask, JudgeUnit, SearchUnit
+from graphrag.eval.store.records import Judgement, StoredResponse, Unit
+from graphrag.query.calls import describe_error
+from graphrag.query.model_facts import is_offline
+from graphrag.query.usage import CallAttempt, CallLog, Message
+from graphrag.redaction import know_settings, redact
+
+_NAME = "graphrag-eval"
+_ASKS_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_ON_SPANS = ("true", "span_only", "span_and_event")
+_ON_EVENTS = ("true", "event_only", "span_and_event")
+_PATIENCE_S = 5.0
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+"""What litellm calls a provider -> what the conventions call it, where they differ."""
+Values = Mapping[str, str | int | float | Sequence[str] | None]
+
+
+class _SpanExporter(OTLPSpanExporter):
+    n_sent = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = super().export(spans)
+        self.n_sent += len(spans) if result is SpanExportResult.SUCCESS else 0
+        return result
+
+
+class _EventExporter(OTLPLogExporter):
+    n_sent = 0
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        result = super().export(batch)
+        self.n_sent += len(batch) if result is LogRecordExportResult.SUCCESS else 0
+        return result
+
+
+class _Troubles(logging.Handler):
+    """Keeps what the exporters log off the terminal, and notes that there is trouble."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.ended = threading.Event()
+        self.latest = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.ended.set()
+        if record.levelno >= logging.ERROR:
+            self.latest = f" ({redact(record.getMessage())[:200].rstrip('.')})"
+
+
+class Telemetry:
+    """Sends a span a search, judging and model call of a run, and an event a verdict.
+
+    Where to, and how, the ``OTEL_`` variables say. Prompts, answers and the judge's reasons are
+    sent only where OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them, keys never.
+    ``run_id`` stands on every span. Raises ConfigError if the variables can't be used.
+    """
+
+    def __init__(self) -> None:
+        kind = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+        if kind not in ("", "http/protobuf"):
+            msg = f"OTEL_EXPORTER_OTLP_PROTOCOL is {kind}; --otel speaks http/protobuf alone."
+            raise ConfigError(msg)
+        know_settings({})
+        self.run_id: str | None = None
+        self._troubles = _Troubles()
+        library = logging.getLogger("opentelemetry")
+        library.addHandler(self._troubles)
+        library.propagate = False
+        try:
+            self._spans, self._events = _SpanExporter(), _EventExporter()
+            resource = Resource.create()
+            if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+                resource = resource.merge(Resource({SERVICE_NAME: _NAME}))
+            self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+            self._loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+            self._tracers.add_span_processor(BatchSpanProcessor(self._spans))
+            self._loggers.add_log_record_processor(BatchLogRecordProcessor(self._events))
+        except ValueError as error:
+            msg = f"--otel can't use the variables that begin with OTEL_: {redact(str(error))}."
+            raise ConfigError(msg) from error
+        self._tracer, self._logger = (
+            self._tracers.get_tracer(_NAME),
+            self._loggers.get_logger(_NAME),
+        )
+        content = os.environ.get(_ASKS_CONTENT, "").strip().lower()
+        self._content_on_spans, self._content_on_events = (
+            content in _ON_SPANS,
+            content in _ON_EVENTS,
+        )
+        self._searches: dict[str, Span] = {}
+        self._n_spans = self._n_events = 0
+
+    def around(self, search: SearchUnit, judge: JudgeUnit) -> tuple[SearchUnit, JudgeUnit]:
+        """Return a search and a judging that are sent as spans, the calls of each below it."""
+        return partial(self._search, search), partial(self._judge, judge)
+
+    def around_further(self, tasks: Sequence[FurtherTask]) -> list[FurtherTask]:
+        """Return judgings beyond the verdicts that are sent as spans."""
+        return [replace(task, judge=partial(self._judge_further, task)) for task in tasks]
+
+    def close(self) -> str | None:
+        """Send what is left, within five seconds; say in a sentence what was not delivered.
+
+        A collector that does not take what it is sent is not waited for.
+        """
+        self._troubles.ended.clear()
+        threading.Thread(target=self._shut_down, daemon=True).start()
+        self._troubles.ended.wait(_PATIENCE_S)
+        n_spans, n_events = self._spans.n_sent, self._events.n_sent
+        self._spans.shutdown()
+        self._events.shutdown()
+        if (n_spans, n_events) == (self._n_spans, self._n_events):
+            return None
+        common = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
+        where = redact(os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", common))
+        return (
+            f"{n_spans:,} of {self._n_spans:,} spans and {n_events:,} of {self._n_events:,} "
+            f"verdicts reached the collector at {where}{self._troubles.latest}; check "
+            "OTEL_EXPORTER_OTLP_ENDPOINT. The run itself lacks nothing."
+        )
+
+    def _shut_down(self) -> None:
+        self._tracers.shutdown()
+        self._loggers.shutdown()
+        self._troubles.ended.set()
+
+    async def _search(self, search: SearchUnit, unit: Unit, log: CallLog) -> StoredResponse:
+        with self._span(unit.method, None, unit) as span:
+            self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
+            log.watch = self._call
+            response = await search(unit, log)
+            known = None if response.retrieved is None else response.retrieved.text_unit_ids
+            shown = None if known is None else json.dumps([{"id": each} for each in known])
+            _set(span, {"gen_ai.retrieval.documents": shown, "gtog.latency_s": response.latency_s})
+            if self._content_on_spans:
+                _set(
+                    span,
+                    {
+                        "gen_ai.input.messages": _messages([("user", unit.sample.question)]),
+                        "gen_ai.output.messages": _messages([("assistant", response.response)]),
+                    },
+                )
+            if response.failure is not None:
+                _fail(span, response.failure.kind, response.failure.message)
+        return response
+
+    async def _judge(
+        self,
+        judge: JudgeUnit,
+        unit: Unit,
+        response: StoredResponse,
+        metrics: Sequence[str],
+        log: CallLog,
+    ) -> dict[str, JudgeResult]:
+        search = self._searches.get(unit.key)
+        with self._span("judge", search, unit) as span:
+            log.watch = self._call
+            verdicts = await judge(unit, response, metrics, log)
+        for metric, verdict in verdicts.items():
+            if verdict.score is not None or verdict.failure is not None:
+                self._tell(metric, verdict, search or span)
+        return verdicts
+
+    async def _judge_further(self, task: FurtherTask, log: CallLog) -> Judgement:
+        with self._span(task.kind, self._searches.get(task.subject)) as span:
+            log.watch = self._call
+            judgement = await task.judge(log)
+            if judgement.failed:
+                _fail(span, "judge", "The judge failed, in full or in part")
+        return judgement
+
+    @contextmanager
+    def _span(self, name: str, parent: Span | None, unit: Unit | None = None) -> Generator[Span]:
+        operation = "invoke_workflow"
+        span = self._tracer.start_span(
+            f"{operation} {name}", None if parent is None else trace.set_span_in_context(parent)
+        )
+        self._n_spans += span.is_recording()
+        _set(
+            span,
+            {
+                "gen_ai.operation.name": operation,
+                "gen_ai.agent.name": name,
+                "gtog.run.id": self.run_id,
+            },
+        )
+        if unit is not None:
+            _set(
+                span,
+                {
+                    "gen_ai.data_source.id": unit.sample.imdb_key,
+                    "gtog.question.id": unit.sample.id,
+                    "gtog.method": unit.method,
+                    "gtog.trial": unit.trial,
+                },
+            )
+        of_error = {"record_exception": False, "set_status_on_exception": False}
+        with trace.use_span(span, end_on_exit=True, **of_error):
+            try:
+                yield span
+            except BaseException as error:
+                _fail(span, type(error).__name__, describe_error(error))
+                raise
+
+    def _call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
+        is_chat, is_counted = attempt.kind == "completion", attempt.counted_by != "nobody"
+        operation = "chat" if is_chat else "embeddings"
+        provider, _, model = attempt.model.partition("/")
+        ended = time.time_ns()
+        span = self._tracer.start_span(
+            f"{operation} {model}",
+            kind=SpanKind.INTERNAL if is_offline(attempt.model) else SpanKind.CLIENT,
+            start_time=ended - round(attempt.latency_s * 1e9),
+        )
+        self._n_spans += span.is_recording()
+        _set(
+            span,
+            {
+                "gen_ai.operation.name": operation,
+                "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+                "gen_ai.request.model": model,
+                "gen_ai.usage.input_tokens": attempt.prompt_tokens if is_counted else None,
+                "gen_ai.usage.output_tokens": attempt.output_tokens
+                if is_counted and is_chat
+                else None,
+                "gen_ai.usage.cache_read.input_tokens": attempt.cached_prompt_tokens,
+                "gen_ai.response.finish_reasons": attempt.finish_reason and [attempt.finish_reason],
+                "gtog.run.id": self.run_id,
+                "gtog.phase": attempt.phase,
+                "gtog.tokens_counted_by": attempt.counted_by,
+            },
+        )
+        if self._content_on_spans and is_chat:
+            messages = cast("Sequence[Message]", request["messages"])
+            sent = [(str(each["role"]), str(each["content"])) for each in messages]
+            _set(span, {"gen_ai.input.messages": _messages(sent)})
+            if isinstance(reply, str):
+                _set(span, {"gen_ai.output.messages": _messages([("assistant", reply)])})
+        if attempt.error is not None:
+            kind = attempt.error.partition(":")[0]
+            _fail(span, kind if kind.isidentifier() else "_OTHER", attempt.error)
+        span.end(ended)
+
+    def _tell(self, metric: str, verdict: JudgeResult, of: Span) -> None:
+        score, failure = verdict.score, verdict.failure
+        given: Values = {
+            "gen_ai.evaluation.name": metric,
+            "gen_ai.evaluation.score.value": None if score is None else float(score),
+            "gen_ai.evaluation.score.label": None if score is None else ("fail", "pass")[score],
+            "gen_ai.evaluation.explanation": verdict.reason if self._content_on_events else None,
+            "error.type": None if failure is None else failure.kind,
+            "gtog.run.id": self.run_id,
+        }
+        self._n_events += not isinstance(self._logger, NoOpLogger)
+        self._logger.emit(
+            LogRecord(
+                timestamp=time.time_ns(),
+                context=trace.set_span_in_context(of),
+                severity_number=SeverityNumber.INFO,
+                event_name="gen_ai.evaluation.result",
+                attributes=_clean(given),
+            )
+        )
+
+
+def _clean(given: Values) -> dict[str, str | int | float | Sequence[str]]:
+    """Return the values that are known, without a key in any of them."""
+    known = {name: value for name, value in given.items() if value is not None}
+    return {n: redact(value) if isinstance(value, str) else value for n, value in known.items()}
+
+
+def _set(span: Span, given: Values) -> None:
+    span.set_attributes(_clean(given))
+
+
+def _fail(span: Span, kind: str, message: str) -> None:
+    _set(span, {"error.type": kind})
+    span.set_status(StatusCode.ERROR, redact(message))
+
+
+def _messages(given: Sequence[tuple[str, str]]) -> str:
+    """Return messages as the conventions write them down, without keys."""
+    return json.dumps(
+        [
+            {"role": role, "parts": [{"type": "text", "content": redact(text)}]}
+            for role, text in given
+        ],
+        ensure_ascii=False,
+    )
