@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Full, Quiet, option
+from graphrag.eval.cli.command import Full, Quiet, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting, working
 from graphrag.eval.errors import UsageError
@@ -38,6 +38,7 @@ class ShowFlags:
     inspect: Annotated[
         Path | None, option("Write a log for Inspect's viewer: a folder or FILE.json.")
     ] = None
+    mlflow: Annotated[bool, option("Log the run to MLflow.", "--mlflow")] = False
     full: Full = False
     quiet: Quiet = False
 
@@ -55,7 +56,8 @@ class ShowFlags:
     @property
     def writes(self) -> bool:
         """Whether files are asked for beside the run's own."""
-        return self.to is not None or self.export is not None or self.inspect is not None
+        named = (self.to, self.export, self.inspect)
+        return self.mlflow or any(path is not None for path in named)
 
 
 def show(
@@ -82,12 +84,14 @@ def show(
     if flags.asks and flags.writes:
         msg = (
             "--question, --failed and --changed print questions and write no file; give --export, "
-            "--inspect or --to in a command without them."
+            "--inspect, --mlflow or --to in a command without them."
         )
         raise UsageError(msg)
     if flags.html and (flags.writes or flags.question is not None or flags.failed):
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)
+    if flags.mlflow:
+        need_extra("mlflow", "--mlflow")
     if is_plain:
         from graphrag.eval.cli.kept import show_kept
 

@@ -34,7 +34,13 @@ from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED, find_run, open_store
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file, write_whole
+from graphrag.eval.store.whole_files import (
+    PAGE_FILE,
+    SUMMARY_FILE,
+    run_folder,
+    write_file,
+    write_whole,
+)
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.phrases import counted
 
@@ -68,7 +74,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
         if run.setup.is_of_suites:
-            if flags.export or flags.inspect or flags.asks:
+            if flags.export or flags.inspect or flags.mlflow or flags.asks:
                 msg = (
                     f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
                     "lists its cases, and --to writes its report."
@@ -165,6 +171,14 @@ def _show_tables(
         path = place_log(flags.inspect, report.results)
         write_file(path, inspect_pieces(report.results, report.figures.retrieval), "--inspect")
         supervisor.note(f"Wrote a log that Inspect reads to {path}.")
+    if flags.mlflow:
+        from graphrag.eval.report.mlflow_run import log_run
+
+        rows = tabulate_rows(report.results, report.figures.retrieval)
+        files = {"rows.csv": render_rows(rows, ".csv"), PAGE_FILE: report.page()}
+        with working(supervisor.notes, "Logging the run to MLflow"):
+            said = log_run(report.results, report.figures, files)
+        supervisor.note(said)
     if flags.to is not None:
         write_whole(flags.to, report.files())
         supervisor.name_files(flags.to)

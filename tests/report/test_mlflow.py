@@ -1,0 +1,124 @@
+"""``show --mlflow``: one run of MLflow, its figures, its answers with verdicts, its files."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+
+# In processes of their own: MLflow changes warnings and logging for good.
+READ = """
+import json
+from mlflow import MlflowClient
+c = MlflowClient()
+(e,) = c.search_experiments(filter_string="name = 'graphrag-eval'")
+print(json.dumps([{
+    "id": r.info.run_id, "status": r.info.status, "tags": r.data.tags, "params": r.data.params,
+    "metrics": r.data.metrics, "files": sorted(f.path for f in c.list_artifacts(r.info.run_id)),
+    "traces": [{
+        "tags": t.info.tags, "state": str(t.info.state), "response": t.data.response,
+        "feedback": {a.name: [a.value, a.rationale, a.source.source_type, a.source.source_id]
+                     for a in t.info.assessments},
+    } for t in c.search_traces(locations=[e.experiment_id], run_id=r.info.run_id)],
+} for r in c.search_runs([e.experiment_id])]))
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> dict[str, str]:
+    uri = f"file://{tmp_path / 'mlruns'}"
+    return {"MLFLOW_TRACKING_URI": uri, "MLFLOW_ALLOW_FILE_STORE": "true"}
+
+
+def show(evaluation: Evaluation, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    graphrag = Path(sys.executable).with_name("graphrag")
+    command = [graphrag, "eval", "show", "latest", "--mlflow", "--root", evaluation.root]
+    given = {**os.environ, **variables, "COLUMNS": "300"}
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+
+
+def logged(variables: dict[str, str]) -> dict[str, Any]:
+    """Return the one run that MLflow has."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout.splitlines()[-1])
+    return run
+
+
+@pytest.mark.slow
+def test_a_run_is_logged_once_and_replaced_when_it_has_changed(
+    make_evaluation: MakeEvaluation, store: dict[str, str]
+):
+    evaluation = make_evaluation(methods=["tog", "basic"], metrics=["correctness", "relevance"])
+    evaluation.write_rows(ROWS[:3])
+    assert evaluation.run("-q", "--skip-judge").exit_code == 0
+    first = show(evaluation, store)
+    assert first.returncode == 0, first.stderr
+    unjudged = logged(store)
+    assert len(unjudged["traces"]) == 6
+    assert not any(trace["feedback"] for trace in unjudged["traces"])
+    assert "tog/correctness" not in unjudged["metrics"]
+
+    assert evaluation.run("-q", "--resume").exit_code == 0
+    second = show(evaluation, store)
+    assert "replaces what MLflow had of it" in second.stderr, second.stderr
+    run = logged(store)
+    assert run["id"] != unjudged["id"]
+    run_id = evaluation.runs()[0].run_id
+    assert (run["status"], run["tags"]["gtog.run_id"]) == ("FINISHED", run_id)
+    assert run["tags"]["gtog.embedded_models"]
+    assert run["params"]["methods"] == "tog, basic"
+    assert run["params"]["judge.model"] == "offline/rules"
+    assert run["files"] == ["report.html", "rows.csv"]
+
+    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text())
+    for method, of in summary["outcomes"].items():
+        for metric in ("correctness", "relevance"):
+            shown = of[metric]["given_answer"]
+            logged_as = [
+                run["metrics"].get(f"{method}/{metric}{suffix}")
+                for suffix in ("", ".low", ".high", ".n")
+            ]
+            assert logged_as == [shown[name] for name in ("mean", "low", "high", "n")]
+        tokens = summary["efficiency"][method]["avg_prompt_tokens"]
+        assert run["metrics"][f"{method}/avg_prompt_tokens"] == tokens
+
+    assert len(run["traces"]) == 6
+    detailed = json.loads((evaluation.output / "eval_results_detailed.json").read_text())
+    stored, sent = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+    for question in detailed["results"]:
+        for method, answer in question["methods"].items():
+            for metric in ("correctness", "relevance"):
+                verdict = answer["scores"][metric], answer["reasons"][metric]
+                stored[question["id"], method, metric, *verdict] += 1
+    for trace in run["traces"]:
+        place = trace["tags"]["question_id"], trace["tags"]["method"]
+        for metric, (value, reason, kind, judge) in trace["feedback"].items():
+            sent[*place, metric, value, reason] += 1
+            assert (kind, judge) == ("CODE", "offline/rules")  # rules, not a language model
+    assert sent == stored
+
+    third = show(evaluation, store)
+    assert f"is run {run['id']} of MLflow already, and unchanged" in third.stderr
+    assert logged(store)["id"] == run["id"]
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_is_one_sentence(finished_copy: Evaluation):
+    address = {"MLFLOW_TRACKING_URI": "http://user:pa55word@127.0.0.1:9"}
+    done = show(finished_copy, {**address, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
+    assert done.returncode == 1
+    assert "can't take the run" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "pa55word" not in done.stderr
