@@ -130,7 +130,7 @@ class Telemetry:
         self._n_spans = self._n_events = 0
 
     def around(self, search: SearchUnit, judge: JudgeUnit) -> tuple[SearchUnit, JudgeUnit]:
-        """Return a search and a judging that are sent as spans, the calls of each below it."""
+        """Return a search and a judging that are sent as spans, the calls of each below."""
         return partial(self._search, search), partial(self._judge, judge)
 
     def around_further(self, tasks: Sequence[FurtherTask]) -> list[FurtherTask]:
@@ -164,21 +164,15 @@ class Telemetry:
         self._troubles.ended.set()
 
     async def _search(self, search: SearchUnit, unit: Unit, log: CallLog) -> StoredResponse:
-        with self._span(unit.method, None, unit) as span:
+        with self._span(unit.method, None, unit, log) as span:
             self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
-            log.watch = self._call
             response = await search(unit, log)
             known = None if response.retrieved is None else response.retrieved.text_unit_ids
-            shown = None if known is None else json.dumps([{"id": each} for each in known])
-            _set(span, {"gen_ai.retrieval.documents": shown, "gtog.latency_s": response.latency_s})
-            if self._content_on_spans:
-                _set(
-                    span,
-                    {
-                        "gen_ai.input.messages": _messages([("user", unit.sample.question)]),
-                        "gen_ai.output.messages": _messages([("assistant", response.response)]),
-                    },
-                )
+            values: Values = {"gtog.latency_s": response.latency_s}
+            if known is not None:
+                documents = json.dumps([{"id": each} for each in known])
+                values = {**values, "gen_ai.retrieval.documents": documents}
+            _set(span, {**values, **self._content([unit.sample.question], response.response)})
             if response.failure is not None:
                 _fail(span, response.failure.kind, response.failure.message)
         return response
@@ -192,8 +186,7 @@ class Telemetry:
         log: CallLog,
     ) -> dict[str, JudgeResult]:
         search = self._searches.get(unit.key)
-        with self._span("judge", search, unit) as span:
-            log.watch = self._call
+        with self._span("judge", search, unit, log) as span:
             verdicts = await judge(unit, response, metrics, log)
         for metric, verdict in verdicts.items():
             if verdict.score is not None or verdict.failure is not None:
@@ -201,88 +194,86 @@ class Telemetry:
         return verdicts
 
     async def _judge_further(self, task: FurtherTask, log: CallLog) -> Judgement:
-        with self._span(task.kind, self._searches.get(task.subject)) as span:
-            log.watch = self._call
+        with self._span(task.kind, self._searches.get(task.subject), None, log) as span:
             judgement = await task.judge(log)
             if judgement.failed:
                 _fail(span, "judge", "The judge failed, in full or in part")
         return judgement
 
     @contextmanager
-    def _span(self, name: str, parent: Span | None, unit: Unit | None = None) -> Generator[Span]:
-        operation = "invoke_workflow"
-        span = self._tracer.start_span(
-            f"{operation} {name}", None if parent is None else trace.set_span_in_context(parent)
-        )
-        self._n_spans += span.is_recording()
-        _set(
-            span,
-            {
-                "gen_ai.operation.name": operation,
-                "gen_ai.agent.name": name,
-                "gtog.run.id": self.run_id,
-            },
-        )
+    def _span(
+        self, name: str, parent: Span | None, unit: Unit | None, log: CallLog
+    ) -> Generator[Span]:
+        values: Values = {"gen_ai.agent.name": name}
         if unit is not None:
-            _set(
-                span,
-                {
-                    "gen_ai.data_source.id": unit.sample.imdb_key,
-                    "gtog.question.id": unit.sample.id,
-                    "gtog.method": unit.method,
-                    "gtog.trial": unit.trial,
-                },
-            )
-        of_error = {"record_exception": False, "set_status_on_exception": False}
-        with trace.use_span(span, end_on_exit=True, **of_error):
+            place = {"gen_ai.data_source.id": unit.sample.imdb_key, "gtog.method": unit.method}
+            asked = {"gtog.question.id": unit.sample.id, "gtog.trial": unit.trial}
+            values = {**values, **place, **asked}
+        span = self._start("invoke_workflow", name, values, parent)
+        log.watch = self._call
+        quiet = {"record_exception": False, "set_status_on_exception": False}
+        with trace.use_span(span, end_on_exit=True, **quiet):
             try:
                 yield span
             except BaseException as error:
                 _fail(span, type(error).__name__, describe_error(error))
                 raise
 
-    def _call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
-        is_chat, is_counted = attempt.kind == "completion", attempt.counted_by != "nobody"
-        operation = "chat" if is_chat else "embeddings"
-        provider, _, model = attempt.model.partition("/")
-        ended = time.time_ns()
-        span = self._tracer.start_span(
-            f"{operation} {model}",
-            kind=SpanKind.INTERNAL if is_offline(attempt.model) else SpanKind.CLIENT,
-            start_time=ended - round(attempt.latency_s * 1e9),
-        )
+    def _start(
+        self,
+        operation: str,
+        name: str,
+        values: Values,
+        parent: Span | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        started_ns: int | None = None,
+    ) -> Span:
+        above = None if parent is None else trace.set_span_in_context(parent)
+        span = self._tracer.start_span(f"{operation} {name}", above, kind, start_time=started_ns)
         self._n_spans += span.is_recording()
-        _set(
-            span,
-            {
-                "gen_ai.operation.name": operation,
-                "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
-                "gen_ai.request.model": model,
-                "gen_ai.usage.input_tokens": attempt.prompt_tokens if is_counted else None,
-                "gen_ai.usage.output_tokens": attempt.output_tokens
-                if is_counted and is_chat
-                else None,
-                "gen_ai.usage.cache_read.input_tokens": attempt.cached_prompt_tokens,
-                "gen_ai.response.finish_reasons": attempt.finish_reason and [attempt.finish_reason],
-                "gtog.run.id": self.run_id,
-                "gtog.phase": attempt.phase,
-                "gtog.tokens_counted_by": attempt.counted_by,
-            },
-        )
-        if self._content_on_spans and is_chat:
+        always = {"gen_ai.operation.name": operation, "gtog.run.id": self.run_id}
+        _set(span, {**always, **values})
+        return span
+
+    def _call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
+        ended, is_chat = time.time_ns(), attempt.kind == "completion"
+        provider, _, model = attempt.model.partition("/")
+        values: Values = {
+            "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+            "gen_ai.request.model": model,
+            "gen_ai.usage.cache_read.input_tokens": attempt.cached_prompt_tokens,
+            "gen_ai.response.finish_reasons": attempt.finish_reason and [attempt.finish_reason],
+            "gtog.phase": attempt.phase,
+            "gtog.tokens_counted_by": attempt.counted_by,
+        }
+        if attempt.counted_by != "nobody":
+            output = attempt.output_tokens if is_chat else None
+            counted = {"gen_ai.usage.input_tokens": attempt.prompt_tokens}
+            values = {**values, **counted, "gen_ai.usage.output_tokens": output}
+        if is_chat:
             messages = cast("Sequence[Message]", request["messages"])
-            sent = [(str(each["role"]), str(each["content"])) for each in messages]
-            _set(span, {"gen_ai.input.messages": _messages(sent)})
-            if isinstance(reply, str):
-                _set(span, {"gen_ai.output.messages": _messages([("assistant", reply)])})
+            values = {**values, **self._content(messages, reply)}
+        kind = SpanKind.INTERNAL if is_offline(attempt.model) else SpanKind.CLIENT
+        started = ended - round(attempt.latency_s * 1e9)
+        operation = "chat" if is_chat else "embeddings"
+        span = self._start(operation, model, values, None, kind, started)
         if attempt.error is not None:
-            kind = attempt.error.partition(":")[0]
-            _fail(span, kind if kind.isidentifier() else "_OTHER", attempt.error)
+            named = attempt.error.partition(":")[0]
+            _fail(span, named if named.isidentifier() else "_OTHER", attempt.error)
         span.end(ended)
+
+    def _content(self, messages: Sequence[Message | str], reply: object) -> dict[str, str]:
+        """Return what was said, as the conventions write it down, where it is asked for."""
+        if not self._content_on_spans:
+            return {}
+        asked = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+        answered = [{"role": "assistant", "content": reply}] if isinstance(reply, str) else []
+        said = {"gen_ai.input.messages": asked, "gen_ai.output.messages": answered}
+        return {name: _dump_messages(each) for name, each in said.items() if each}
 
     def _tell(self, metric: str, verdict: JudgeResult, of: Span) -> None:
         score, failure = verdict.score, verdict.failure
-        given: Values = {
+        values: Values = {
             "gen_ai.evaluation.name": metric,
             "gen_ai.evaluation.score.value": None if score is None else float(score),
             "gen_ai.evaluation.score.label": None if score is None else ("fail", "pass")[score],
@@ -291,15 +282,14 @@ class Telemetry:
             "gtog.run.id": self.run_id,
         }
         self._n_events += not isinstance(self._logger, NoOpLogger)
-        self._logger.emit(
-            LogRecord(
-                timestamp=time.time_ns(),
-                context=trace.set_span_in_context(of),
-                severity_number=SeverityNumber.INFO,
-                event_name="gen_ai.evaluation.result",
-                attributes=_clean(given),
-            )
+        event = LogRecord(
+            timestamp=time.time_ns(),
+            context=trace.set_span_in_context(of),
+            severity_number=SeverityNumber.INFO,
+            event_name="gen_ai.evaluation.result",
+            attributes=_clean(values),
         )
+        self._logger.emit(event)
 
 
 def _clean(given: Values) -> dict[str, str | int | float | Sequence[str]]:
@@ -317,12 +307,9 @@ def _fail(span: Span, kind: str, message: str) -> None:
     span.set_status(StatusCode.ERROR, redact(message))
 
 
-def _messages(given: Sequence[tuple[str, str]]) -> str:
-    """Return messages as the conventions write them down, without keys."""
-    return json.dumps(
-        [
-            {"role": role, "parts": [{"type": "text", "content": redact(text)}]}
-            for role, text in given
-        ],
-        ensure_ascii=False,
-    )
+def _dump_messages(messages: Sequence[Message]) -> str:
+    def part(text: object) -> list[dict[str, str]]:
+        return [{"type": "text", "content": redact(str(text))}]
+
+    listed = [{"role": each["role"], "parts": part(each["content"])} for each in messages]
+    return json.dumps(listed, ensure_ascii=False)
