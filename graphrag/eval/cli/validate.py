@@ -9,6 +9,7 @@ from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader
@@ -24,6 +25,9 @@ def validate(
             "--fix",
         ),
     ] = False,
+    questions: Annotated[
+        bool, option("Check the configuration and its questions alone.", "--questions")
+    ] = False,
     json: Annotated[Path | None, option("Write the report to this file as well.")] = None,
     markdown: Annotated[Path | None, option("Write it as Markdown as well.")] = None,
     verbose: Verbose = False,
@@ -32,8 +36,14 @@ def validate(
     """Check the built indexes; --fix also indexes their vectors.
 
     Those of the configuration in a folder that is no project itself, or of --config; else the
-    project in --root. Exit code 100 when a check fails.
+    project in --root. Exit code 100 when a check fails. With --questions no index is
+    looked for, and no model's settings are read.
     """
+    if questions:
+        if fix or json or markdown:
+            msg = "--questions writes nothing; give the other options in a command of their own."
+            raise UsageError(msg)
+        return check_questions(place, quiet)
     from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt
 
     roots = find_roots(place, prefer_config=fix)
@@ -71,6 +81,23 @@ def validate(
         show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
         is_sound = is_sound and report.overall_passed
     return DONE if is_sound else FAILED
+
+
+def check_questions(place: Place, quiet: bool = False) -> int:
+    """Read the configuration and its questions as a run would, and say how many there are.
+
+    ConfigError or DatasetError says what is wrong.
+    """
+    from graphrag.eval.cli.run_input import read_questions
+    from graphrag.eval.dataset.samples import check_keys
+
+    config = place.read_config()
+    samples, warnings = read_questions(config)
+    check_keys(samples, config.project_folders())
+    for warning in warnings:
+        say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
+    say(f"{place.config_path} and its {counted(len(samples), 'question')} are valid.", quiet=quiet)
+    return DONE
 
 
 def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:
