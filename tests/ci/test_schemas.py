@@ -8,7 +8,9 @@ import pytest
 import yaml
 from click.testing import Result
 from jsonschema import Draft7Validator
+from support.clock_evaluation import ROWS, MakeEvaluation
 from support.projects import OFFLINE_SETTINGS
+from support.result_schemas import result_schemas
 from typer.testing import CliRunner
 
 from graphrag.eval.config.evaluation import parse_config
@@ -68,6 +70,66 @@ def test_init_names_a_schema_that_is_there(tmp_path: Path):
     assert init().exit_code == 0
     assert json.loads(schema.read_text(encoding="utf-8")) == config_schema()
     assert config.read_text(encoding="utf-8") == "mine: 1"
+
+
+def test_the_stored_schemas_of_results_are_made_of_the_types(project_root: Path):
+    """Written anew with: python tests/support/result_schemas.py."""
+    for name, schema in result_schemas().items():
+        Draft7Validator.check_schema(schema)
+        assert stored(project_root, name) == schema, name
+
+
+def closed(schema: Any) -> Any:
+    """Return a schema that takes no key which it does not name."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    values = {key: closed(value) for key, value in schema.items()}
+    if schema.get("type") == "object" and "properties" in schema:
+        values.setdefault("additionalProperties", False)
+    return values
+
+
+def test_the_files_of_a_run_are_what_their_schemas_say(make_evaluation: MakeEvaluation):
+    further = {"rubric": True, "quality": True, "pairwise": [["tog", "basic"]], "repeats": 3}
+    criteria = {"criteria": [{"metric": "mrr", "minimum": 0.1}]}
+    evaluation = make_evaluation(judge=further, measures=criteria, trials=2)
+    evaluation.write_rows([{**ROWS[0], "evidence": ["Idris Vane built the tower clock"]}, ROWS[1]])
+    suite = {"name": "questions", "evaluator": "query_response", "methods": ["tog", "basic"]}
+    case = {"input_data": {"question": ROWS[0]["question"]}, "expected_output": {"answer": "Idris"}}
+    suite["cases"] = [{"id": "builder", **case}]
+    folder, output = evaluation.root / "eval" / "suites", evaluation.output
+    folder.mkdir(parents=True)
+    (folder / "questions.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    for line in (
+        ("-q",),
+        ("compare", "latest", "--pin", "-q"),
+        ("-q",),
+        ("compare", "latest", "-q", "--json", str(evaluation.root / "compare.json")),
+        ("suite", "all", "-q"),
+    ):
+        result = evaluation.run(*line)
+        assert result.exit_code in (0, 3, 100), result.output
+    listed = evaluation.run("show", "--json")
+    files = {
+        "eval_results_summary": output / "eval_results_summary.json",
+        "eval_results_detailed": output / "eval_results_detailed.json",
+        "evaluation": output / "evaluation_tog.json",
+        "suite_results": output / "suite_results.json",
+        "baseline": output / "baseline.json",
+        "compare": evaluation.root / "compare.json",
+    }
+    values = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items()}
+    values["history"] = json.loads(listed.stdout)
+    assert values.keys() == result_schemas().keys()
+    for name, schema in result_schemas().items():
+        errors = [*Draft7Validator(closed(schema)).iter_errors(values[name])]
+        assert not errors, (name, [(list(e.absolute_path), e.message[:200]) for e in errors])
+    values["eval_results_summary"]["by_method"]["tog"]["correctness"] = "0.5"
+    assert not Draft7Validator(result_schemas()["eval_results_summary"]).is_valid(
+        values["eval_results_summary"]
+    )
 
 
 WIDE = {"name": "tog-wide", "method": "tog", "width": 5}
