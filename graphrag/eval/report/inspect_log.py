@@ -57,7 +57,7 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     A verdict is a score of 0 or 1 with the judge's reason. One that is missing or that no mean
     counts, as an abstention's, is none, and stands with its cause in the sample's metadata; a
     failed search is the sample's error, and 0 where the means count it as 0. The results have each
-    metric's mean by method, of the first trial, as the tables have it. A sum of usages has no
+    metric's mean by method, as the tables have it. A sum of usages has no
     figure where one of them is not known: it is left out, of a sample and of the whole log, and
     the log's metadata counts the samples whose usage is not known. ``retrieval``: the content of
     retrieval_results.json of the same run.
