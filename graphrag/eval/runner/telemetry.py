@@ -308,8 +308,8 @@ def _fail(span: Span, kind: str, message: str) -> None:
 
 
 def _dump_messages(messages: Sequence[Message]) -> str:
-    def part(text: object) -> list[dict[str, str]]:
-        return [{"type": "text", "content": redact(str(text))}]
+    def parts(text: object) -> list[dict[str, str]]:
+        return [{"type": "text", "content": str(text)}]
 
-    listed = [{"role": each["role"], "parts": part(each["content"])} for each in messages]
+    listed = [{"role": each["role"], "parts": parts(each["content"])} for each in messages]
     return json.dumps(listed, ensure_ascii=False)
