@@ -42,8 +42,9 @@ from graphrag.eval.report.table import Line, Part, show
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
+from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
-from graphrag.eval.results.rows import FAILED_AS_0, rows_of
+from graphrag.eval.results.rows import FAILED_AS_0, Row, rows_of
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -173,25 +174,25 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
+    samples = description.samples
+    asked = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
     planned = {
-        method: Counter(
-            sample.imdb_key
-            for sample in description.samples
-            if is_asked(method, sample)
-            for _ in range(config.trials)
-        )
-        for method in run.setup.methods
+        method: Counter(sample.imdb_key for sample in of for _ in range(config.trials))
+        for method, of in asked.items()
     }
     results = aggregate_results(
         outcome.results,
         config.metrics,
-        planned if description.samples else None,
+        planned if samples else None,
         config.equivalence_margin,
         config.curves,
     )
     if results.analysis is not None and outcome.results:
-        analysis = _correct(results.analysis, description, outcome)
-        results = replace(results, analysis=analysis)
+        rows = rows_of(outcome.results)
+        analysis = _correct(results.analysis, description, rows)
+        is_one_budget = config.metrics and not config.curves
+        kinds = group_questions(rows, asked, config.metrics[0]) if is_one_budget else ()
+        results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)
     timestamp = results.metadata["timestamp"]
@@ -226,8 +227,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
     )
 
 
-def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcome) -> Analysis:
-    rows = rows_of(outcome.results)
+def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row]) -> Analysis:
     first = [row for row in rows if not row.trial]  # which is what people labelled
     labels = read_labels(description.config.output_folder, description.run.run_id, first)
     if not labels:

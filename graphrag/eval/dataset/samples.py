@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -32,6 +33,7 @@ MAX_CHARACTERS = 131_072
 """No text of a row is longer: what is, is a whole document or a quote that was not closed."""
 TIME_LIMIT_TAG = "time_limit_s"
 """The column that holds the seconds a sample may take."""
+_TAGS = "tags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,18 @@ class Sample:
     def name(self) -> str:
         """What a message calls it."""
         return name_question(self.id, self.imdb_key, self.question)
+
+    def values_of(self, column: str) -> tuple[str, ...]:
+        """Return what the row says under a column that is no field: texts and numbers.
+
+        Of a list each value, of ``tags`` in a table those between commas or bars.
+        """
+        value = self.tags.get(column)
+        if column == _TAGS and isinstance(value, str):
+            value = re.split(r"[,|]", value)
+        values = cast("list[object]", value) if isinstance(value, list) else [value]
+        texts = (str(each).strip() for each in values if isinstance(each, str | int | float))
+        return tuple(dict.fromkeys(text for text in texts if text))
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""

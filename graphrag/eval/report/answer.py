@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent
+from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.run_lines import label_results
 from graphrag.eval.report.run_tables import RIGHT, name_figure, total_of
 from graphrag.eval.report.table import STYLES, Line
@@ -35,8 +36,9 @@ class Answer:
     price, as it is shown to lose less than the margin to each that is not worse; TOO FEW, neither.
     Of two runs PASS, FAIL, TOO FEW or, where more questions would not help, INCONCLUSIVE. "": there
     is nothing to choose. ``headline``: what to do. ``score``: on how many questions it is right,
-    what was asked and is missing. ``lead``: how far it is ahead, and what that holds for. ``next``:
-    the one thing to do next, and its ``command``. ``how``: how it was computed, for who doubts.
+    what was asked and is missing. ``lead``: how far it is ahead, and what that holds for.
+    ``by_kind``: where the kind of a question changes what to do. ``next``: the one thing to do
+    next, and its ``command``. ``how``: how it was computed, for who doubts.
     ``label``: what it must be labelled with, e.g. "offline baseline models". Texts may be "".
     """
 
@@ -44,6 +46,7 @@ class Answer:
     headline: str
     score: str = ""
     lead: str = ""
+    by_kind: str = ""
     cost: str = ""
     next: str = ""
     command: str = ""
@@ -60,8 +63,8 @@ class Answer:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The lead and the cost, without what is not known."""
-        return tuple(filter(None, (self.lead, self.cost)))
+        """The lead, the kinds and the cost, without what is not known."""
+        return tuple(filter(None, (self.lead, self.by_kind, self.cost)))
 
     @property
     def next_line(self) -> str:
@@ -70,7 +73,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values, without the command, which names this machine's folders."""
-        names = ("chip", "headline", "score", "lead", "cost", "next", "label")
+        names = ("chip", "headline", "score", "lead", "by_kind", "cost", "next", "label")
         return {**{name: getattr(self, name) for name in names}, "how": list(self.how)}
 
 
@@ -171,6 +174,7 @@ class _Run:
             headline,
             f"{self._scores(taken)} {self._asked()}",
             f"{lead} {self._scope(taken)}",
+            answer_kinds(self._results, taken),
             self._price(method, rival, is_named=chip != "WINNER"),
             next_,
             command,
@@ -181,7 +185,7 @@ class _Run:
         if self._missing() and not next_:
             next_, command = "get what is missing", self._retry()
         headline, lead = f"No answer: {why}.", " ".join(self._missing())
-        return Answer("", headline, self._asked(), lead, "", next_, command)
+        return Answer("", headline, self._asked(), lead, next=next_, command=command)
 
     def _one(self, method: str) -> Answer:
         of = self._outcomes[method].mean
@@ -197,6 +201,7 @@ class _Run:
             f"{method} is {self._right} on {self._of(method)} of {self._questions}.",
             self._asked(),
             f"{lead}{self._scope(None)}",
+            "",
             self._price(method, None),
             next_,
             command,

@@ -38,7 +38,12 @@ def mean_cell(outcomes: "Outcomes") -> str:
 def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
     """Return ``mean_cell`` with its n; ``failed_as_0``: of the mean that ``by_method`` holds."""
     of = outcomes.end_to_end if failed_as_0 else outcomes.mean
-    return f"{percent(of)} n {of.n:,}" if of.n else mean_cell(outcomes)
+    return mean_with_n(of) if of.n else mean_cell(outcomes)
+
+
+def mean_with_n(of: "Estimate") -> str:
+    """Return a mean in per cent, its limits and its n."""
+    return f"{percent(of)} n {of.n:,}" if of.n else MISSING
 
 
 def has_two_means(outcomes: "Outcomes") -> bool:

@@ -76,6 +76,7 @@ def answer_comparison(
         f"{counted(n_pairs, 'question')} in both runs, {n_wrong:,} newly wrong, {n_right:,} newly "
         f"right{f'; left out: {dropped}' if dropped else ''}.",
         f"{lead[:1].upper()}{lead[1:]}." if len(because) == 1 else lead,
+        "",
         _costs(comparison, usages) if usages else "",
         next_,
         command,

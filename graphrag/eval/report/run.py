@@ -9,6 +9,7 @@ from graphrag.eval.report.index_costs import (
     describe_payoffs,
     index_cost_table,
 )
+from graphrag.eval.report.kinds import describe_routers, kinds_table
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
     describe_comparisons,
@@ -88,6 +89,9 @@ def list_results(results: "EvaluationResults") -> list[Part]:
         parts.append(Line(f"The summary file has the means on each of the {n:,} indexes."))
     elif results.metrics and documents is not None:
         parts += documents.split()
+    kinds = kinds_table(results)
+    if kinds is not None:
+        parts += (*kinds.split(), *map(Line, describe_routers(results)))
     if analysis.comparisons:
         together = f"Comparisons on {analysis.primary} in percentage points"
         parts.append(Line(together, "italic"))

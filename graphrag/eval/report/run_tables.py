@@ -12,6 +12,7 @@ from graphrag.eval.report.cells import (
     has_two_means,
     mean_and_n,
     mean_cell,
+    mean_with_n,
     number,
     p_value,
     percent,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.scorers.measures import MethodMeasures
-    from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.stats.outcomes import Outcomes
 
 METHOD: tuple[str, Kind] = ("method", "text")
@@ -277,18 +277,14 @@ def name_figure(figure: str) -> str:
 
 def curves_table(curves: "BudgetCurves") -> Table:
     """Return methods x budgets: prompt tokens and scores, and the area under each curve."""
-
-    def mean(estimate: "Estimate") -> str:
-        return f"{percent(estimate)} n {estimate.n:,}" if estimate.n else percent(estimate)
-
     rows: list[list[Value]] = []
     for curve in curves.curves:
         for point in curve.points:
             budget = MISSING if point.budget is None else f"{point.budget:,}"
-            scores = (mean(point.scores[figure]) for figure in curves.figures)
+            scores = (mean_with_n(point.scores[figure]) for figure in curves.figures)
             rows.append([curve.method, budget, point.prompt_tokens.mean, *scores])
         if curve.areas:
-            areas = (mean(curve.areas[figure]) for figure in curves.figures)
+            areas = (mean_with_n(curve.areas[figure]) for figure in curves.figures)
             rows.append([curve.method, "area", "", *areas])
     return Table(
         "Scores against tokens, budget by budget, in % (95 % interval each)",

@@ -26,6 +26,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.kinds import Grouping
 from graphrag.eval.results.rows import Section, grouped, rows_of, state_of
 from graphrag.eval.results.usage import (
     cost_of_searches,
@@ -118,6 +119,7 @@ class EvaluationResults:
 
     ``analysis``: None when the results were not put together by :func:`aggregate_results`,
     ``repeats`` when nothing was repeated. ``curves``: of a run at several context budgets.
+    ``kinds``: by columns of the dataset.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
     began the run; in no file.
@@ -132,6 +134,7 @@ class EvaluationResults:
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     curves: BudgetCurves | None = field(default=None, repr=False)
+    kinds: Sequence[Grouping] = field(default=(), repr=False)
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
@@ -152,6 +155,7 @@ class EvaluationResults:
         if self.analysis is not None:
             values |= {"counts": self.counts, **self.analysis.to_dict()}
             values["repeats"] = to_jsonable_python(self.repeats)
+            values["by_kind"] = {each.column: each.to_dict() for each in self.kinds}
             values |= {} if self.curves is None else self.curves.sections()
         return {**values, **self.figures}
 

@@ -7,7 +7,7 @@ other. Each line stands in the page once, and a context is a list of their numbe
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeAlias, TypedDict, cast
+from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
@@ -193,11 +193,10 @@ def _has_score(results: Sequence[QueryResult], metric: str) -> bool:
 
 def _tags(sample: Sample) -> list[str]:
     """Return what the question can be found by, its own tags first."""
-    given = sample.tags.get("tags") or ()
-    own = cast("Iterable[object]", given) if isinstance(given, list | tuple) else [given]
-    others = (f"{k} = {v}" for k, v in sample.tags.items() if k != "tags" and v not in ("", None))
+    columns = (column for column in sample.tags if column != "tags")
+    others = (f"{column} = {v}" for column in columns for v in sample.values_of(column))
     answerable = () if sample.answerable else ("not answerable",)
-    return [*map(str, own), *others, *answerable]
+    return [*sample.values_of("tags"), *others, *answerable]
 
 
 def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) -> Json:

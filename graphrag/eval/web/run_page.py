@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.index_costs import index_cost_table
+from graphrag.eval.report.kinds import describe_routers, kinds_table
 from graphrag.eval.report.run import analysis_of, list_index_notes
 from graphrag.eval.report.run_lines import (
     describe_abstentions,
@@ -120,6 +121,7 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
             *given.notes,
         ],
         tables=tables,
+        routers=[*describe_routers(results)],
         links=_links(tables, given.figures, analysis.primary),
         unread=given.unread,
         commands=given.commands,
@@ -185,6 +187,7 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "cost": efficiency_table(results, analysis),
         "index": None if figures is None else index_cost_table(figures.index_costs),
         "documents": documents_table(analysis) if judged else None,
+        "kinds": kinds_table(results),
         "failures": failures_table(results),
         **_split_loss(figures),
         "assertions": None if figures is None else assertions_table(figures),

@@ -1,0 +1,250 @@
+"""Figures by what a dataset says of its questions: their kind, hops, tags."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
+from graphrag.eval.results.analysis import find_best
+from graphrag.eval.results.rows import (
+    QuestionKey,
+    Row,
+    Section,
+    has_nothing_to_judge,
+    item_means,
+    paired_score,
+)
+from graphrag.eval.stats.family import inference_of, shown_sign
+from graphrag.eval.stats.intervals import Estimate, Score, mean_real, share_of_totals
+from graphrag.eval.stats.paired import PairCounts, PairedDifference, holm, paired_items
+from graphrag.eval.stats.power import ALPHA
+from graphrag.eval.stats.routing import Routing, cross_fit_router
+
+LEAST = 20
+"""Questions that a group must have: under it, a mean of 0 and 1 is known to 20 points at best."""
+_MOST = 12  # groups of a column; what has more names its questions rather than sorts them
+_FIRST = ("kind", "hops", "tags")
+_UNAVAILABLE = "oracle"  # shown the evidence itself: nobody can send a question there
+_REST = "the rest"
+
+CostUnit: TypeAlias = Literal["cost_usd", "tokens"]
+_Values: TypeAlias = Mapping[QuestionKey, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How far method ``a`` is ahead of ``b`` in a group; limits and p hold for all of its column.
+
+    ``shown``: 1 where a is shown to be better, -1 where b is, else 0.
+    """
+
+    a: str
+    b: str
+    n_pairs: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_holm: float | None
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The ``n`` questions of one kind: method -> its mean on the primary metric, and all pairs."""
+
+    column: str
+    value: str
+    n: int
+    means: Mapping[str, Estimate]
+    leads: Sequence[Lead] = field(default=(), repr=False)
+
+    @property
+    def name(self) -> str:
+        """What a table calls it."""
+        return self.value if self.column == "tags" else f"{self.column} {self.value}"
+
+    @property
+    def winner(self) -> str | None:
+        """The method that is shown to be better than every other; None without one."""
+        compared = {name for each in self.leads for name in (each.a, each.b)}
+        shown = [(e.a, e.b) if e.shown > 0 else (e.b, e.a) for e in self.leads if e.shown]
+        return find_best(
+            {m: of.mean for m, of in self.means.items() if m in compared}, shown
+        ).winner
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The questions of a run by one column of its dataset, the largest group first; exploratory.
+
+    ``groups``: two or more; ``n_in_none``: questions without a value, or in a group of fewer than
+    ``LEAST``. ``routing``: what sending each question to the best method of its kind would give,
+    where a question with several values has all of them as its kind; None where that can't be
+    said. ``cost_unit``: of its costs.
+    """
+
+    column: str
+    groups: tuple[Group, ...]
+    n_in_none: int
+    routing: Routing | None
+    cost_unit: CostUnit
+
+    def to_dict(self) -> Section:
+        """Return JSON-ready values."""
+        routing = self.routing
+        router = routing and {**asdict(routing), "pays": routing.pays, "cost_unit": self.cost_unit}
+        return {
+            "n_in_none": self.n_in_none,
+            "groups": {
+                group.value: {
+                    "n": group.n,
+                    "methods": {m: asdict(of) for m, of in group.means.items()},
+                    "winner": group.winner,
+                    "comparisons": [asdict(each) for each in group.leads],
+                }
+                for group in self.groups
+            },
+            "router": router,
+        }
+
+
+def group_questions(
+    rows: Sequence[Row], asked: Mapping[str, Sequence[Sample]], primary: str
+) -> tuple[Grouping, ...]:
+    """Look at a run by each column that puts its questions into two groups or more.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        One a question, method and trial.
+    asked : mapping
+        Method -> the samples that it was to be asked.
+    primary : str
+        The metric; of several searches of a question their mean counts.
+    """
+    samples = {(s.imdb_key, s.id): s for of in asked.values() for s in of}
+    columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
+    columns.pop(TIME_LIMIT_TAG, None)
+    groups = {column: _list_groups(column, samples) for column in columns}
+    groups = {column: of for column, of in groups.items() if 2 <= len(of) <= _MOST}
+    if not groups:
+        return ()
+    by_method = {m: [row for row in rows if row.method == m] for m in asked}
+    scores = {m: _scores(by_method[m], of, primary) for m, of in asked.items()}
+    open_ = [method for method in asked if method != _UNAVAILABLE]
+    keys = [key for key in samples if all(scores[m].get(key) is not None for m in open_)]
+    costs, unit = _costs({m: by_method[m] for m in open_}, keys)
+    found: list[Grouping] = []
+    for column, of in groups.items():
+        kinds = {key: s.values_of(column) for key, s in samples.items()}
+        counts = Counter(", ".join(v for v in values if v in of) for values in kinds.values())
+        routing = None
+        if len(open_) > 1 and len(keys) >= LEAST:
+            names = (", ".join(v for v in kinds[key] if v in of) for key in keys)
+            routing = cross_fit_router(
+                {m: [scores[m][key] or 0.0 for key in keys] for m in open_},
+                [name if name and counts[name] >= LEAST else _REST for name in names],
+                [document for document, _ in keys],
+                costs,
+                1 - ALPHA / len(groups),
+            )
+        inside = {v: [key for key in samples if v in kinds[key]] for v in of}
+        leads = _lead(list(inside.values()), scores, open_)
+        compared = tuple(
+            Group(column, v, len(of), {m: _mean(scores[m], of) for m in asked}, each)
+            for (v, of), each in zip(inside.items(), leads, strict=True)
+        )
+        found.append(Grouping(column, compared, counts[""], routing, unit))
+    return tuple(found)
+
+
+def _list_groups(column: str, samples: Mapping[QuestionKey, Sample]) -> list[str]:
+    counts = Counter(value for s in samples.values() for value in s.values_of(column))
+    return [value for value, n in counts.most_common() if n >= LEAST]
+
+
+def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Values:
+    """Return the score of each question that has something to judge, None where it is missing."""
+    empty = {row.key for row in rows if has_nothing_to_judge(row, primary)}
+    if all(row.scores[primary] is None for row in rows):  # failed searches alone are no 0
+        return {}
+    known = _by_question(rows, [paired_score(row, primary) for row in rows])
+    planned = ((s.imdb_key, s.id) for s in samples)
+    return {key: known.get(key) for key in planned if key not in empty or known[key] is not None}
+
+
+def _by_question(rows: Sequence[Row], values: Sequence[Score]) -> _Values:
+    pairs = zip((row.key for row in rows), values, strict=True)
+    return item_means(pairs) if any(row.trial for row in rows) else dict(pairs)
+
+
+def _costs(
+    by_method: Mapping[str, Sequence[Row]], keys: Sequence[QuestionKey]
+) -> tuple[dict[str, list[float]] | None, CostUnit]:
+    """Return method -> what each question costs: dollars where any are paid, else tokens."""
+    units: tuple[CostUnit, ...] = ("cost_usd", "tokens")
+    for unit in units:
+        spent = {m: _by_question(of, [getattr(r, unit) for r in of]) for m, of in by_method.items()}
+        known = {m: [c for key in keys if (c := of[key]) is not None] for m, of in spent.items()}
+        if all(len(of) == len(keys) for of in known.values()) and any(map(any, known.values())):
+            return known, unit
+    return None, "tokens"
+
+
+def _mean(scores: _Values, keys: Sequence[QuestionKey]) -> Estimate:
+    """Return the mean that every table shows, see ``Outcomes``."""
+    known = [(s, key[0]) for key in keys if (s := scores.get(key)) is not None]
+    if any(score not in (0, 1) for score, _ in known):
+        graded = mean_real([s for s, _ in known], [document for _, document in known], (0.0, 1.0))
+        if graded.low is not None:
+            return graded
+    totals: dict[Hashable, tuple[float, int]] = {}
+    for score, document in known:
+        total, size = totals.get(document, (0.0, 0))
+        totals[document] = (total + score, size + 1)
+    return share_of_totals(totals)
+
+
+def _lead(
+    groups: Sequence[Sequence[QuestionKey]], scores: Mapping[str, _Values], methods: Sequence[str]
+) -> list[list[Lead]]:
+    """Compare every pair of methods in each group, as one family."""
+    pairs = list(combinations(methods, 2))
+    counts: list[PairCounts] = [
+        Counter(
+            (scores[a][key], scores[b][key], key[0] or None)
+            for key in keys
+            if key in scores[a] and key in scores[b]
+        )
+        for keys in groups
+        for a, b in pairs
+    ]
+    results = [paired_items(each, each, with_power=False) for each in counts]
+    corrected = holm([result.p for result in results])
+    n_tests = max(1, sum(p is not None for p in corrected))
+    confidence = 1 - ALPHA / (2 * n_tests - 1)  # as compare_family has it
+    leads = iter(
+        [
+            _judge(pair, replace(result, p_holm=p), of, confidence)
+            for pair, result, p, of in zip(
+                pairs * len(groups), results, corrected, counts, strict=True
+            )
+        ]
+    )
+    return [[next(leads) for _ in pairs] for _ in groups]
+
+
+def _judge(
+    pair: tuple[str, str], result: PairedDifference, counts: PairCounts, confidence: float
+) -> Lead:
+    low = high = None
+    if result.difference is not None and result.p_holm is not None:
+        low, high = inference_of(result, counts).limits(confidence)
+        if result.p_holm > ALPHA or result.difference == 0:
+            low, high = min(low, 0.0), max(high, 0.0)
+        else:
+            low, high = (max(low, 0.0), high) if result.difference > 0 else (low, min(high, 0.0))
+    known = (result.n_pairs, result.difference, low, high, result.p_holm)
+    return Lead(*pair, *known, shown_sign(result))
