@@ -57,6 +57,18 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
     evaluation.configure(dataset={"path": "eval/drafted_questions.json"})
     run = evaluation.run("--methods", "basic")
     assert run.exit_code == 0, run.output
+    assert "No person has vetted any of the 4 questions; review them with" in run.output
+    rows[0]["vetted_by"] = {"name": "Ann", "decision": "accepted", "time": "2026-01-01"}
+    drafted(evaluation).write_text(json.dumps(rows), encoding="utf-8")
+    from graphrag.cli.main import app
+
+    first = evaluation.runs()[0].run_id
+    again = evaluation.run("--methods", "basic")
+    assert "1 of 4 questions are gold: a person accepted or mended them." in again.output
+    shown = CliRunner().invoke(
+        app, ["eval", "show", first, "--root", str(evaluation.root)]
+    )  # as it was when that run began
+    assert "No person has vetted any of the 4 questions" in shown.output, shown.output
 
 
 def test_a_dry_run_asks_nothing(evaluation: Evaluation, server: LocalServer):

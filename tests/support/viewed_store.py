@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
+from starlette.applications import Starlette
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import viewed_of
@@ -39,9 +40,15 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, port: int = 0, patience_s: float = 60) -> Generator[Served]:
-    listener = Listener.on(port)
     viewed = replace(viewed_of(Place(output=folder)), patience_s=patience_s)
-    server = make_server(make_app(viewed), listener)
+    with serving_app(make_app(viewed), port) as served:
+        yield served
+
+
+@contextmanager
+def serving_app(app: Starlette, port: int = 0) -> Generator[Served]:
+    listener = Listener.on(port)
+    server = make_server(app, listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener.socket]})
     thread.start()
     try:

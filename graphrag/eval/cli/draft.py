@@ -2,12 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import again
+from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
@@ -20,6 +20,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.dataset.drafts import KINDS, Cause
+from graphrag.eval.dataset.samples import VETTED
 from graphrag.eval.errors import NoRowsError, RunStoppedError, UsageError
 from graphrag.text.phrases import counted
 
@@ -74,8 +75,11 @@ def draft(place: Place, flags: DraftFlags) -> int:
         msg = f"--output: the questions are written to a file; name one that ends in .json: {path}"
         raise UsageError(msg)
     with starting(flags.quiet):
+        from graphrag.eval.annotation.review import keep_decisions
         from graphrag.eval.runner.event_loop import run_coroutine
 
+    if not flags.dry_run and rows is None:
+        keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
     drafted: dict[str, Drafted] = {}
     stopped: str | None = None
     code = DONE
@@ -86,8 +90,7 @@ def draft(place: Place, flags: DraftFlags) -> int:
     except KeyboardInterrupt:
         stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
     if not flags.dry_run:
-        _write(path, drafted, list(roots), rows)
-        _show(drafted, path, flags, rows)
+        _show(drafted, path, flags, rows, _write(path, drafted, list(roots), rows))
     if stopped is not None:
         say(stopped, stderr=True)
         return code
@@ -173,7 +176,7 @@ async def _draft(
         _estimate(materials, wanted)
         return
     limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=Spending(flags.max_cost))
-    asked = _read_asked(place)
+    asked = _read_asked(place, path)
     with CallFile(path.with_suffix(".calls.jsonl")) as calls:
         for key in roots:
             with working(notes, f"Drafting from {key}") as tell:
@@ -201,15 +204,18 @@ def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, d
     return {key: {kind: numbers[key, kind] for kind in kinds if numbers[key, kind]} for key in keys}
 
 
-def _read_asked(place: Place) -> list[str]:
-    """Return the questions of the dataset that there is already; none without one."""
+def _read_asked(place: Place, path: Path) -> list[str]:
+    """Return the questions of the dataset that there is already; none without one.
+
+    Nor any of the file that is drafted: its drafts come out of the calls again.
+    """
     from graphrag.eval.dataset.samples import read_dataset
 
     if not place.has_config():
         return []
     config = place.read_config()
     file = Path(config.dataset_path)
-    if not file.is_file():
+    if not file.is_file() or file.resolve() == path.resolve():
         return []
     try:
         samples = read_dataset(file, "", config.dataset.columns).samples
@@ -235,22 +241,27 @@ def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, in
 
 def _write(
     path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], held: _Rows | None
-) -> None:
+) -> int:
+    """Write the files, and return how many rows a person has vetted."""
+    from graphrag.eval.annotation.review import keep_decisions
     from graphrag.eval.store.whole_files import write_file
 
     named = len(keys) > 1
-    rows: list[Mapping[str, object]] = [
+    drafts = [
         draft.row(key if named else None, proofs)
         for key, each in drafted.items()
         for draft, proofs in each.kept
     ]
     if held is not None:
         rows = [_row_of(each, held.held.get(each.id)) for each in held.samples]
+    else:
+        rows = keep_decisions(path, drafts)
     away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
     if rows:
         write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
     write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
+    return 0 if held is not None else sum(bool(row.get(VETTED)) for row in rows)
 
 
 def _row_of(sample: "Sample", held: "Sequence[Assertion] | None") -> dict[str, object]:
@@ -262,7 +273,13 @@ def _row_of(sample: "Sample", held: "Sequence[Assertion] | None") -> dict[str, o
     return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **sample.tags}
 
 
-def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags, rows: _Rows | None) -> None:
+def _show(
+    drafted: "dict[str, Drafted]",
+    path: Path,
+    flags: DraftFlags,
+    rows: _Rows | None,
+    n_vetted: int,
+) -> None:
     from graphrag.eval.report.cells import money
     from graphrag.query.usage import sum_usages
 
@@ -286,5 +303,9 @@ def _show(drafted: "dict[str, Drafted]", path: Path, flags: DraftFlags, rows: _R
     tokens = usage.prompt_tokens + usage.output_tokens
     say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)
     if kept or rows is not None:
-        say(f"Wrote {path}, and what was thrown away beside it. Nobody has looked at them yet.")
-        say("Next: read them, then name the file under dataset.path.", quiet=flags.quiet)
+        vetted = "Nobody has looked at them yet."
+        if n_vetted:
+            vetted = f"{n_vetted} vetted rows stay as they were, and rejected ones stay out."
+        say(f"Wrote {path}, and what was thrown away beside it. {vetted}")
+        say(f"Next: vet them with {eval_line_here('view', '--review', path)}", quiet=flags.quiet)
+        say("Then name the file under dataset.path.", quiet=flags.quiet)

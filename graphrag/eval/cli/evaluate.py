@@ -266,7 +266,7 @@ async def _conduct(
         described = RunDescription(
             run,
             config,
-            plan.samples,
+            store.samples(run.run_id),  # as they were vetted when it began
             recorded_at=store.recorded_at(run.run_id),
             forgotten=store.forgotten_usage(run.run_id),
             unfinished=unfinished_usages(store, run, outcome.results),

@@ -23,7 +23,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.samples import Sample, count_gold
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.cells import has_two_means
@@ -217,6 +217,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "warnings": list(details.warnings),
             "run_id": run.run_id,
             "origin": details.origin,
+            "n_gold": count_gold(samples),
             "asked": {"questions": run.setup.n_questions, "methods": order},
             "is_complete": outcome.is_complete,
             "n_planned": outcome.n_planned,

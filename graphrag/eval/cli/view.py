@@ -1,8 +1,11 @@
-"""``graphrag eval view``: the runs of a store in a browser, or as files: over time, or to label."""
+"""``graphrag eval view``: the runs of a store in a browser, or as files; and questions to vet."""
 
 import asyncio
+import getpass
 import shutil
 import webbrowser
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +13,19 @@ from graphrag.command_lines import eval_line_here, eval_line_in
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.installation import missing_requirements, pip_install
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.web.app import Viewed
+    from graphrag.eval.web.server import Listener
 
 DASHBOARD_FILE, COLLECTOR_FILE = "dashboard.html", "metrics.db"
 LABELS = "Responses to label"
+REVIEW = "Questions to vet"
 
 
 def view(
@@ -43,14 +51,27 @@ def view(
         int, option("How many are drawn, at least.", min=1, rich_help_panel=LABELS)
     ] = 80,
     seed: Annotated[int, option("Another number draws others.", rich_help_panel=LABELS)] = 0,
+    review: Annotated[
+        Path | None,
+        option(
+            "Serve this dataset (JSON or JSON lines) to who vets its questions.",
+            rich_help_panel=REVIEW,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, option("Who reviews; default: your user name.", rich_help_panel=REVIEW)
+    ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Show the runs in a browser; or draw responses to label.
+    """Show the runs in a browser; draw responses to label; or review the questions of a dataset.
 
     Live, over time, side by side, and with a page to label on. It is served to this machine alone,
     under an address with a token, until Ctrl-C (exit code 130). --labels RUN writes a CSV and a
-    page for people to fill in.
+    page for people to fill in. --review DATASET shows each question with its quotes in their place
+    to a person who accepts, mends or rejects it; each decision goes into the file at once.
     """
+    if review is not None:
+        return review_dataset(place, review, by, port, open_, quiet)
     if labels is not None:
         return draw_labels(place, labels, metric, questions, seed, quiet)
     if export is not None or collector is not None:
@@ -58,16 +79,62 @@ def view(
     store = place.store_path()
     with starting(quiet):
         from graphrag.eval.web.app import make_app
-        from graphrag.eval.web.server import Listener, make_server
+        from graphrag.eval.web.server import Listener
 
-    viewed = viewed_of(place)
-    listener = Listener.on(port)
-    say(f"Serving {store} at {listener.address}\nCtrl-C ends it.")
+    return _serve(make_app(viewed_of(place)), Listener.on(port), store, open_)
+
+
+def _serve(app: "ASGIApp", listener: "Listener", what: Path, open_: bool) -> int:
+    from graphrag.eval.web.server import make_server
+
+    say(f"Serving {what} at {listener.address}\nCtrl-C ends it.")
     if open_ and not webbrowser.open(listener.address):
         text = "No browser could be opened; open the address yourself."
         say(text, "yellow", stderr=True)
-    make_server(make_app(viewed), listener).run(sockets=[listener.socket])
+    make_server(app, listener).run(sockets=[listener.socket])
     return DONE
+
+
+def review_dataset(
+    place: Place,
+    dataset: Path,
+    by: str | None = None,
+    port: int = 0,
+    open_: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Serve a dataset to a person who vets its questions."""
+    from graphrag.eval.cli.validate import find_roots
+
+    path = dataset if dataset.is_file() else place.root / dataset
+    with starting(quiet):
+        from graphrag.eval.annotation.review import Review
+        from graphrag.eval.runner.event_loop import run_coroutine
+        from graphrag.eval.web.review import make_review_app
+        from graphrag.eval.web.server import Listener
+
+    review = Review(path, {}, by or getpass.getuser())
+    review.check()
+    try:
+        with working(open_console(stderr=True, quiet=quiet), "Reading the text units"):
+            texts = run_coroutine(_read_texts(find_roots(place)))
+    except (ConfigError, IndexUnavailableError) as error:
+        texts = {}
+        _warn(f"quotes are shown without their place. {error}")
+    return _serve(make_review_app(replace(review, materials=texts)), Listener.on(port), path, open_)
+
+
+async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
+    """Return index key -> its text units."""
+    from graphrag.eval.runner.draft_materials import Materials
+    from graphrag.eval.runner.headers import read_headers
+    from graphrag.query.index_header import open_tables
+
+    headers = await read_headers(roots, vectors=False)
+    texts = {key: Materials(await open_tables(each.config)) for key, each in headers.items()}
+    for each in texts.values():
+        each.best("")  # the index of words is made now, and not while somebody waits
+    return texts
 
 
 def dashboard(

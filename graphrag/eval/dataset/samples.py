@@ -33,6 +33,8 @@ MAX_CHARACTERS = 131_072
 """No text of a row is longer: what is, is a whole document or a quote that was not closed."""
 TIME_LIMIT_TAG = "time_limit_s"
 """The column that holds the seconds a sample may take."""
+VETTED = "vetted_by"
+"""The column that says which person accepted or mended a row; null where nobody has yet."""
 _TAGS = "tags"
 
 
@@ -63,6 +65,11 @@ class Sample:
     def lacks_answer(self) -> bool:
         """Whether the row says where the answer stands, or what it must say, and not what it is."""
         return not self.ground_truth and bool(self.expected_sources or self.assertions)
+
+    @property
+    def is_gold(self) -> bool:
+        """Whether a person has accepted or mended it."""
+        return bool(self.tags.get(VETTED))
 
     @property
     def name(self) -> str:
@@ -190,10 +197,18 @@ def parse_samples(
 
 
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
-    """Return a hash over every field of every sample, in order."""
+    """Return a hash over every field of every sample, in order, but for who has vetted it."""
     values = [asdict(sample) for sample in samples]
+    for each in values:
+        each["tags"].pop(VETTED, None)
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def count_gold(samples: Sequence[Sample]) -> int | None:
+    """Return how many samples a person has vetted; None where no row says whether one has."""
+    is_told = any(VETTED in sample.tags for sample in samples)
+    return sum(sample.is_gold for sample in samples) if is_told else None
 
 
 def _log_warnings(dataset: Dataset) -> list[Sample]:

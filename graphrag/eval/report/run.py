@@ -17,6 +17,7 @@ from graphrag.eval.report.run_lines import (
     describe_documents,
     describe_failures,
     describe_firsts,
+    describe_gold,
     describe_grades,
     describe_lost_areas,
     describe_oddities,
@@ -65,6 +66,7 @@ def list_brief(
         (_, calls, tokens, *usd) = spent.texts[-1]
         paid = f"${usd[0]}" if usd else "no dollars"
         parts.append(Line(f"The run took {calls} calls, {tokens} tokens and {paid}."))
+    parts += (Line(line, is_command=True) for line in describe_gold(results))
     for describe in (
         *(describe_costs, describe_room, describe_failures),
         *(describe_abstentions, describe_oddities),
@@ -81,6 +83,7 @@ def list_results(results: "EvaluationResults") -> list[Part]:
     analysis, answer = analysis_of(results), answer_run(results)
     parts = _list_opening(results, full=True)
     parts += map(Line, () if answer is None else answer.how)
+    parts += (Line(line, is_command=True) for line in describe_gold(results))
     if results.metrics:
         parts += metrics_table(results.metrics, analysis.outcomes).split()
     parts.append(spent_table(results))

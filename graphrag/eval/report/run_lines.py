@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.cells import (
@@ -145,6 +146,19 @@ def describe_room(results: "EvaluationResults") -> list[str]:
     """Return what was warned of contexts that hold most of a text, a line each warning."""
     lines = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
     return [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def describe_gold(results: "EvaluationResults") -> list[str]:
+    """Return how many questions a person has vetted, where the dataset says so."""
+    n_gold = results.metadata.get("n_gold")
+    if n_gold is None:
+        return []
+    n = results.metadata["asked"]["questions"]
+    if n_gold:
+        of = counted(n, "question")
+        return [f"{n_gold:,} of {of} are gold: a person accepted or mended them."]
+    review = eval_line_here("view", "--review", "DATASET")
+    return [f"No person has vetted any of the {counted(n, 'question')}; review them with: {review}"]
 
 
 _BESIDE = {

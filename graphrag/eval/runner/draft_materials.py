@@ -61,6 +61,10 @@ class Materials:
         values: list[Any] = [frame[column] for column in columns]
         return zip(*values, strict=True)
 
+    def find(self, quote: str) -> Passage | None:
+        """Return the first text unit that holds a quote letter by letter, None without one."""
+        return next((each for each in self._passages.values() if quote in each.text), None)
+
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
         """Return the text units that BM25 ranks highest for a question."""
         passages = list(self._passages.values())

@@ -17,6 +17,7 @@ from graphrag.eval.report.run_lines import (
     describe_costs,
     describe_documents,
     describe_firsts,
+    describe_gold,
     describe_lost_areas,
     describe_oddities,
     describe_uncorrected,
@@ -110,6 +111,7 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
             *describe_uncorrected(analysis),
             *([] if results.curves is None else describe_lost_areas(results.curves)),
         ],
+        gold=describe_gold(results),
         costs=[
             *describe_costs(results),
             *(() if given.figures is None else list_index_notes(given.figures)),

@@ -1,0 +1,296 @@
+"""A dataset read by a person: what is accepted, mended or rejected goes into its file at once."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphrag.eval.dataset.columns import field_of
+from graphrag.eval.dataset.drafts import Passage
+from graphrag.eval.dataset.files import ROWS_UNDER
+from graphrag.eval.dataset.samples import VETTED, parse_samples
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.store.records import now
+from graphrag.eval.store.whole_files import write_file
+
+Row: TypeAlias = dict[str, object]
+_WAIT_S = 5
+_ANY = "the index"
+_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_SHOWN = ("question", "answer", "evidence")
+
+
+class Decision(BaseModel):
+    """What a person decides on one row; ``seen`` is the row's code when it was shown.
+
+    ``question``, ``answer``, ``evidence``: of a row that is mended, as it is to be.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+    seen: str
+    decision: Literal["accepted", "mended", "rejected"]
+    question: str = Field("", max_length=20_000)
+    answer: str = Field("", max_length=20_000)
+    evidence: tuple[str, ...] = ()
+
+
+class RowChanged(UsageError):
+    """The row is not in the file any more as it was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text unit, and where quotes stand in it: (start, end), characters, none overlapping."""
+
+    document: str
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The review of one dataset by one person.
+
+    ``path``: JSON or JSON lines; ``materials``: index key -> its text units, empty where no index
+    can be read: quotes are then shown without their place, and can't be mended.
+    """
+
+    path: Path
+    materials: Mapping[str, Materials]
+    name: str
+
+    @property
+    def rejected_path(self) -> Path:
+        """Where rejected rows are kept."""
+        return self.path.with_suffix(".rejected.jsonl")
+
+    def check(self) -> None:
+        """Raise UsageError or DatasetError if the file is no dataset that can be reviewed."""
+        parse_samples(_File.read(self.path).rows, _ANY, str(self.path))
+
+    def rows(self) -> list[Row]:
+        """Return what the page needs of each row; raises UsageError if the file can't be read."""
+        return [_describe(row) for row in _File.read(self.path).rows]
+
+    def texts(self, seen: str) -> tuple[list[Marked], list[str]]:
+        """Return the text units that a row's quotes stand in, and the quotes that stand in none.
+
+        Of a row without quotes the text units that BM25 ranks highest for its question. RowChanged
+        if there is no such row.
+        """
+        row = _File.read(self.path).find(seen)
+        quotes, materials = _quotes(row), self._of(row)
+        if materials is None:
+            return [], []
+        if not quotes:
+            best = materials.best(str(row.get(_heading(row, "question"), "")))
+            return [Marked(each.document, each.text, ()) for each in best], []
+        holding: dict[Passage, list[str]] = {}
+        missing: list[str] = []
+        for quote in quotes:
+            passage = next((p for p in holding if quote in p.text), materials.find(quote))
+            if passage is None:
+                missing.append(quote)
+            else:
+                holding.setdefault(passage, []).append(quote)
+        return [
+            Marked(p.document, p.text, _marks(p.text, of)) for p, of in holding.items()
+        ], missing
+
+    def decide(self, change: Decision) -> Row | None:
+        """Write a decision into the file, which is replaced whole, and return the row as it is now.
+
+        None of a rejected one, which is kept beside the dataset. RowChanged if the row is not as
+        it was seen; UsageError if a mended one can't stay so; StoreError if nothing can be written.
+        """
+        path = self.path.resolve()  # a link stays one
+        try:
+            with FileLock(f"{path}.lock", timeout=_WAIT_S):
+                return self._decide(path, change)
+        except Timeout as error:
+            msg = f"{self.path} is being written by another process."
+            raise StoreError(msg) from error
+        except OSError as error:
+            msg = f"{self.path} can't be written: {error.strerror}."
+            raise StoreError(msg) from error
+
+    def _decide(self, path: Path, change: Decision) -> Row | None:
+        file = _File.read(path)
+        row = file.find(change.seen)
+        vetted: Row = {"name": self.name, "decision": change.decision, "time": now()}
+        decided: Row = {**row, VETTED: vetted}
+        if change.decision == "mended":
+            decided |= self._mend(row, change)
+            before = {name: row.get(_heading(row, name)) for name in _SHOWN}
+            vetted["before"] = _before(row) or before
+            as_is = [decided if each is row else each for each in file.rows]
+            parse_samples(as_is, _ANY, str(self.path))
+        if path.read_bytes() != file.content:
+            msg = "Another program changed the file at this moment; nothing was written."
+            raise RowChanged(msg)
+        if change.decision == "rejected":
+            kept = self.rejected_path.resolve()
+            earlier = kept.read_bytes() if kept.exists() else b""
+            line = json.dumps(decided, ensure_ascii=False) + "\n"
+            write_file(kept, earlier + line.encode())
+        is_rejected = change.decision == "rejected"
+        file.write(path, row, None if is_rejected else decided)
+        return None if is_rejected else _describe(decided)
+
+    def _mend(self, row: Row, change: Decision) -> Row:
+        quotes = [quote for quote in change.evidence if quote]
+        if not change.question:
+            raise UsageError("Write a question; one that is no good can be rejected.")
+        materials = self._of(row)
+        if quotes != _quotes(row) and materials is None:
+            msg = "The index can't be read, so nobody can check a new quote; leave the quotes."
+            raise UsageError(msg)
+        for quote in quotes:
+            if materials is not None and materials.find(quote) is None:
+                msg = f"No text unit holds this quote letter by letter: {quote[:200]!r}."
+                raise UsageError(msg)
+        values = (change.question, change.answer, quotes)
+        return {_heading(row, name): v for name, v in zip(_SHOWN, values, strict=True)}
+
+    def _of(self, row: Row) -> Materials | None:
+        key = row.get(_heading(row, "imdb_key"))
+        only = next(iter(self.materials.values()), None) if len(self.materials) == 1 else None
+        return self.materials.get(str(key), only)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A dataset's file; ``lines`` are those of JSON lines, None of JSON."""
+
+    content: bytes
+    whole: object
+    rows: list[Row]
+    lines: list[str] | None
+
+    @classmethod
+    def read(cls, path: Path) -> "_File":
+        if path.suffix.lower() not in _SUFFIXES:
+            msg = f"{path} ends in {path.suffix or 'nothing'}; a review needs JSON or JSON lines."
+            raise UsageError(msg)
+        lines: list[str] | None = None
+        try:
+            content = path.read_bytes()
+            text = content.decode("utf-8-sig")
+            if path.suffix.lower() == ".json":
+                whole: object = json.loads(text)
+            else:
+                lines = [f"{line}\n" for line in text.split("\n") if line.strip()]
+                whole = [json.loads(line) for line in lines]
+        except FileNotFoundError as error:
+            msg = f"{path} does not exist; name the dataset that draft wrote."
+            raise UsageError(msg) from error
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path} can't be read as a dataset: {error}.") from error
+        return cls(content, whole, _list_rows(whole, path), lines)
+
+    def find(self, seen: str) -> Row:
+        row = next((row for row in self.rows if _code(row) == seen), None)
+        if row is None:
+            msg = "Another program changed this question in the file; nothing was written."
+            raise RowChanged(msg)
+        return row
+
+    def write(self, path: Path, row: Row, new: Row | None) -> None:
+        """Put a row in the place of another one, or take it out; all else stays as it is."""
+        place = next(n for n, each in enumerate(self.rows) if each is row)
+        if self.lines is not None:
+            line = "" if new is None else json.dumps(new, ensure_ascii=False) + "\n"
+            text = "".join([*self.lines[:place], line, *self.lines[place + 1 :]])
+        else:
+            self.rows[place : place + 1] = [] if new is None else [new]
+            indent = re.search(rb"\n( +)\S", self.content)
+            width = None if indent is None else len(indent[1])
+            text = json.dumps(self.whole, ensure_ascii=False, indent=width) + "\n"
+        write_file(path, text.encode())
+
+
+def _list_rows(whole: object, path: Path) -> list[Row]:
+    rows = whole
+    if isinstance(rows, dict):
+        values = cast("Row", rows)
+        rows = next((values[k] for k in ROWS_UNDER if isinstance(values.get(k), list)), None)
+    listed = cast("list[object]", rows) if isinstance(rows, list) else [None]
+    if not all(isinstance(row, dict) for row in listed):
+        raise UsageError(f"{path} holds no list of rows.")
+    return cast("list[Row]", listed)
+
+
+def _code(row: Row) -> str:
+    """Return a code of all that a row holds."""
+    return blake2b(json.dumps(row, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _heading(row: Row, name: str) -> str:
+    """Return under which heading a row holds a field; its own name where it does not."""
+    return name if name in row else next((k for k in row if field_of(k) == name), name)
+
+
+def _quotes(row: Row) -> list[str]:
+    quotes = row.get(_heading(row, "evidence"))
+    listed = cast("list[object]", quotes) if isinstance(quotes, list) else [quotes]
+    return [quote.strip() for quote in listed if isinstance(quote, str) and quote.strip()]
+
+
+def _describe(row: Row) -> Row:
+    values = {name: row.get(_heading(row, name)) for name in _SHOWN}
+    about = {k: row.get(k) for k in ("kind", "hops", "difficulty", "documents")}
+    return {
+        **values,
+        "seen": _code(row),
+        "evidence": _quotes(row),
+        "about": {k: v for k, v in about.items() if v is not None},
+        "proofs": row.get("proofs"),
+        "assertions": row.get("assertions") or [],
+        "vetted_by": row.get(VETTED),
+    }
+
+
+def _marks(text: str, quotes: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    places = sorted((start, start + len(q)) for q in quotes for start in [text.index(q)])
+    marks: list[tuple[int, int]] = []
+    for start, end in places:
+        if marks and start <= marks[-1][1]:
+            marks[-1] = (marks[-1][0], max(end, marks[-1][1]))
+        else:
+            marks.append((start, end))
+    return tuple(marks)
+
+
+def keep_decisions(
+    path: Path, drafted: Sequence[Mapping[str, object]]
+) -> list[Mapping[str, object]]:
+    """Return drafted rows, and in their place what a person has decided on them in a file.
+
+    Rows that were vetted are kept as they are, and those that were rejected are left out.
+    """
+    review = Review(path, {}, "")
+    vetted = [r for r in _File.read(path).rows if r.get(VETTED)] if path.exists() else []
+    kept = review.rejected_path
+    away = _File.read(kept).rows if kept.exists() else []
+    decided = {str(question) for row in (*vetted, *away) for question in _questions(row)}
+    return [*vetted, *(row for row in drafted if str(row["question"]) not in decided)]
+
+
+def _questions(row: Row) -> list[object]:
+    """Return how a row asks, and how it asked before it was mended."""
+    return [row.get(_heading(row, "question")), _before(row).get("question")]
+
+
+def _before(row: Row) -> Row:
+    """Return what a mended row held before, {} of any other."""
+    vetted = row.get(VETTED)
+    before = cast("Row", vetted).get("before") if isinstance(vetted, dict) else None
+    return cast("Row", before) if isinstance(before, dict) else {}

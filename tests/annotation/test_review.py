@@ -1,0 +1,168 @@
+"""A dataset reviewed by a person, in a real browser: accepted, mended, rejected by key."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page
+from support.chromium import findings, overflow, watched
+from support.viewed_store import Served, serving_app
+
+from graphrag.eval.annotation.review import Decision, Review, RowChanged, keep_decisions
+from graphrag.eval.dataset.samples import count_gold, fingerprint_samples, read_samples
+from graphrag.eval.errors import UsageError
+from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.web.review import make_review_app
+from graphrag.query.index_header import IndexTables
+
+TEXTS = [
+    "😀 Ada kept the light for nine years. <b>Then</b> she sold her boat to Ben.",
+    "Ben sailed north in 1901.\nHe never came back.",
+]
+UNITS = pd.DataFrame(
+    {"id": ["u0", "u1"], "text": TEXTS, "document_id": ["d0", "d1"], "n_tokens": 9}
+)
+DOCUMENTS = pd.DataFrame({"id": ["d0", "d1"], "title": ["ada.txt", "ben.txt"]})
+
+
+def _row(question: str, answer: str, *quotes: str, **more: object) -> dict[str, object]:
+    row = {"question": question, "answer": answer, "evidence": list(quotes), "kind": "fact"}
+    proofs = {"oracle": answer, "closed_book": None}
+    return {**row, "vetted_by": None, "proofs": proofs, "own": {"x": [1.0]}, **more}
+
+
+ROWS = [
+    _row("How long did Ada keep the light?", "nine years", "Ada kept the light for nine years."),
+    _row("When did Ben sail?", "1902", "Ben sailed north in 1901.", "she sold her boat"),
+    _row("What did he do?", "sail", "a quote of nowhere"),
+    _row("Whom did Ben marry?", "The documents do not say.", answerable=False),
+]
+
+
+@pytest.fixture(params=["drafts.json", "drafts.jsonl"])
+def review(request: pytest.FixtureRequest, tmp_path: Path) -> Review:
+    path = tmp_path / request.param
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    path.write_text(lines if path.suffix == ".jsonl" else json.dumps(ROWS, indent=1), "utf-8")
+    materials = Materials(IndexTables(text_units=UNITS, documents=DOCUMENTS))
+    return Review(path, {"p": materials}, "Ann")
+
+
+@pytest.fixture
+def served(review: Review) -> Iterator[Served]:
+    with serving_app(make_review_app(review)) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    with watched(browser, served.origin, "Failed to load resource") as tab:
+        tab.goto(served.listener.address)
+        yield tab
+
+
+def _read(path: Path) -> list[dict[str, object]]:
+    text = path.read_text("utf-8")
+    return json.loads(text) if path.suffix == ".json" else list(map(json.loads, text.splitlines()))
+
+
+def test_a_person_accepts_mends_and_rejects_by_key(page: Page, review: Review):
+    page.wait_for_selector("#places mark")
+    assert page.locator("#places mark").all_inner_texts() == ["Ada kept the light for nine years."]
+    assert TEXTS[0] in page.locator("#places .text").all_inner_texts()
+    assert "Nobody has decided" in page.inner_text("#item")
+    assert "declined to answer" in page.inner_text("#item")
+    assert (findings(page), overflow(page) <= 0) == ([], True)
+    page.keyboard.press("a")
+    page.wait_for_selector("text=Question 2 of 4: 1 decided, 3 open.")
+    page.locator("#places mark").nth(1).wait_for()
+    page.keyboard.press("m")
+    page.fill("#answer", "In 1901")
+    page.locator(".cited").nth(1).fill("Ben sailed south")
+    page.keyboard.press("r")  # a letter in a field, and no decision
+    assert findings(page) == []
+    page.click("#save")
+    page.wait_for_selector("text=No text unit holds this quote letter by letter")
+    page.locator(".cited").nth(1).fill("")
+    page.click("#save")
+    page.wait_for_selector("text=Question 3 of 4: 2 decided, 2 open.")
+    page.wait_for_selector("text=A quote that stands in no text unit")
+    page.keyboard.press("r")
+    page.wait_for_selector("text=Question 3 of 3: 2 decided, 1 open.")
+    page.wait_for_selector("text=Among the nearest texts")
+    page.reload()
+    page.wait_for_selector("text=Question 3 of 3: 2 decided, 1 open.")
+    page.keyboard.press("k")
+    page.wait_for_selector("text=mended by Ann")
+
+    accepted, mended, left = _read(review.path)
+    assert accepted.pop("vetted_by")["decision"] == "accepted"
+    assert accepted == {k: v for k, v in ROWS[0].items() if k != "vetted_by"}
+    said = mended["vetted_by"]
+    assert (said["name"], said["decision"], said["time"][:2]) == ("Ann", "mended", "20")
+    assert said["before"]["answer"] == "1902"
+    assert (mended["answer"], mended["evidence"]) == ("In 1901", ["Ben sailed north in 1901."])
+    assert (mended["own"], left) == (ROWS[1]["own"], ROWS[3])
+    (rejected,) = _read(review.rejected_path)
+    assert rejected.pop("vetted_by")["decision"] == "rejected"
+    assert rejected == {k: v for k, v in ROWS[2].items() if k != "vetted_by"}
+    assert count_gold(read_samples(review.path, "p")) == 2
+
+
+def test_what_another_program_changed_is_not_overwritten(page: Page, review: Review):
+    rows = _read(review.path)
+    rows[0]["answer"], rows[3]["note"] = "nine", "new"
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    review.path.write_text(lines if review.path.suffix == ".jsonl" else json.dumps(rows), "utf-8")
+    page.keyboard.press("r")
+    page.wait_for_selector("text=Another program changed this question")
+    page.wait_for_selector("#item >> text=/^nine$/")
+    assert _read(review.path) == rows
+    page.keyboard.press("r")
+    page.wait_for_selector("text=Question 1 of 3: 0 decided, 3 open.")
+    assert _read(review.path) == rows[1:]
+
+
+def test_who_vetted_a_row_changes_no_fingerprint(review: Review):
+    before = fingerprint_samples(read_samples(review.path, "p"))
+    review.decide(Decision(seen=review.rows()[0]["seen"], decision="accepted"))
+    assert fingerprint_samples(read_samples(review.path, "p")) == before
+
+
+def test_what_can_not_be_kept_is_refused(review: Review, tmp_path: Path):
+    first, second, *_ = review.rows()
+    content = review.path.read_bytes()
+    same = Decision(
+        seen=second["seen"], decision="mended", question=ROWS[0]["question"], answer="2"
+    )
+    for change, said in (
+        (same.model_copy(update={"seen": "gone"}), "Another program"),
+        (same, "different answers"),
+        (same.model_copy(update={"question": ""}), "Write a question"),
+    ):
+        with pytest.raises((UsageError, RowChanged), match=said):
+            review.decide(change)
+    blind = Review(review.path, {}, "Ann")
+    quoted = Decision(seen=first["seen"], decision="mended", question="Q", evidence=["new"])
+    with pytest.raises(UsageError, match="index can't be read"):
+        blind.decide(quoted)
+    assert blind.texts(first["seen"]) == ([], [])
+    assert review.path.read_bytes() == content
+    table = tmp_path / "rows.csv"
+    table.write_text("question,answer\nQ,A\n", "utf-8")
+    with pytest.raises(UsageError, match="JSON"):
+        Review(table, {}, "Ann").check()
+
+
+def test_drafting_again_keeps_what_a_person_decided(review: Review):
+    seen = [row["seen"] for row in review.rows()]
+    review.decide(Decision(seen=seen[0], decision="accepted"))
+    mended = Decision(seen=seen[1], decision="mended", question="Which year?", answer="1901")
+    review.decide(mended)
+    review.decide(Decision(seen=seen[2], decision="rejected"))
+    kept = keep_decisions(review.path, ROWS)
+    assert [row["question"] for row in kept] == [
+        *(ROWS[0]["question"], "Which year?", ROWS[3]["question"])
+    ]
