@@ -18,6 +18,7 @@ from graphrag.eval.results.rows import (
 )
 from graphrag.eval.stats.family import inference_of, shown_sign
 from graphrag.eval.stats.intervals import Estimate, Score, mean_real, share_of_totals
+from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairCounts, PairedDifference, holm, paired_items
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.stats.routing import Routing, cross_fit_router
@@ -133,6 +134,8 @@ def group_questions(
         return ()
     by_method = {m: [row for row in rows if row.method == m] for m in asked}
     scores = {m: _scores(by_method[m], of, primary) for m, of in asked.items()}
+    if not any(map(len, scores.values())):
+        return ()
     open_ = [method for method in asked if method != _UNAVAILABLE]
     keys = [key for key in samples if all(scores[m].get(key) is not None for m in open_)]
     costs, unit = _costs({m: by_method[m] for m in open_}, keys)
@@ -167,9 +170,10 @@ def _list_groups(column: str, samples: Mapping[QuestionKey, Sample]) -> list[str
 
 def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Values:
     """Return the score of each question that has something to judge, None where it is missing."""
+    states = {row.states[primary] for row in rows}
+    if State.NOT_JUDGED in states and states <= {State.NOT_JUDGED, State.SEARCH_FAILED}:
+        return {}  # failed searches alone are no 0, see ``Outcomes``
     empty = {row.key for row in rows if has_nothing_to_judge(row, primary)}
-    if all(row.scores[primary] is None for row in rows):  # failed searches alone are no 0
-        return {}
     known = _by_question(rows, [paired_score(row, primary) for row in rows])
     planned = ((s.imdb_key, s.id) for s in samples)
     return {key: known.get(key) for key in planned if key not in empty or known[key] is not None}
