@@ -273,7 +273,8 @@ class QueryResult:
     """One question answered by one method, and the verdicts on the response.
 
     - ``response``: the response, or ``ERROR: ...`` when the search failed.
-    - ``context_text``: the text that the method retrieved and showed to its model.
+    - ``context_text``: the text that the method retrieved and showed to its model; None when it
+      does not tell.
     - ``sample_id``: the dataset row's id.
     - ``failure``: why the search failed.
     - ``usage``: everything that the search's model calls cost.
@@ -293,7 +294,7 @@ class QueryResult:
     scores: MetricScores
     efficiency: EfficiencyMetrics
     ground_truth: str = ""
-    context_text: str = field(default="", repr=False)
+    context_text: str | None = field(default="", repr=False)
     sample_id: str = ""
     failure: Failure | None = None
     usage: Usage | None = None
@@ -308,7 +309,8 @@ class QueryResult:
     def in_outline(self) -> "QueryResult":
         """Return the result without its context, and with what it retrieved in outline."""
         told = None if self.retrieved is None else self.retrieved.in_outline()
-        return replace(self, context_text="", retrieved=told)
+        text = None if self.context_text is None else ""
+        return replace(self, context_text=text, retrieved=told)
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""

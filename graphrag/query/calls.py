@@ -269,14 +269,19 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     text = str(error)
     lost = "Connection error." in text or "Cannot connect to host" in text
     if _is_wrong_provider(error):
-        error.add_note(_Advice(_describe_provider(kind, config.model_provider, where)))
+        add_advice(error, _describe_provider(kind, config.model_provider, where))
     elif lost and not _kinds(error) & {"APITimeoutError", "Timeout"}:
         remedy = f"start the service, or check api_base {where}"
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"
-        error.add_note(_Advice(f"no connection to {name_service(config)}; {remedy}"))
+        add_advice(error, f"no connection to {name_service(config)}; {remedy}")
     elif to_check is not None:
-        error.add_note(_Advice(f"; {name_service(config)} was asked: check {to_check} {where}"))
+        add_advice(error, f"; {name_service(config)} was asked: check {to_check} {where}")
+
+
+def add_advice(error: BaseException, advice: str) -> None:
+    """Put on an error what is said in its place, or after it where it begins with a semicolon."""
+    error.add_note(_Advice(advice))
 
 
 def _is_wrong_provider(error: BaseException) -> bool:

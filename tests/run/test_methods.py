@@ -39,7 +39,7 @@ async def refused(question):
     model = open_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
     system = {"role": "system", "content": "-----Sources-----\\nid|text\\n"}
     reply = await model.completion_async(messages=[system, {"role": "user", "content": question}])
-    return str(reply.content)
+    return MethodAnswer(str(reply.content), ())
 
 async def quoting(question):
     return MethodAnswer("I could not find this in the provided context.", ("The clock.",))
@@ -147,7 +147,7 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
     first = evaluation.read_results()["results"][0]
     assert first["methods"]["counted"]["response"] == "Idris Vane of clock"
     contexts = {(each.method, each.context_text) for each in evaluation.responses()}
-    assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", "")}
+    assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", None)}
 
 
 def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evaluation, own: str):

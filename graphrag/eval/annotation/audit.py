@@ -208,7 +208,7 @@ def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditIt
                     question=text.question,
                     ground_truth=text.ground_truth,
                     response=response.response,
-                    context=response.context_text if is_about_context else "",
+                    context=(response.context_text or "") if is_about_context else "",
                 )
             )
     random.Random(seed).shuffle(items)

@@ -1,5 +1,6 @@
 """The sections of eval_config.yaml."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Literal, cast, get_args
@@ -9,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     field_validator,
     model_validator,
 )
@@ -196,8 +198,59 @@ class JudgeSettings(FrozenSection):
         return self.pairwise
 
 
+_IN_BRACES = re.compile(r"\$\{\w+\}")
+
+
+class HttpService(FrozenSection):
+    """A system behind HTTP, asked one question a request, and where its reply holds what.
+
+    A place is a path of keys with dots between them: ``usage.prompt_tokens``; a number is a
+    position in a list, ``*`` each of its items: ``passages.*.text``. What a reply does not hold at
+    its place is unknown, but for the answer.
+    """
+
+    url: str
+    """http or https. ``{question}`` and ``{index}``, the key of the index, are replaced here and in
+    the texts of ``body``."""
+    body: dict[str, JsonValue] | None = None
+    """JSON that is sent by POST; None: the service is asked by GET."""
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    """Header -> its value, with each key as ``${NAME}`` of the environment or of .env: a key that
+    stood here would be kept with the run."""
+    answer: str = "answer"
+    """The place of the answer, a text."""
+    contexts: str | None = None
+    """The place of the texts that were retrieved, best first. None, or where a reply holds none:
+    unknown, and what reads the context is not judged."""
+    llm_calls: Annotated[int, Field(ge=0)] | str | None = None
+    """The place of the number of completions that it took, or that number if it is the same for
+    every question."""
+    prompt_tokens: str | None = None
+    """The place of their prompt tokens."""
+    output_tokens: str | None = None
+    """The place of their output tokens. Unless all three are known, none of them is shown."""
+    cost_usd: str | None = None
+    """The place of what it cost in US dollars."""
+    version: str | None = None
+    """Any text; a service that changes behind its address gets another one, and so new runs."""
+
+    @model_validator(mode="after")
+    def _check(self) -> "HttpService":
+        if not self.url.startswith(("http://", "https://")):
+            msg = f"url must begin with http:// or https://, not {self.url!r}"
+            raise ValueError(msg)
+        for name, value in self.headers.items():
+            if not _IN_BRACES.search(value):
+                msg = f"headers.{name}: name a variable of the environment, such as ${{RAG_KEY}}"
+                raise ValueError(msg)
+        if "{question}" not in f"{self.url}{self.body}":
+            msg = "neither url nor body holds {question}, so the service would not be asked it"
+            raise ValueError(msg)
+        return self
+
+
 class Variant(BaseModel):
-    """A method under a name of its own: a search with other settings, or a function."""
+    """A method under a name of its own: a search with other settings, a function, a service."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -205,15 +258,18 @@ class Variant(BaseModel):
     """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
     setting of that method, in place of what settings.yaml says."""
     function: str | None = None
-    """``module:function``, see ``graphrag.eval.runner.methods``. One of the two is given."""
+    """``module:function``, see ``graphrag.eval.runner.methods``."""
+    http: HttpService | None = None
+    """A system behind HTTP. One of the three is given."""
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> "Variant":
-        if (self.method is None) == (self.function is None):
-            msg = "give either method, with settings of its own, or function"
+    def _one_of_three(self) -> "Variant":
+        if [self.method, self.function, self.http].count(None) != 2:
+            msg = "give either method, with settings of its own, or function, or http"
             raise ValueError(msg)
-        if self.function is not None and self.changes:
-            msg = f"a function takes no settings, but {', '.join(self.changes)} is given"
+        if self.method is None and self.changes:
+            kind = "a function takes" if self.http is None else "a service beside http takes"
+            msg = f"{kind} no settings, but {', '.join(self.changes)} is given"
             raise ValueError(msg)
         return self
 

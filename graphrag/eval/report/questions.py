@@ -51,7 +51,9 @@ def show_question(
         tree = None if result.retrieved is None else _tree_of(result, result.retrieved, full)
         if tree is not None:
             console.print(tree)
-        if full and result.context_text:
+        if full and result.context_text is None:
+            show(console, [Line("Context: unknown, as the method does not tell it", "dim")])
+        elif full and result.context_text:
             show(console, [Line(f"Context:\n{result.context_text}", "dim")])
     console.print()
 
@@ -151,7 +153,7 @@ def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None"
         return None
     shown = [
         replace(each, **{n: redact(getattr(each, n)) for n in ("source", "target", "relationship")})
-        for each in name_edges(edges, _descriptions(result.context_text))
+        for each in name_edges(edges, _descriptions(result.context_text or ""))
     ]
     rests = found.walk is not None and found.walk.rests_on
     cited = cited_rows(result.response) if rests else ()

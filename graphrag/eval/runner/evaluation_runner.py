@@ -307,7 +307,8 @@ class EvaluationRunner:
         if response is not None and not response.response.strip():
             failure = Failure("search", "empty", "the response is empty")
         if failure is not None:
-            response = failed_response(unit, failure, log)
+            is_own = self._methods.function(unit.method) is None
+            response = failed_response(unit, failure, log, is_own)
         assert response is not None
         if result is not None and failure is None:
             response = replace(response, retrieved=self._read_retrieved(unit, result))

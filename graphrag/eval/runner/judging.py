@@ -23,6 +23,7 @@ from graphrag.eval.scorers.assertions import AssertionEvaluation, AssertionJudge
 from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import NO_REASON, Judge, JudgeModel, LLMJudge, whole_number
+from graphrag.eval.scorers.rubric import DimensionScore
 from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
@@ -33,7 +34,8 @@ from graphrag.query.models import CountedCompletion, open_completion
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 FAITHFULNESS = "faithfulness"
-_NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
+_NO_ANSWER = JudgeResult(None, "Nothing to judge: no answer was given")
+_NO_CONTEXT = JudgeResult(None, "Nothing to judge: the method does not tell its context")
 
 
 async def ask_verdicts(
@@ -45,11 +47,13 @@ async def ask_verdicts(
 ) -> dict[str, JudgeResult]:
     """Return metric -> verdict, the majority of as many as the settings ask for.
 
-    Of an abstention the judge is not asked what reads an answer, as faithfulness. Raises
+    Of an abstention the judge is not asked what reads an answer, as faithfulness; nor, of a
+    response whose context is not known, what reads that. Raises
     RunStoppedError if the judge's service would refuse every further request as well or is down, or
     the allowed cost is spent.
     """
-    asked = [m for m in metrics if not response.abstained or JUDGED_METRICS[m].judges_abstentions]
+    unjudged = {metric: _nothing_to_judge(metric, response) for metric in metrics}
+    asked = [metric for metric in metrics if unjudged[metric] is None]
     by_claim = settings.faithfulness.by == "claim" and FAITHFULNESS in asked
     asking = partial(_ask, judge, unit, response, asked, by_claim)
     if settings.repeats == 1:  # no task of its own
@@ -59,7 +63,14 @@ async def ask_verdicts(
     check_asked(current_scope() or CallLog())
     _check_refused(verdict.failure for each in given for verdict in each.values())
     verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
-    return {metric: verdicts.get(metric, _NOTHING_TO_JUDGE) for metric in metrics}
+    return {metric: unjudged[metric] or verdicts[metric] for metric in metrics}
+
+
+def _nothing_to_judge(metric: str, response: StoredResponse) -> JudgeResult | None:
+    judged = JUDGED_METRICS[metric]
+    if response.abstained and not judged.judges_abstentions:
+        return _NO_ANSWER
+    return _NO_CONTEXT if response.context_text is None and judged.reads_context else None
 
 
 async def _ask(
@@ -69,7 +80,7 @@ async def _ask(
         "question": unit.sample.question,
         "ground_truth": unit.sample.ground_truth,
         "predicted": response.response,
-        "context": response.context_text,
+        "context": response.context_text or "",
     }
     together = [metric for metric in metrics if metric in DEFAULT_METRICS]
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
@@ -307,11 +318,14 @@ class FurtherJudges:
         result = EvaluableQueryResult.from_context_text(
             unit.sample.question,
             response.response,
-            response.context_text,
+            response.context_text or "",
             unit.method,
             await self._entity_types(unit.sample.imdb_key),
         )
         evaluation = await self._rubric.evaluate(result)
+        if response.context_text is None:
+            unknown = DimensionScore(None, _NO_CONTEXT.reason)
+            evaluation = replace(evaluation, faithfulness=unknown, groundedness=unknown)
         return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
     async def _measure(self, unit: Unit) -> "_Grading":

@@ -10,7 +10,7 @@ import inspect
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +24,11 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.runner.http_method import HttpMethod
+from graphrag.eval.runner.method_answer import MethodAnswer
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.methods import METHODS, embeds, section_name
-from graphrag.query.usage import Usage, phase
+from graphrag.query.usage import phase
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -92,40 +94,6 @@ async def ask_control(
     return CountedSearchResult(str(reply.content), {}, contexts, seconds, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class MethodAnswer:
-    """What a method of one's own answers.
-
-    - ``contexts``: the texts that it retrieved and showed to its model, best first.
-    - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: what it cost; None when the method does
-      not count. Completions that it asks of a graphrag model itself are counted anyway, and these
-      figures are then not looked at.
-    - ``cost_usd``: US dollars; None when not known.
-    - ``abstained``: whether the response is none to the question. A refusal by a graphrag model
-      that the method asked last is noticed without it.
-    """
-
-    response: str
-    contexts: tuple[str, ...] = ()
-    llm_calls: int | None = None
-    prompt_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    abstained: bool = False
-
-    def usage(self) -> Usage:
-        """Return the figures as a usage."""
-        counts = (self.llm_calls, self.prompt_tokens, self.output_tokens)
-        calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
-        return Usage(
-            llm_calls=calls,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            cost_usd=self.cost_usd,
-            is_counted=None not in counts,
-        )
-
-
 Method = Callable[..., Awaitable["MethodAnswer | SearchResult | str"]]
 """``async def method(question)`` or ``async def method(question, index)``.
 
@@ -169,6 +137,8 @@ def describe_method(method: Method) -> dict[str, object]:
     That is its name and the hash of its module's source (None where there is none). A method
     whose answers change with more than its source says so in an attribute ``version``.
     """
+    if isinstance(method, HttpMethod):
+        return method.describe()
     kind: Callable[..., object] = method if inspect.isroutine(method) else type(method)
     try:
         source = inspect.getsource(inspect.getmodule(kind) or kind)
@@ -202,7 +172,7 @@ async def ask_method(method: Method, question: str, index: str) -> "SearchResult
     result = SimpleNamespace(
         response=answer.response,
         context_data={},
-        context_text=list(answer.contexts),
+        context_text=None if answer.contexts is None else list(answer.contexts),
         completion_time=time.perf_counter() - started,
         usage=answer.usage(),
         abstained=answer.abstained,
@@ -234,8 +204,10 @@ class MethodSet:
     ) -> None:
         self._config = config
         named = {name: v.function for name, v in config.variants.items() if v.function is not None}
-        self._functions = {
+        served = {name: v.http for name, v in config.variants.items() if v.http is not None}
+        self._functions: dict[str, Method] = {
             **{name: load_method(spec, config.root) for name, spec in named.items()},
+            **{name: HttpMethod(name, block, config.root) for name, block in served.items()},
             **(registered or {}),
         }
 

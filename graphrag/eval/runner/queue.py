@@ -134,6 +134,7 @@ def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
     abstained if it says so, or the reply that it counted last is a refusal.
     """
     response: object = getattr(result, "response", None)
+    context: object = getattr(result, "context_text", "")
     if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
         msg = f"the search answered with {type(response).__name__}, not with text"
         raise TypeError(msg)
@@ -142,7 +143,7 @@ def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
         sample_id=unit.sample.id,
         method=unit.method,
         response=str(cast("object", response)),
-        context_text=_as_text(getattr(result, "context_text", None)),
+        context_text=None if context is None else _as_text(context),
         latency_s=_number(getattr(result, "completion_time", None)),
         usage=_usage_of(result, log),
         trial=unit.trial,
@@ -150,9 +151,17 @@ def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
     )
 
 
-def failed_response(unit: Unit, failure: Failure, log: CallLog) -> StoredResponse:
-    """Return what is kept of a search that failed."""
+def failed_response(
+    unit: Unit, failure: Failure, log: CallLog, is_own: bool = True
+) -> StoredResponse:
+    """Return what is kept of a search that failed.
+
+    What it cost is not known where it was none of this project's (``is_own``) and asked no model
+    that is counted.
+    """
     text, usage = f"ERROR: {failure.message}", log.usage()
+    if not is_own and not log.attempts:
+        usage = Usage(cost_usd=None, is_counted=False)
     place = (unit.key, unit.sample.id, unit.method)
     return StoredResponse(*place, text, "", None, usage, failure, unit.trial)
 
@@ -192,7 +201,7 @@ def _as_text(context: object) -> str:
         return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
     if isinstance(context, Sequence):
         return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
-    return ""  # None, or what a stand-in made up
+    return ""  # what a stand-in made up
 
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]

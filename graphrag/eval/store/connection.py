@@ -24,14 +24,14 @@ from graphrag.eval.errors import StoreError
 from graphrag.redaction import redact_data
 from graphrag.text.controls import mend_text
 
-FORMAT = 4
+FORMAT = 5
 _RUN = "run_id TEXT NOT NULL REFERENCES runs"
 _TABLES = {
     "runs": "run_id TEXT PRIMARY KEY, started_at TEXT NOT NULL, finished_at TEXT, "
     "status TEXT NOT NULL, setup TEXT NOT NULL, details TEXT",
     "samples": f"{_RUN}, position INTEGER NOT NULL, sample TEXT NOT NULL",
     "responses": f"{_RUN}, unit TEXT NOT NULL, sample_id TEXT NOT NULL, method TEXT NOT NULL, "
-    "response TEXT NOT NULL, context_text TEXT NOT NULL, latency_s REAL, usage TEXT NOT NULL, "
+    "response TEXT NOT NULL, context_text TEXT, latency_s REAL, usage TEXT NOT NULL, "
     "failure TEXT, recorded_at TEXT NOT NULL, trial INTEGER NOT NULL, retrieved TEXT, "
     "abstained INTEGER NOT NULL",
     "verdicts": f"{_RUN}, unit TEXT NOT NULL, metric TEXT NOT NULL, score INTEGER, "

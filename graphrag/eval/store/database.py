@@ -226,7 +226,7 @@ class EvaluationStore:
 
         ``with_texts=False`` leaves out what it said and retrieved.
         """
-        texts = "response, context_text" if with_texts else "'', ''"
+        texts = "response, context_text" if with_texts else "'', substr(context_text, 1, 0)"
         columns = (
             f"unit, sample_id, method, {texts}, latency_s, usage, failure, trial, "
             f"{'retrieved' if with_texts else 'NULL'}, abstained"

@@ -244,14 +244,15 @@ class StoredResponse:
     """A response as it was recorded; ``failure`` is set when the search failed.
 
     ``trial`` counts the repeats of a whole search from 0. ``retrieved`` is None for a method that
-    does not say what it retrieved. ``abstained``: the method says that it gives no answer.
+    does not say what it retrieved, as ``context_text`` is for one that does not tell its text.
+    ``abstained``: the method says that it gives no answer.
     """
 
     unit: str
     sample_id: str
     method: str
     response: str
-    context_text: str
+    context_text: str | None
     latency_s: float | None
     usage: Usage
     failure: Failure | None = None

@@ -170,7 +170,7 @@ class CaseTools:
         if found.failure is not None:
             raise CaseFailedError(found.failure)
         self.output, self.context = found.response, found.context_text
-        return {"answer": found.response, "context": found.context_text}
+        return {"answer": found.response, "context": found.context_text or ""}
 
     async def extract_entities(self, text: str) -> list[dict[str, str]]:
         """Return ``name`` and ``type`` of what the project's prompt and model find in a text.

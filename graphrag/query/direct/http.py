@@ -19,7 +19,7 @@ import aiohttp
 from yarl import URL
 
 from graphrag.query.calls import GarbledReplyError
-from graphrag.query.direct.settings import DirectSettings
+from graphrag.query.direct.settings import DirectSettings, proxy_of
 
 Json = Mapping[str, object]
 T = TypeVar("T")
@@ -261,6 +261,32 @@ class DirectService:
             params=given.query or None,
             proxy=given.proxy,
         )
+
+
+async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object:
+    """Ask any service for JSON: by POST, or without a body by GET; redirections are not followed.
+
+    What goes wrong is raised as the calls of models raise it.
+    """
+    session = await _session()
+    how, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
+    kind = {} if body is None else {"Content-Type": "application/json"}
+    with _NAMED_ERRORS:
+        async with session.request(
+            how,
+            URL(url),
+            data=data,
+            headers={"Accept": "application/json", **kind, **headers},
+            proxy=proxy_of(url),
+            allow_redirects=False,
+        ) as response:
+            content = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
+            if response.status >= 300:
+                raise error_of_reply(response.status, response.headers, content)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise GarbledReplyError("it is not JSON", may_pass=False) from error
 
 
 class _NamedErrors:

@@ -84,7 +84,7 @@ def read_settings(config: "ModelConfig") -> DirectSettings:
         headers=headers,
         query={str(key): str(value) for key, value in query.items()},
         body={"model": config.model, **sent, **(given.get("extra_body") or {})},
-        proxy=_proxy(base),
+        proxy=proxy_of(base),
     )
 
 
@@ -103,7 +103,8 @@ def _address(config: "ModelConfig") -> tuple[str, dict[str, str]]:
     return plain, {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
 
 
-def _proxy(base: str) -> str | None:
+def proxy_of(base: str) -> str | None:
+    """Return the proxy that the environment names for an address."""
     parts = urlsplit(base)
     proxies = getproxies()
     if not proxies or proxy_bypass(parts.netloc):
