@@ -104,6 +104,8 @@ def test_a_service_is_compared_with_a_search(evaluation: Evaluation, service: Se
     assert summary["by_method"]["rag"]["relevance"] is not None
     (stored,) = {r.context_text for r in evaluation.responses() if r.method == "rag"}
     assert stored == "Idris Vane built it.\n\nThe clock."
+    warned = " ".join(evaluation.run("--dry-run", "--max-cost", "1", COLUMNS="200").output.split())
+    assert "--max-cost counts what rag took only once" in warned
     assert (evaluation.runs()[0].setup.indexes["clock"]["rag"]["http"]["headers"]) == headers
     for path in evaluation.output.rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path

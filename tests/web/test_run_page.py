@@ -328,12 +328,12 @@ def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Pat
 
 
 def test_odd_answers_are_found_and_shown_by_their_own_names(browser: Browser, tmp_path: Path):
-    """An abstention with assertions, an answer of unknown cost, and one that nobody judged."""
+    """An abstention with assertions, unknown cost and context, and one that nobody judged."""
     ruled = RuledAssertion("Ben paid.", "vital", "not_say", "supported", NASTY, is_met=False)
     held = AssertionEvaluation((ruled, replace(ruled, ruling=None, is_met=None))).to_dict()
     answers = [
         replace(answer(0, "tog", 1), abstained=True, grades={"assertions": held}),
-        replace(answer(1, "tog", 1), usage=None),
+        replace(answer(1, "tog", 1), usage=None, context_text=None),
         replace(answer(2, "tog", 1), scores=MetricScores.of({})),
     ]
     given = ReportInput(aggregate_results(answers, METRICS), unread=(NASTY,))
@@ -356,6 +356,7 @@ def test_odd_answers_are_found_and_shown_by_their_own_names(browser: Browser, tm
                 lines = page.get_by_label("Assertions").locator("li").all_inner_texts()
                 what = "vital, must not be said Ben paid."
                 assert lines == [f"✗ {what} supported: {NASTY}", f"? {what} no ruling: {NASTY}"]
+        assert "is unknown: it does not tell" in page.inner_text("#question .side")
     assert took[0].endswith("$0.0100")
     assert "cost not known" in took[1]
 

@@ -301,8 +301,8 @@ def show_dry_run(
     ]
     if tokens is None or None in dollars.values():
         lines.append(
-            "open: the settings set no bound, or a price is not known. --max-cost bounds what a "
-            "run spends, whatever it asks."
+            "open: the settings set no bound, or a price is not known. --max-cost bounds what "
+            "calls to the models below cost."
         )
     headings += ["expected $", "most $"] if paid else []
     title = "Expected and at most, by method"

@@ -161,6 +161,11 @@ async def _plan_run(
     models |= set() if judge is None else {judge}
     if flags.max_cost is not None:
         check_prices(sorted(models))
+        if others := [name for name in config.methods if methods.function(name) is not None]:
+            warnings += (
+                f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
+                "only where they tell it or ask a model of graphrag",
+            )
     warnings += tuple(await list_warnings(config, samples, methods, headers, built, judge))
     if methods.reads_vectors(config.methods):
         warnings += tuple(list_vector_warnings(built))

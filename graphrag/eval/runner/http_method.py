@@ -168,11 +168,11 @@ def find(value: object, path: str) -> object:
         if not name.isdecimal() or int(name) >= len(items):
             raise LookupError(f"a list of {len(items)} has no {name!r}")
         inner = items[int(name)]
-    elif isinstance(value, Mapping) and name in value:
-        inner = cast("Mapping[str, object]", value)[name]
     else:
-        keys = list(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else []
-        raise LookupError(f"there is {', '.join(keys) or type(value).__name__}, not {name!r}")
+        known = cast("dict[str, object]", value if isinstance(value, dict) else {})
+        if name not in known:
+            raise LookupError(f"there is {', '.join(known) or type(value).__name__}, not {name!r}")
+        inner = known[name]
     return find(inner, rest) if rest else inner
 
 

@@ -1,7 +1,7 @@
 // One question, and the start of the page.
 
 function contextText(detail, lines) {
-  return detail.context === null ? null : detail.context.map((n) => lines[n]).join("\n");
+  return detail.context === null || detail.unknown ? null : detail.context.map((n) => lines[n]).join("\n");
 }
 
 function usageTable(name, detail) {
@@ -75,7 +75,8 @@ function side({ answer, detail, text, sections, trial, box, go }) {
       make("pre", { dir: "auto", tabindex: 0, text: JSON.stringify(grades, null, 2) })));
   }
   made.append(text === null
-    ? make("p", { class: "note", text: "Its context is left out to keep this page small." }) : box,
+    ? make("p", { class: "note", text: detail.unknown ? "What its model was shown is unknown: it does not tell."
+      : "Its context is left out to keep this page small." }) : box,
   make("p", { class: "note", text: took(answer) }), usageTable(`${answer.method}${trial}`, detail));
   return made;
 }
@@ -85,10 +86,11 @@ function expected(question, answers) {
   if (!question.evidence.length) return [];
   return [make("h2", { text: question.evidence.length > 1 ? "Expected quotes" : "Expected quote" }),
     ...question.evidence.map((quote, n) => make("blockquote", {}, make("p", {}, own(quote)),
-      make("p", { class: "marks" }, ...answers.map(({ answer, trial, held, go, text }) => {
+      make("p", { class: "marks" }, ...answers.map(({ answer, detail, trial, held, go, text }) => {
         const name = `${answer.method}${trial}`;
         if (!held[n]) {
-          return make("span", { class: "note" }, own(name), text === null ? ": not kept" : ": not shown");
+          return make("span", { class: "note" }, own(name),
+            detail.unknown ? ": unknown" : text === null ? ": not kept" : ": not shown");
         }
         const { section, each } = held[n];
         return make("button", { class: "cite", type: "button", onclick: () => go(each) },

@@ -232,6 +232,7 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     values: Json = {
         "reasons": [result.scores.get(metric).reason for metric in metrics],
         "context": lines.take(result.context_text) if result.context_text else [],
+        **({"unknown": True} if result.context_text is None else {}),
         "phases": _phases(result.usage),
         "judge": _total(result.judge_usage),
     }
