@@ -7,7 +7,7 @@ missing libraries with the ranges that pyproject.toml gives them.
 import re
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 
 from graphrag.text.controls import strip_controls
 
@@ -30,6 +30,15 @@ def requirements(extra: str | None = None) -> list[str]:
         if extras == ([] if extra is None else [extra]):
             found.append(requirement.strip())
     return found
+
+
+def extras() -> list[str]:
+    """List the extras that a user may want: not those that test or check the project."""
+    try:
+        every = metadata("gtog").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return []
+    return [extra for extra in every if extra not in ("check", "real-model", "test")]
 
 
 def missing_requirements(extra: str | None = None) -> list[str]:

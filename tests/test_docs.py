@@ -116,7 +116,18 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
 
 
 def test_every_flag_of_the_readme_is_in_the_help(project_root):
-    commands = ("init", "draft", "validate", "show", "view", "compare", "judge", "suite", "monitor")
+    commands = (
+        "init",
+        "draft",
+        "validate",
+        "show",
+        "view",
+        "compare",
+        "judge",
+        "suite",
+        "monitor",
+        "methods",
+    )
     shown = CliRunner(env={"COLUMNS": "200"})
     helps = [shown.invoke(app, [*command.split(), "--help"]).stdout for command in ("", *commands)]
     text = (project_root / "README.md").read_text(encoding="utf-8")

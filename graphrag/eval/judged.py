@@ -1,6 +1,10 @@
 """The metrics that a judge scores 0 or 1, and what it is asked for each."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
+
+from graphrag.eval.plug_ins import find_plug_in
 
 DEFAULT_METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 """Those that are judged where none is named, and which ``evaluate_all`` judges, in this order."""
@@ -172,5 +176,53 @@ Score 0 when a part is left out, evaded, or answered only by saying that it is u
     ),
 )
 """The default ones, and after them further ones; docs/adding.md says how one is added."""
-JUDGED_METRICS = {metric.name: metric for metric in JUDGED}
-METRICS = tuple(JUDGED_METRICS)
+
+
+class _JudgedMetrics(dict[str, JudgedMetric]):
+    """Name -> metric: the built-in ones, and those of packages that were asked for."""
+
+    def __missing__(self, name: str) -> JudgedMetric:
+        plug_in = find_plug_in("metrics", name)
+        if plug_in is None:
+            raise KeyError(name)
+        metric = plug_in.load(JudgedMetric)
+        if metric.name != name:
+            raise plug_in.refuse(f"it calls itself {metric.name}")
+        return self.setdefault(name, metric)
+
+
+class _Names(Sequence[str]):
+    """The names of the metrics, a package's among them once it is asked for."""
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if name not in JUDGED_METRICS and find_plug_in("metrics", name) is not None:
+            JUDGED_METRICS[name]
+        return name in JUDGED_METRICS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(JUDGED_METRICS)
+
+    def __len__(self) -> int:
+        return len(JUDGED_METRICS)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        return tuple(JUDGED_METRICS)[at]
+
+
+JUDGED_METRICS = _JudgedMetrics((metric.name, metric) for metric in JUDGED)
+METRICS: Sequence[str] = _Names()
+
+
+def package_of(name: str) -> dict[str, str]:
+    """Return under ``package`` which one brings a metric; nothing for one that is built in."""
+    is_own = any(metric.name == name for metric in JUDGED)
+    plug_in = None if is_own else find_plug_in("metrics", name)
+    return {} if plug_in is None else {"package": plug_in.package}

@@ -145,7 +145,7 @@ WIDE = {"name": "tog-wide", "method": "tog", "width": 5}
         ({"dataset_path": "a.json", "output_dir": "b", "index_roots": {"a": "b"}}, True),
         ({"judge": {"pairwise": [["tog", "local"]]}, "methods": ["tog", "local"]}, True),
         ({"trials": 0}, False),
-        ({"metrics": ["corectness"]}, False),
+        ({"metrics": [3]}, False),
         ({"methods": [{"method": "tog"}]}, False),
         ({"thresholds": {"correctness": 2}}, False),
         ({"outptu": {}}, False),

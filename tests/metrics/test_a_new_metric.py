@@ -40,7 +40,6 @@ added = judged.JudgedMetric(
     zero_if_failed=False,
 )
 judged.JUDGED_METRICS[added.name] = added
-judged.METRICS = (*judged.METRICS, added.name)
 """
 
 RUN_COMMANDS = """

@@ -26,6 +26,7 @@ from graphrag_llm.types import (
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.judge import LLMJudge
@@ -129,10 +130,10 @@ class SmallRun:
         given: Any = {"type": _TYPE, "model_provider": "openai", "model": "gpt-4o", "api_key": "k"}
         model = open_completion(ModelConfig(**given))
 
-        async def mine(question: str) -> str:
+        async def mine(question: str) -> MethodAnswer:
             first = await model.completion_async(messages=f"{self.first}: {question}")
             second = await model.completion_async(messages=f"Say: {question} {first.content}")
-            return f"{question} {second.content}"
+            return MethodAnswer(f"{question} {second.content}", ())
 
         config = self.config
         described = {"a": {"mine": {"models": {}}}}

@@ -12,6 +12,7 @@ from graphrag.eval.cli import (
     importing,
     init,
     judge,
+    methods,
     monitor,
     show,
     suite,
@@ -96,5 +97,6 @@ app.command()(command(compare.compare))
 app.command()(command(judge.judge))
 app.command()(command(suite.suite, takes_file=True))
 app.command()(command(monitor.monitor))
+app.command()(command(methods.methods, place_flags=()))
 app.command(hidden=True)(command(show.history))
 app.command(hidden=True)(command(view.dashboard))

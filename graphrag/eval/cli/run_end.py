@@ -160,7 +160,8 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         results.metadata,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
-    return RunReport(results, figures, tuple(_describe_unjudged(outcome)), description)
+    notes = (*_describe_unjudged(outcome), *_describe_unmeasured(figures))
+    return RunReport(results, figures, notes, description)
 
 
 def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:
@@ -170,6 +171,12 @@ def _averages(results: EvaluationResults, method: str) -> dict[str, float | None
 def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
     return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
+
+
+def _describe_unmeasured(figures: Figures) -> Iterator[str]:
+    failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
+    for why, n in failures.items():
+        yield f"{counted(n, 'answer')} unmeasured: {why}"
 
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:

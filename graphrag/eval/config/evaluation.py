@@ -33,6 +33,7 @@ from graphrag.eval.config.sections import (
     Variant,
 )
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.query.limits import DEFAULT_PATIENCE_S
 
@@ -63,8 +64,9 @@ class EvaluationConfig(FrozenSection):
     """Key in the dataset -> project folder, relative to the root."""
     methods: list[str] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
     """Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
-    oracle, and the variants, in the order in which they are reported. In the file an entry may also
-    be a variant itself: ``{name: tog-wide, method: tog, width: 5}``."""
+    oracle, the variants, and what installed packages bring, in the order in which they are
+    reported. In the file an entry may also be a variant itself: ``{name: tog-wide, method: tog,
+    width: 5}``."""
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
     """Name -> Variant."""
     equal_terms: EqualTerms | None = None
@@ -157,7 +159,7 @@ class EvaluationConfig(FrozenSection):
         """Yield what one setting says against another."""
         known = (*_METHODS, *self.variants, *own_methods)
         for name in self.methods:
-            if name not in known:
+            if name not in known and find_plug_in("methods", name) is None:
                 yield f"methods: unknown name {name!r}{nearest(name, known)}"
         for pair in self.judge.pairs(self.methods):
             if pair[0] == pair[1] or not set(pair) <= set(self.methods):

@@ -35,7 +35,7 @@ def config_schema() -> Schema:
     fields = schema["properties"]
     del fields["root"]  # no part of the file
     known = [*get_args(SearchMethod), *CONTROLS]
-    metric = {"enum": list(METRICS)}
+    metric = {"anyOf": [{"enum": list(METRICS)}, {"type": "string"}]}
     variant = schema["$defs"]["Variant"]
     inline = {
         "properties": {"name": {"type": "string", "minLength": 1}, **variant["properties"]},

@@ -306,6 +306,8 @@ class MeasuresSettings(FrozenSection):
     """Share of an aspect's words that must stand together for it to be covered, (0, 1]."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other name of an entity -> its name."""
+    further: tuple[str, ...] = ()
+    """Measures that installed packages bring, by name, beside the built-in ones."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
     """Reported as met or missed, without effect on the exit code; a list takes the place of the
     default one, an empty one holds a run to nothing."""

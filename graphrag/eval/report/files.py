@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.plug_ins import PlugIn, find_plug_in, list_plug_ins
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.run import render_curves
 from graphrag.eval.results.evaluation_results import EvaluationResults
@@ -32,6 +33,7 @@ from graphrag.eval.store.whole_files import (
     run_folder,
     write_whole,
 )
+from graphrag.query.calls import describe_error
 from graphrag.text.controls import harmless_cell
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 CURVES_FILE = "budget_curves.md"
 _NAMES = (CURVES_FILE, PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
-_SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,21 +186,36 @@ def _counted(usage: "Usage | None") -> dict[str, object]:
     return usage.to_dict() if usage is not None and usage.is_counted else {}
 
 
+def _exporter(suffix: str) -> PlugIn | None:
+    name = suffix.lower()
+    return None if name in SUFFIXES else find_plug_in("exporters", name.removeprefix("."))
+
+
 def check_table_file(path: Path) -> None:
     """Refuse a file whose ending names no format; raises UsageError."""
-    if path.suffix.lower() not in _SUFFIXES:
-        msg = f"--export {path}: name a file that ends in {' or '.join(_SUFFIXES)}."
+    if path.suffix.lower() not in SUFFIXES and _exporter(path.suffix) is None:
+        brought = [f".{each.name}" for each in list_plug_ins("exporters")]
+        msg = f"--export {path}: name a file that ends in {' or '.join([*SUFFIXES, *brought])}."
         raise UsageError(msg)
 
 
 def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
     """Return a table as CSV or Parquet, whichever the ending of its file names.
 
-    In CSV a text that a spreadsheet would run as a formula has an apostrophe before it.
+    In CSV a text that a spreadsheet would run as a formula has an apostrophe before it. Other
+    endings are those of packages; ConfigError names one that fails.
     """
     if suffix.lower() == ".csv":
         harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
         return harmless.to_csv(index=False, lineterminator="\n")
+    if (plug_in := _exporter(suffix)) is not None:
+        try:
+            made = plug_in.load_function()(table)
+        except Exception as error:
+            raise plug_in.refuse(describe_error(error)) from error
+        if not isinstance(made, str | bytes):
+            raise plug_in.refuse(f"it made {type(made).__name__}, not text or bytes")
+        return made
     content = BytesIO()
     table.to_parquet(content, index=False)
     return content.getvalue()

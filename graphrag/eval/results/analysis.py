@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, QueryResult
 from graphrag.eval.results.rows import (
-    ZERO_IF_FAILED,
     QuestionKey,
     Row,
     grouped,
@@ -292,7 +292,7 @@ def _outcomes(
         return summarize_outcomes(
             {outcome_of[end]: times for end, times in counts.items()},
             n_planned=n_planned,
-            failed_search_is_zero=metric in ZERO_IF_FAILED,
+            failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
             stratified=stratified,
             is_asked=metric in asked,
             repeated=list(grouped(questions).values()) if is_repeated else (),
@@ -490,7 +490,7 @@ def _flips(results: Sequence[QueryResult], metric: str) -> tuple[float | None, f
 def _verdicts(result: QueryResult, metric: str) -> list[int | None]:
     state, verdict = state_of(result, metric), result.scores.get(metric)
     if state is State.SEARCH_FAILED:
-        return [0 if metric in ZERO_IF_FAILED else None]
+        return [0 if JUDGED_METRICS[metric].zero_if_failed else None]
     if state in (State.ABSTAINED, State.NOT_JUDGED):
         return []
     return list(verdict.repeats or (verdict.score,))

@@ -21,7 +21,6 @@ _Value = TypeVar("_Value")
 
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
-ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def state_of(result: QueryResult, metric: str) -> State:
 
 def paired_score(row: Row, metric: str) -> int | None:
     """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
-    if row.states[metric] is State.SEARCH_FAILED and metric in ZERO_IF_FAILED:
+    if row.states[metric] is State.SEARCH_FAILED and JUDGED_METRICS[metric].zero_if_failed:
         return 0
     return row.scores[metric]
 
@@ -138,7 +137,7 @@ def has_nothing_to_judge(row: Row, metric: str) -> bool:
     """Say whether a row has no score of a metric, and is not to have one."""
     state = row.states[metric]
     if state is State.SEARCH_FAILED:
-        return metric not in ZERO_IF_FAILED
+        return not JUDGED_METRICS[metric].zero_if_failed
     return state in (State.NOT_JUDGED, State.ABSTAINED)
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
@@ -23,7 +24,6 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
-    ZERO_IF_FAILED,
     QuestionKey,
     Row,
     Section,
@@ -288,7 +288,7 @@ def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
             (row.key, 0 if row.censored else row.scores[metric]) for row in rows
         )
         for metric in METRICS
-        if metric not in ZERO_IF_FAILED
+        if not JUDGED_METRICS[metric].zero_if_failed
         and {State.SEARCH_FAILED, State.SCORED} <= {row.states[metric] for row in rows}
     }
 

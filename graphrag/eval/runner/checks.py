@@ -193,7 +193,8 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     Those that hold for every run by default are left alone: they say "not measured". Raises
     ConfigError naming the criterion, and the nearest known name or what is missing.
     """
-    forms = {form.name: form.measure for form in list_forms(tuple(config.measures.cutoffs))}
+    of = config.measures
+    forms = {form.name: form.measure for form in list_forms(of.cutoffs, of.further)}
     known = [
         *forms,
         *METRICS,

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ class EvaluationRunner:
       settings when first needed.
     - ``index_roots``: index key -> project folder; None: the configuration's. For a key that is not
       among them the folder of that name in the working directory is taken, if it is a project.
-    - ``methods``: name -> ``async def method(question)`` or ``async def method(question, index)``:
+    - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``:
       methods of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
       ``graphrag.eval.runner.methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
@@ -244,7 +245,8 @@ class EvaluationRunner:
     async def _respond(self, sample: Sample, method: str) -> "SearchResult":
         function = self._methods.function(method)
         if function is not None:
-            return await ask_method(function, sample.question, sample.imdb_key)
+            project = partial(self._known_root, sample.imdb_key)
+            return await ask_method(function, sample.question, sample.imdb_key, project)
         if method in CONTROLS:
             key = sample.imdb_key
             header = read_model_settings({key: self._known_root(key)})[key]

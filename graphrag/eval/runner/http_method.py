@@ -169,7 +169,8 @@ def find(value: object, path: str) -> object:
             raise LookupError(f"a list of {len(items)} has no {name!r}")
         inner = items[int(name)]
     else:
-        known = cast("dict[str, object]", value if isinstance(value, dict) else {})
+        is_object = isinstance(value, dict)
+        known = cast("dict[str, object]", value) if is_object else dict[str, object]()
         if name not in known:
             raise LookupError(f"there is {', '.join(known) or type(value).__name__}, not {name!r}")
         inner = known[name]

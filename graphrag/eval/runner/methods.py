@@ -24,6 +24,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.runner.http_method import HttpMethod
 from graphrag.eval.runner.method_answer import MethodAnswer
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
@@ -95,10 +96,10 @@ async def ask_control(
 
 
 Method = Callable[..., Awaitable["MethodAnswer | SearchResult | str"]]
-"""``async def method(question)`` or ``async def method(question, index)``.
+"""``async def method(question)``, which may also take ``index`` and ``project``.
 
-``index`` is the key of the index in eval_config.yaml that the question is asked of. What it raises
-is recorded as the failure of that search.
+``index`` is the key of the index in eval_config.yaml that the question is asked of, ``project`` the
+Path of its folder. What it raises is recorded as the failure of that search.
 """
 
 
@@ -152,13 +153,15 @@ def describe_method(method: Method) -> dict[str, object]:
     }
 
 
-async def ask_method(method: Method, question: str, index: str) -> "SearchResult":
-    """Ask a method, handing it the index key when it takes one.
+async def ask_method(
+    method: Method, question: str, index: str, project: Callable[[], Path | None] = lambda: None
+) -> "SearchResult":
+    """Ask a method, handing it the index's key and the folder of its project when it takes them.
 
     What stands in for a search's result has its names; TypeError if it answers with anything else.
     """
     started = time.perf_counter()
-    answer = await _answer_of(method, question, index)
+    answer = await _answer_of(method, question, {"index": lambda: index, "project": project})
     # Nobody has one before its module is loaded, and that loads pandas.
     base = sys.modules.get("graphrag.query.structured_search.base")
     kind: object = getattr(base, "SearchResult", None)
@@ -180,10 +183,12 @@ async def ask_method(method: Method, question: str, index: str) -> "SearchResult
     return cast("SearchResult", result)
 
 
-async def _answer_of(method: Method, question: str, index: str) -> object:
-    takes_index = "index" in inspect.signature(method).parameters
+async def _answer_of(
+    method: Method, question: str, beside: Mapping[str, Callable[[], object]]
+) -> object:
+    taken = inspect.signature(method).parameters
     try:
-        asked: object = method(question, index=index) if takes_index else method(question)
+        asked: object = method(question, **{n: of() for n, of in beside.items() if n in taken})
         if not inspect.isawaitable(asked):
             msg = "the method is not an async function; write it with async def"
             raise TypeError(msg)
@@ -209,6 +214,12 @@ class MethodSet:
             **{name: load_method(spec, config.root) for name, spec in named.items()},
             **{name: HttpMethod(name, block, config.root) for name, block in served.items()},
             **(registered or {}),
+        }
+        known = {*METHODS, *CONTROLS, *config.variants, *self._functions}
+        brought = (find_plug_in("methods", name) for name in config.methods if name not in known)
+        self._plug_ins = {each.name: each for each in brought if each is not None}
+        self._functions |= {
+            name: cast("Method", each.load_function()) for name, each in self._plug_ins.items()
         }
 
     def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -280,7 +291,9 @@ class MethodSet:
         """
         function = self._functions.get(name)
         if function is not None:
-            return describe_method(function)
+            plug_in = self._plug_ins.get(name)
+            package = {} if plug_in is None else {"package": plug_in.package}
+            return {**describe_method(function), **package}
         if header is None:
             return {}
         if name in CONTROLS:

@@ -12,6 +12,8 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
+from graphrag.eval.judged import JUDGED_METRICS, METRICS, package_of
+from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.runner.judging import (
     FAITHFULNESS,
     list_further,
@@ -21,7 +23,6 @@ from graphrag.eval.runner.judging import (
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT, ASSERTIONS_VERSION
 from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.scorers.judge import JUDGED_METRICS
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
@@ -101,7 +102,8 @@ def describe_judging(
 def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
     metrics = {name: JUDGED_METRICS[name] for name in config.metrics}
     found: dict[str, dict[str, object]] = {
-        name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()
+        name: {"prompt": _hash(m.prompt), "version": m.version, **package_of(name)}
+        for name, m in metrics.items()
     }
     if config.judges_claims:
         prompt = _hash([SPLIT_PROMPT, RULING_PROMPT])
@@ -327,6 +329,14 @@ class ReadRun:
     unfinished: tuple[Usage, ...] = ()
 
 
+def _of_parts_here(config: Mapping[str, object]) -> dict[str, object]:
+    """Leave out of a run's settings what packages brought that are no longer installed."""
+    measures = cast("Mapping[str, list[str]]", config["measures"])
+    further = [m for m in measures["further"] if find_plug_in("measures", m) is not None]
+    metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
+    return {**config, "metrics": metrics, "measures": {**measures, "further": further}}
+
+
 def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     """Read the results of a run that is not of suites; nothing is asked.
 
@@ -337,7 +347,7 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
 
     details, samples = run.details, store.samples(run.run_id)
-    values = {**details.config, **({} if root is None else {"root": root})}
+    values = {**_of_parts_here(details.config), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
     config = parse_config(values, f"the settings of run {run.run_id}", methods)
     responses = store.responses(run.run_id, with_texts=False).values()

@@ -1,13 +1,15 @@
 """The measures of a response that need no model: what each is, its value, and means of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from math import inf
 from typing import Literal, TypeAlias, cast, get_args
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.records import Retrieved
 from graphrag.eval.scorers.entities import NameRule, score_entities
 from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
@@ -21,6 +23,7 @@ from graphrag.eval.scorers.traced import (
 )
 from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
+from graphrag.query.calls import describe_error
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
 Kind: TypeAlias = Literal["binary", "share", "unbounded"]
@@ -352,14 +355,41 @@ MEASURES = (
 
 
 @cache
-def list_forms(cutoffs: tuple[int, ...]) -> tuple[MeasureForm, ...]:
-    """Return every measure: group by group, each over everything before those at k."""
+def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple[MeasureForm, ...]:
+    """Return every measure: group by group, each over everything before those at k.
+
+    ``further``: those that packages bring; a ConfigError if there is none, or it is broken.
+    """
     forms: list[MeasureForm] = []
+    every = [*MEASURES, *map(_brought, further)]
     for group in get_args(Group):
-        own = [measure for measure in MEASURES if measure.group == group]
+        own = [measure for measure in every if measure.group == group]
         forms += map(MeasureForm, own)
         forms += [MeasureForm(m, k) for k in dict.fromkeys(cutoffs) for m in own if m.at_k]
     return tuple(forms)
+
+
+def _brought(name: str) -> Measure:
+    plug_in = find_plug_in("measures", name)
+    if plug_in is None or any(measure.name == name for measure in MEASURES):
+        own = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
+        raise ConfigError(f"measures.further: {name!r} can't be added: {own}.")
+    measure = plug_in.load(Measure)
+    if measure.name != name:
+        raise plug_in.refuse(f"it calls itself {measure.name}")
+    if measure.kind == "unbounded":
+        raise plug_in.refuse("a package's measure is binary or a share")
+
+    def compute(given: MeasureInput, *k: int) -> float | None:
+        try:
+            value = measure.compute(given, *k)
+        except Exception as error:
+            raise plug_in.refuse(describe_error(error)) from error
+        if value is None or 0 <= value <= 1:
+            return value
+        raise plug_in.refuse(f"{value!r} is not in [0, 1]")
+
+    return replace(measure, compute=compute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +399,7 @@ class MeasuredAnswer:
     ``values``: name -> value, None where the question has no label, or the value was not measured.
     ``n_sources``, ``n_unmatched``: expected sources that the text holds, and that it does not hold:
     such a source counts as not found, a quote is left out of the retrieval measures. ``has_list``:
-    the method gave a ranked list.
+    the method gave a ranked list. ``failures``: measures of packages that failed -> why.
     """
 
     sample_id: str
@@ -381,6 +411,7 @@ class MeasuredAnswer:
     n_unmatched: int
     has_list: bool
     tokens: int | None
+    failures: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,17 +489,24 @@ def measure(
     n_held = sum(item.is_held for item in items)
     counting = tuple(item for item in items if item.counts)
     given = MeasureInput(sample, answered, index, settings, counting, is_told)
-    forms = list_forms(settings.cutoffs)
+    forms = list_forms(settings.cutoffs, settings.further)
+    values, failures = dict[str, float | None](), dict[str, str]()
+    for form in forms:
+        try:
+            values[form.name] = form.compute(given)
+        except ConfigError as error:  # of a package's measure: it is unmeasured, and all else stays
+            values[form.name], failures[form.name] = None, str(error)
     return MeasuredAnswer(
         sample_id=answered.sample_id,
         imdb_key=answered.imdb_key,
         method=answered.method,
         forms=forms,
-        values={form.name: form.compute(given) for form in forms},
+        values=values,
         n_sources=n_held,
         n_unmatched=len(items) - n_held,
         has_list=given.retrieved is not None and given.retrieved.text_unit_ids is not None,
         tokens=answered.tokens,
+        failures=failures,
     )
 
 

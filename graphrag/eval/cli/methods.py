@@ -1,0 +1,46 @@
+"""``graphrag eval methods``: what can be named in eval_config.yaml, and where it is from."""
+
+from graphrag.eval.cli.command import Quiet
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, open_console, starting
+from graphrag.eval.plug_ins import KINDS, Kind, list_usable
+from graphrag.installation import extras, missing_requirements, pip_install
+
+
+def methods(place: Place, quiet: Quiet = False) -> int:
+    """List methods, metrics, measures and exporters, where each is from, and extras that lack.
+
+    A package brings parts of its own by entry points; all of them are loaded to see whether they
+    can be.
+    """
+    with starting(quiet):
+        from graphrag.eval.config.sections import CONTROLS
+        from graphrag.eval.judged import JUDGED, JudgedMetric
+        from graphrag.eval.report.files import SUFFIXES
+        from graphrag.eval.report.table import Line, show
+        from graphrag.eval.scorers.measures import MEASURES, Measure
+        from graphrag.query.methods import METHODS
+
+    built_in: dict[Kind, tuple[list[str], type | None]] = {
+        "methods": ([*METHODS, *CONTROLS], None),
+        "metrics": ([metric.name for metric in JUDGED], JudgedMetric),
+        "measures": ([measure.name for measure in MEASURES], Measure),
+        "exporters": ([suffix.removeprefix(".") for suffix in SUFFIXES], None),
+    }
+    console, lines = open_console(quiet=quiet), list[Line]()
+    for kind in KINDS:
+        names, wanted = built_in[kind]
+        origins = {"built in": names}
+        for plug_in, why in list_usable(kind, names, wanted):
+            if why is None:
+                origins.setdefault(plug_in.package, []).append(plug_in.name)
+            elif (line := Line(why, "yellow")) not in lines:
+                lines.append(line)
+        listed = (f"{kind.capitalize()}, {of}: {', '.join(own)}" for of, own in origins.items())
+        show(console, map(Line, listed))
+    for extra in extras():
+        missing = missing_requirements(extra)
+        state = f"missing; {pip_install(missing)}" if missing else "installed"
+        lines.append(Line(f"Extra {extra}: {state}", is_command=True))
+    show(console, lines)
+    return DONE

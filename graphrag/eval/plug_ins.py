@@ -1,0 +1,90 @@
+"""Parts that other packages bring: methods, metrics, measures, exporters, by their entry points.
+
+They are read where a name is not built in, or where all are listed, and loaded one by one: one that
+is broken is named by its package, and stops nothing that does not ask for it.
+"""
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Literal, TypeVar, get_args
+
+from graphrag.eval.errors import ConfigError
+
+Kind = Literal["methods", "metrics", "measures", "exporters"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlugIn:
+    """A part that a package brings; ``package`` is the distribution with its version."""
+
+    kind: Kind
+    name: str
+    package: str
+    entry: EntryPoint
+
+    def load(self, wanted: type[T]) -> T:
+        """Import the part; a ConfigError names the package if it can't be, or is no ``wanted``."""
+        try:
+            part: object = self.entry.load()
+        except (Exception, SystemExit) as error:
+            raise self.refuse(f"{type(error).__name__}: {error}") from error
+        if not isinstance(part, wanted):
+            raise self.refuse(f"{self.entry.value} is no {wanted.__name__}")
+        return part
+
+    def load_function(self) -> Callable[..., object]:
+        """Import a function; as :meth:`load`."""
+        part = self.load(object)
+        if not callable(part):
+            raise self.refuse(f"{self.entry.value} is no function")
+        return part
+
+    def refuse(self, why: str) -> ConfigError:
+        """Return the error of a part that can't be used."""
+        return ConfigError(
+            f"{self.name} of {self.package} ({self.kind}) can't be used: {' '.join(why.split())}. "
+            "Mend or remove that package, or leave the name out."
+        )
+
+
+@cache
+def list_plug_ins(kind: Kind) -> tuple[PlugIn, ...]:
+    """Return what the installed packages bring, by name; nothing is imported."""
+    found = [
+        PlugIn(kind, e.name, f"{e.dist.name} {e.dist.version}" if e.dist else "no package", e)
+        for e in entry_points(group=f"gtog.{kind}")
+    ]
+    return tuple(sorted(found, key=lambda each: (each.name, each.package)))
+
+
+def find_plug_in(kind: Kind, name: object) -> PlugIn | None:
+    """Return the part of a name that is not built in; ConfigError if two packages bring it."""
+    found = [each for each in list_plug_ins(kind) if each.name == name]
+    if len(found) > 1:
+        raise found[0].refuse(f"{found[1].package} brings one of the same name")
+    return found[0] if found else None
+
+
+def list_usable(
+    kind: Kind, built_in: Container[str], wanted: type | None
+) -> Sequence[tuple[PlugIn, str | None]]:
+    """Load what the installed packages bring; each with why it can't be used, None if it can.
+
+    ``wanted``: None for functions.
+    """
+
+    def trouble(plug_in: PlugIn) -> str | None:
+        try:
+            if plug_in.name in built_in:
+                raise plug_in.refuse("the name is built in, and keeps its meaning")
+            find_plug_in(kind, plug_in.name)
+            plug_in.load(wanted) if wanted else plug_in.load_function()
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    return [(each, trouble(each)) for each in list_plug_ins(kind)]

@@ -1,0 +1,176 @@
+"""Packages bring methods, metrics, measures and exporters by their entry points."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, LocalServer, offline_reply
+
+from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.plug_ins import list_plug_ins
+from graphrag.eval.scorers.measures import list_forms
+
+MODULE = """
+from graphrag.eval.judged import JudgedMetric
+from graphrag.eval.runner import MethodAnswer
+from graphrag.eval.scorers.measures import Measure
+
+async def echo(question, index, project):
+    return MethodAnswer(f"Idris Vane of {index} in {project.name}", ("The clock.",), 1, 9, 2, 0.5)
+
+brevity = JudgedMetric(
+    name="brevity", instructions="You grade brevity.", fields=("question", "answer"),
+    one="short", zero="long", zero_if_failed=False,
+)
+
+def _words(given):
+    return 1 / len(given.response.split())
+
+shortness = Measure("shortness", "share", "words", "this package", _words)
+wild = Measure("wild", "share", "words", "this package", lambda given: 7)
+
+def tsv(rows):
+    return rows.to_csv(sep="\\t", index=False)
+"""
+ENTRIES = """\
+[gtog.methods]
+echo = {module}:echo
+tog = {module}:echo
+broken = {module}:no_such_name
+twice = {module}:echo
+
+[gtog.metrics]
+brevity = {module}:brevity
+renamed = {module}:brevity
+clash = {module}:tsv
+
+[gtog.measures]
+shortness = {module}:shortness
+wild = {module}:wild
+
+[gtog.exporters]
+tsv = {module}:tsv
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Install two packages as pip would leave them; return the module's name."""
+    module = f"rag_pack_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{module}.py").write_text(MODULE, encoding="utf-8")
+    other = f"[gtog.methods]\ntwice = {module}:echo\nlost = no_such_module_at_all:f\n"
+    texts = {"rag_pack": ENTRIES.format(module=module), "other_pack": other}
+    for name, entries in texts.items():
+        folder = tmp_path / f"{name}-1.2.dist-info"
+        folder.mkdir()
+        about = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.2\n"
+        (folder / "METADATA").write_text(about, encoding="utf-8")
+        (folder / "entry_points.txt").write_text(entries, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    list_plug_ins.cache_clear()
+    yield module
+    list_plug_ins.cache_clear()
+    list_forms.cache_clear()
+    JUDGED_METRICS.pop("brevity", None)
+    sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    reply = offline_reply()
+
+    def judge(request: dict[str, Any]) -> str:
+        is_new = '"metric": "brevity"' in str(request["messages"])
+        return '{"reason": "short", "score": 1}' if is_new else reply(request)
+
+    server.behaviour = Behaviour(judge)
+    made = make_evaluation(server.base_url, methods=["basic", "echo"])
+    made.write_rows(ROWS[:2])
+    return made
+
+
+def test_the_parts_of_a_package_are_used_like_those_here(
+    evaluation: Evaluation, package: str, tmp_path: Path
+):
+    measures = {"further": ["shortness", "wild"]}
+    evaluation.configure(metrics=["correctness", "brevity"], measures=measures)
+    result = evaluation.run("--full", COLUMNS="200")
+    assert result.exit_code == 0, result.output
+    output = " ".join(result.output.split())
+    assert "4 answers unmeasured: wild of rag-pack 1.2 (measures) can't be used: 7" in output
+    summary = evaluation.read_results("summary")
+    assert summary["by_method"]["echo"]["brevity"] == 1
+    assert summary["efficiency"]["echo"]["cost_usd"] == 1
+    estimates = summary["measures"]["echo"]["measures"]
+    assert estimates["shortness"]["estimate"]["mean"] == pytest.approx(1 / 6)
+    assert estimates["wild"]["estimate"]["mean"] is None
+    response = evaluation.read_results()["results"][0]["methods"]["echo"]["response"]
+    assert response == "Idris Vane of clock in clock"
+    (run,) = evaluation.runs()
+    assert run.setup.indexes["clock"]["echo"]["package"] == "rag-pack 1.2"
+    assert run.setup.root["metrics"]["brevity"]["package"] == "rag-pack 1.2"
+    assert "package" not in run.setup.root["metrics"]["correctness"]
+    path = tmp_path / "rows.tsv"
+    assert evaluation.run("show", "latest", "--export", str(path)).exit_code == 0
+    assert path.read_text(encoding="utf-8").startswith("run_id\tsample_id\t")
+    refused = evaluation.run("show", "latest", "--export", "rows.xls").output
+    assert "ends in .csv or .parquet or .tsv" in refused
+
+
+def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, package: str):
+    evaluation.configure(
+        metrics=["correctness", "brevity"], measures={"further": ["shortness"]}, methods=["echo"]
+    )
+    assert evaluation.run("-q").exit_code == 0
+    folder = next(Path(path) for path in sys.path if (Path(path) / f"{package}.py").is_file())
+    for each in folder.glob("*.dist-info/entry_points.txt"):
+        each.unlink()
+    list_plug_ins.cache_clear()
+    JUDGED_METRICS.pop("brevity")
+    evaluation.configure(metrics=["correctness"], measures={}, methods=["basic"])
+    shown = evaluation.run("show", "latest")
+    assert shown.exit_code == 0, shown.output
+    again = evaluation.run("--methods", "echo", COLUMNS="300")
+    assert again.exit_code == 2
+    assert "unknown name 'echo'" in again.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"methods": ["basic", "broken"]}, "broken of rag-pack 1.2 (methods) can't be used: Attr"),
+        ({"methods": ["basic", "lost"]}, "lost of other-pack 1.2 (methods) can't be used: ModuleN"),
+        ({"methods": ["twice"]}, "rag-pack 1.2 brings one of the same name"),
+        ({"methods": ["ecko"]}, "unknown name 'ecko'"),
+        ({"metrics": ["renamed"]}, "renamed of rag-pack 1.2 (metrics) can't be used: it calls"),
+        ({"metrics": ["clash"]}, "tsv is no JudgedMetric"),
+        ({"measures": {"further": ["mrr"]}}, "no installed package brings it"),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_a_broken_part_is_one_sentence_that_names_its_package(
+    evaluation: Evaluation, changes: dict[str, object], sentence: str
+):
+    evaluation.configure(**changes)
+    result = evaluation.run(COLUMNS="400")
+    assert result.exit_code == 2, result.output
+    assert sentence in result.output
+
+
+@pytest.mark.usefixtures("package")
+def test_what_is_there_is_listed_with_where_it_is_from(evaluation: Evaluation):
+    output = " ".join(evaluation.run("methods", COLUMNS="400").output.split())
+    assert "Methods, built in: tog, ppr, local" in output
+    assert "Methods, rag-pack 1.2: echo" in output
+    assert "Metrics, rag-pack 1.2: brevity" in output
+    assert "Exporters, rag-pack 1.2: tsv" in output
+    for sentence in (
+        "tog of rag-pack 1.2 (methods) can't be used: the name is built in",
+        "lost of other-pack 1.2 (methods) can't be used: ModuleNotFoundError",
+        "twice of other-pack 1.2 (methods) can't be used: rag-pack 1.2 brings one of the same",
+    ):
+        assert sentence in output
+    assert "Extra ray: missing; pip install" in output or "Extra ray: installed" in output
