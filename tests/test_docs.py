@@ -2,20 +2,29 @@
 
 import ast
 import asyncio
+import csv
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from copy import deepcopy
+from io import StringIO
 from pathlib import Path
 
 import nbformat
 import pytest
+from graphrag_llm.config import ModelConfig
 from nbclient import NotebookClient
-from typer.testing import CliRunner
+from support.chromium import open_browser
+from typer.main import get_command
 
 from graphrag.eval.cli.app import app
+from graphrag.eval.scorers.evaluable import read_entity_types
+from graphrag.query.calls import RetryPolicy
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.models import open_completion
 
 GRAPHRAG = Path(sys.executable).with_name("graphrag")
 KEY = "tt0097576"
@@ -98,7 +107,8 @@ def my_project(built, project, tmp_path):
 
 
 async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
-    own = [line for line in commands(project_root) if "my_project" in line]
+    page = project_root / "docs" / "own_project.md"
+    own = [line for block in blocks(page, "bash") for line in block.splitlines()]
     assert len(own) == 4
     for command in own:
         done = await asyncio.to_thread(run, command, my_project)
@@ -107,41 +117,145 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
             questions = my_project / "my_project" / "eval" / "questions.csv"
             with questions.open("a", encoding="utf-8") as file:
                 file.write("q1,Who steals the diary?,Elsa,,\n")
-    (code,) = blocks(project_root / "README.md", "python")
-    compiled = compile(code, "README", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    (code,) = blocks(page, "python")
     os.chdir(my_project)
-    names = {}
-    await eval(compiled, names)
-    assert len(names["results"]) == 3
+    assert len((await execute(code, {}))["results"]) == 3
 
 
-def test_every_flag_of_the_readme_is_in_the_help(project_root):
-    commands = (
-        "init",
-        "draft",
-        "validate",
-        "show",
-        "view",
-        "compare",
-        "judge",
-        "suite",
-        "monitor",
-        "methods",
+async def execute(code, names):
+    """Run a block of Python, which may await."""
+    compiled = compile(code, "docs", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    made = eval(compiled, names)
+    if made is not None:
+        await made
+    return names
+
+
+async def test_the_python_of_the_pages_runs(built, project, project_root, monkeypatch):
+    monkeypatch.chdir(project)
+    index = await GraphIndex.open(project / KEY)
+    config = ModelConfig(type="offline", model_provider="offline", model="rules")
+    given = {
+        "index": index,
+        "question": "Who steals the diary?",
+        "model": open_completion(config, RetryPolicy(0)),
+        "entity_types": read_entity_types(index.tables.table("entities")),
+        "document": "Elsa steals the diary.",
+        "chunks": [{"id": "1", "text": "Elsa steals the diary.", "keywords": ["diary"]}],
+        "entities": [{"name": "Elsa", "type": "person", "mentions": ["1"], "confidence": 0.9}],
+        "relationships": [],
+    }
+    made = {}
+    for name in ("judging", "monitoring", "retrieval", "suites", "validation"):
+        for code in blocks(project_root / "docs" / f"{name}.md", "python"):
+            made |= await execute(code, dict(given))
+    report, regressions = await made["score"]()
+    assert report["total_tests"] == 3
+    assert not any(each.regressed for each in regressions)
+    answer = {"query_result": {"answer": "word " * 25}}
+    assert (await made["Length"]().evaluate(None, answer)).score == 0.5
+    assert made["many"][0].overall_score is not None
+    assert made["found"].values
+    assert (project / "dashboard.html").exists()
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_other_pages_run(built, project, project_root):
+    results = project / "eval" / "results"
+    (project / "ratings.csv").write_text("question_id,method,rating\n", encoding="utf-8")
+    ids = [row["id"] for row in json.loads((project / "eval" / "qa_eval.json").read_text("utf-8"))]
+    with (project / "ratings.csv").open("a", encoding="utf-8") as file:
+        file.writelines(f"{each},tog,4\n" for each in ids if each.startswith(KEY))
+    n_run = 0
+    for name in ("labels", "monitoring", "numbers"):
+        for block in blocks(project_root / "docs" / f"{name}.md", "sh"):
+            for line in block.splitlines():
+                if "--every" in line:  # goes on for ever
+                    continue
+                command = line.partition(" #")[0].replace(" RUN ", " latest ")
+                done = run(command, project, GRAPHRAG_EVAL_LIMIT="2")
+                assert done.returncode in (0, 3, 100), (command, done.stderr)
+                n_run += 1
+                if "view --labels" in command:
+                    filled = project / "audit_correctness_labels.csv"
+                    sheet = (results / "audit_correctness.csv").read_text(encoding="utf-8-sig")
+                    rows = list(csv.DictReader(StringIO(sheet, newline="")))
+                    with filled.open("w", encoding="utf-8", newline="") as file:
+                        writer = csv.DictWriter(file, rows[0].keys())
+                        writer.writeheader()
+                        writer.writerows([{**row, "label": "1"} for row in rows])
+    assert n_run == 8
+
+
+@pytest.mark.slow
+def test_the_story_of_the_handbook_ends_as_it_says(project_root, tmp_path):
+    page = project_root / "docs" / "start.md"
+    (script,) = blocks(page, "python")
+    (tmp_path / "make_handbook.py").write_text(script, encoding="utf-8")
+    path = f"{GRAPHRAG.parent}{os.pathsep}{os.environ['PATH']}"
+    printed = ""
+    for block in blocks(page, "bash"):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, (block, done.stderr)
+        printed += done.stdout
+    (sample,) = blocks(page, "text")
+    for line in sample.splitlines()[:2]:  # the third has seconds
+        assert line in printed
+    assert len(list((tmp_path / "input").iterdir())) == 80
+
+
+def test_the_flags_that_docs_name_are_there(project_root):
+    group = get_command(app)
+    flags = {
+        name: {flag for each in command.params for flag in each.opts}
+        for name, command in {"": group, **group.commands}.items()
+    }
+    wrong, n_seen = set(), 0
+    for page in [*project_root.glob("*.md"), *project_root.glob("docs/*.md")]:
+        if page.name == "CHANGELOG.md":
+            continue
+        for command in re.findall(
+            r"(?:graphrag|gtog) eval\b([^`\n|#&;]*)", page.read_text("utf-8")
+        ):
+            name = command.split()[0] if command.split() and command.split()[0] in flags else ""
+            named = set(re.findall(r"(?<!\S)--[a-z][a-z-]+", command)) - {"--help"}
+            wrong |= {f"{page.name}: {name} {flag}" for flag in named - flags[name]}
+            n_seen += len(named)
+    assert wrong == set()
+    assert n_seen > 50
+
+
+@pytest.mark.slow
+def test_the_site_is_searched_from_a_folder_without_a_network(project_root, tmp_path):
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        cwd=project_root,
+        check=True,
     )
-    shown = CliRunner(env={"COLUMNS": "200"})
-    helps = [shown.invoke(app, [*command.split(), "--help"]).stdout for command in ("", *commands)]
-    text = (project_root / "README.md").read_text(encoding="utf-8")
-    table = text[text.index("## Commands") : text.index("## How far")]
-    flags = set(re.findall(r"--[a-z][a-z-]+", table))
-    assert flags
-    for command in commands:
-        assert f"graphrag eval {command}" in table
-        assert re.search(rf"│ {command} ", helps[0]), command
-    assert flags <= set(re.findall(r"--[a-z][a-z-]+", " ".join(helps)))
+    asked = []
+    with open_browser() as browser:
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((tmp_path / "index.html").as_uri())
+        page.click("input.md-search__input")
+        page.keyboard.type("margin")
+        page.wait_for_selector(".md-search-result__item")
+        page.goto((tmp_path / "commands.html").as_uri())
+        assert "--accept-index-change" in page.inner_text("article")
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
 
 
 def test_links_between_documents_lead_somewhere(project_root):
-    for document in [project_root / "README.md", *(project_root / "docs").glob("*.md")]:
+    for document in [*project_root.glob("*.md"), *(project_root / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), (document.name, target)
 
@@ -172,7 +286,7 @@ def test_the_files_that_docs_name_are_there(project_root):
     files = subprocess.run(
         ["git", "ls-files"], cwd=project_root, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    made_up = {"my_rag.py"}
+    made_up = {"my_rag.py", "make_handbook.py"}
     missing = {
         f"{page.name}: {name}"
         for page in [*project_root.glob("*.md"), *project_root.glob("docs/*.md")]

@@ -1,4 +1,4 @@
-"""The settings that docs/embedded_models.md gives for a project of one's own."""
+"""The settings that docs/own_machine.md gives for a project of one's own."""
 
 import re
 import subprocess
@@ -25,8 +25,8 @@ def run(*words):
 
 @pytest.mark.slow
 def test_the_block_of_the_docs_makes_a_project_that_answers(project_root, tmp_path):
-    text = (project_root / "docs" / "embedded_models.md").read_text(encoding="utf-8")
-    block, _ = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    text = (project_root / "docs" / "own_machine.md").read_text(encoding="utf-8")
+    block, *_ = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     project = tmp_path / "my_project"
     (project / "input").mkdir(parents=True)
     (project / "input" / "report.txt").write_text(TEXT, encoding="utf-8")
