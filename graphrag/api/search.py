@@ -330,7 +330,7 @@ tog_search, tog_search_streaming = _searches(
 )
 ppr_search, ppr_search_streaming = _searches(
     "ppr",
-    "Answer a question in one call from the texts that personalised PageRank ranks first.",
+    "Answer a question in one call from the texts that personalized PageRank ranks first.",
     *_GRAPH,
 )
 bm25_search, bm25_search_streaming = _searches(

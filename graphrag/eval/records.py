@@ -145,9 +145,9 @@ class JudgeResult:
 
     - ``score``: 0 or 1; None when unscored.
     - ``reason``: the judge's reason, or why there is no score.
-    - ``failure``: set when the judge failed; None for a score and for what was never to be judged.
-    - ``repeats``: the single scores (0, 1, or None for one that failed) when the judge was asked
-      more than once: ``score`` is then their majority. Empty when it was asked once.
+    - ``failure``: why the judge failed; None for a score and for what was never to be judged.
+    - ``repeats``: the single scores (0, 1, or None for one that failed) if the judge was asked more
+      than once; ``score`` is then their majority. Empty if it was asked once.
     - ``claims``: of faithfulness claim by claim, what it follows from, JSON-ready; see
       ``claims.ClaimEvaluation``. None of a verdict that the store gave, which keeps it apart.
     """
@@ -193,9 +193,9 @@ _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """The verdicts on one response, one a metric; what was not judged has score None.
+    """The verdicts on one response, one per metric; what was not judged has score None.
 
-    ``further`` holds those of the metrics that are judged only when they are named.
+    ``further`` holds the metrics that are judged only if you name them.
     """
 
     correctness: JudgeResult = _NOT_JUDGED
@@ -238,10 +238,10 @@ def failed_search_scores(metrics: Sequence[str] = METRICS) -> MetricScores:
 class EfficiencyMetrics:
     """What one search cost.
 
-    ``latency``: seconds until the response, or until a failed search was given up; None when it was
-    put together from the parts before and after an interruption. ``llm_calls``, ``prompt_tokens``,
-    ``output_tokens``: completion requests sent, failed ones and retries included, and their tokens;
-    None for a method of one's own that does not count.
+    ``latency``: seconds until the response, or until a failed search was given up; None for a
+    search that was interrupted and resumed. ``llm_calls``, ``prompt_tokens``, ``output_tokens``:
+    completion requests sent, failed ones and retries included, and their tokens; None for your own
+    method if it does not count.
     """
 
     latency: float | None
@@ -278,7 +278,7 @@ class QueryResult:
     - ``sample_id``: the dataset row's id.
     - ``failure``: why the search failed.
     - ``usage``: everything that the search's model calls cost.
-    - ``judge_usage``: the same of the verdicts; None when nothing was judged.
+    - ``judge_usage``: the same for the verdicts; None if nothing was judged.
     - ``trial``: which repeat of the whole search it is, from 0.
     - ``retrieved``: what the search showed to its model; None when the method does not say.
     - ``abstained``: whether the response is none to the question, as the method says, not as it

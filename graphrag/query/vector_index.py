@@ -100,7 +100,7 @@ def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema
     store = config.vector_store
     if not uses_lancedb(config):
         msg = (
-            f"vector_store.type is {store.type}; only lancedb is optimised here, other stores "
+            f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
             "keep indexes of their own"
         )
         raise VectorStoreError(msg)

@@ -396,8 +396,8 @@ def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run,
     items = [replace(i, label=i.label if i.item in kept else None) for i in items]
     assert imported(run, items) == DONE
     shown = capsys.readouterr().out
-    assert "Not corrected (tog): 59 labelled responses are too few for a correction" in shown
-    assert "Not corrected (basic, tog - basic): 0 labelled responses" in shown
+    assert "Not corrected (tog): 59 labeled responses are too few for a correction" in shown
+    assert "Not corrected (basic, tog - basic): 0 labeled responses" in shown
     found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
     assert found["agreement"]["tog"]["weighted"]["n"] == 59
     assert found["agreement"]["tog"]["weighted"]["raw_agreement"]["mean"] is not None
@@ -413,7 +413,7 @@ def test_failed_searches_do_not_help_to_reach_60_labels(make_run):
     for corrected in (*audit.means.values(), audit.differences[0].corrected):
         assert corrected.n_labels == 50
         assert corrected.refused is not None
-        assert "50 labelled responses are too few" in corrected.refused
+        assert "50 labeled responses are too few" in corrected.refused
 
 
 @pytest.mark.slow  # a process of its own

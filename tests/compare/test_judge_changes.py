@@ -86,7 +86,7 @@ def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path:
     [
         ((160, 0), "the baseline has no labels"),
         ((0, 160), "the new run has no labels"),
-        ((160, 40), "baseline: 40 labelled responses are too few for a correction"),
+        ((160, 40), "baseline: 40 labeled responses are too few for a correction"),
     ],
 )
 def test_labels_that_do_not_suffice_change_nothing_and_it_is_said_why(

@@ -191,7 +191,7 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch: pytest.Mon
     assert answer.chip == "TOO FEW"
     how = " ".join(answer.how)
     assert "tog and basic share 0 of 200." in how
-    assert "Every p and interval speaks of this document alone." in how
+    assert "Every p and interval is for this document only." in how
     assert "p is corrected by Holm" in how
     monkeypatch.setitem(TOKENS, "basic", 9001)
     results = evaluate({"tog": range(90), "basic": range(10)})

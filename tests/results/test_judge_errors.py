@@ -54,7 +54,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "Not corrected by labels (tog - basic): 40 labelled responses are too"),
+        (None, "Not corrected by labels (tog - basic): 40 labeled responses are too"),
         ('{"run_id": "r1"}', "was written without them; import its sheet again"),
         *((text, "can't be read; import its sheet again")
           for text in ("{", "[]", '{"labels": {"metric": "correctness"}}')),

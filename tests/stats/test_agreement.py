@@ -144,7 +144,7 @@ def test_the_corrected_interval_covers_the_truth():
 def test_too_few_labels_are_refused():
     judge, human, documents = judged_set(200, 2)
     result = corrected_mean(judge, labelled_at(range(59), human))
-    assert result.refused == "59 labelled responses are too few for a correction, which needs 60"
+    assert result.refused == "59 labeled responses are too few for a correction, which needs 60"
     assert (result.estimate.mean, result.estimate.low) == (None, None)
     assert corrected_mean(judge, labelled_at(range(60), human)).refused is None
     strata = [*documents[:-1], "alone"]

@@ -88,7 +88,7 @@ def test_missing_verdicts_decide_nothing():
 def test_what_fails_for_all_that_may_be_missing_fails_whatever_it_was(pairs, chance):
     filled = [tuple(chance.randint(0, 1) if v is None else v for v in pair) for pair in pairs]
     found = decide(pairs)
-    if found.outcome is FAIL and "in favour" in found.reason:
+    if found.outcome is FAIL and "in favor" in found.reason:
         assert decide(filled).outcome is FAIL
 
 
@@ -150,7 +150,7 @@ def test_the_gate_finds_what_it_claims_to_find():
 
 
 def test_documents_that_shift_fail_unchanged_systems_the_more():
-    """The rates that docs/gate.md prints."""
+    """The rates that docs/numbers.md prints."""
     false_fail, false_pass = shifted_errors((120,) * 3, 0.1, 0.04)
     assert false_fail == pytest.approx(0.144, abs=0.005)
     assert false_pass == pytest.approx(0.169, abs=0.005)

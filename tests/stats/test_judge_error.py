@@ -111,7 +111,7 @@ def test_what_is_known_without_a_label_needs_none_and_counts_for_none():
     assert found.n_labels == 150
     few = corrected_change(judge, labels[:80] + [(None, None)] * 70, strata, ["d"] * 150)
     assert few.refused == (
-        "new run: 25 labelled responses are too few for a correction, which needs 60"
+        "new run: 25 labeled responses are too few for a correction, which needs 60"
     )
     bare = [(None if pair == (0, 0) else a, b) for pair, (a, b) in zip(judge, labels, strict=True)]
     split = [(("x", i == 149), b) for i, (_, b) in enumerate(strata)]

@@ -340,6 +340,6 @@ def test_many_vectors_outside_of_an_index_are_warned_of(index: DamagedIndex) -> 
     assert index.validate(thresholds=Thresholds(max_unindexed_vectors=n)).all_warnings() == []
     below = Thresholds(max_unindexed_vectors=n - 1)
     (warning,) = index.validate(thresholds=below).all_warnings()
-    assert warning.startswith(f"Unoptimised vectors: {n} of {n} in entity_description")
+    assert warning.startswith(f"Unoptimized vectors: {n} of {n} in entity_description")
     store_of(index).open_table("entity_description").optimize()
     assert index.validate(thresholds=below).all_warnings() == []

@@ -180,7 +180,7 @@ def test_ten_labels_by_keys_outlive_the_server_and_another_tab(
         # The other tab was opened before; what it has not seen it does not overwrite.
         other.keyboard.press("0")
         other.wait_for_selector("#warning:visible")
-        assert "labelled elsewhere" in other.inner_text("#warning")
+        assert "labeled elsewhere" in other.inner_text("#warning")
         assert labels() == [1, 0, None, 1, None, None]
         other.close()
     page.keyboard.press("0")
@@ -193,7 +193,7 @@ def test_ten_labels_by_keys_outlive_the_server_and_another_tab(
         assert labels() == [1, 0, None, 1, 0, None]
         again.goto(f"{served.origin}/audit/correctness")
         assert "Response 6 of" in again.inner_text("#progress")
-        assert "4 labelled, 1 skipped" in again.inner_text("#progress")
+        assert "4 labeled, 1 skipped" in again.inner_text("#progress")
         again.keyboard.press("k")
         assert "Response 5 of" in again.inner_text("#progress")
         again.keyboard.press("j")

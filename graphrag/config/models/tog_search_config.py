@@ -9,7 +9,7 @@ from graphrag.config.models.strict_section import StrictSection
 
 
 class PPRSearchConfig(StrictSection):
-    """How a search ranks text units by personalised PageRank, and answers from them.
+    """How a search ranks text units by personalized PageRank, and answers from them.
 
     - ``completion_model_id``: key of ``completion_models``.
     - ``max_context_tokens``: budget of the answering call's context in the model's tokens.

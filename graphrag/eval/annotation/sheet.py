@@ -48,7 +48,7 @@ class MarkConflict(UsageError):
     """Somebody else has changed the mark meanwhile; ``found`` is what stands there."""
 
     def __init__(self, found: Mark) -> None:
-        super().__init__("This response was labelled elsewhere meanwhile.")
+        super().__init__("This response has been labeled elsewhere meanwhile.")
         self.found = found
 
 

@@ -25,12 +25,12 @@ def option(help: str, *names: str, **how: Any) -> Any:
     return typer.Option(*names, help=help, show_envvar=False, **how)
 
 
-Quiet = Annotated[bool, option("Only errors, and the answer in a line.", "--quiet", "-q")]
-Full = Annotated[bool, option("Every table and line.", "--full")]
-Verbose = Annotated[bool, option("Tracebacks and a debug log.", "--verbose", "-v")]
-MaxCost = Annotated[float | None, option("Send no call that would pass US$ N.", min=0)]
+Quiet = Annotated[bool, option("Print errors and a one-line answer only.", "--quiet", "-q")]
+Full = Annotated[bool, option("Print every table and line.", "--full")]
+Verbose = Annotated[bool, option("Show tracebacks, write a debug log.", "--verbose", "-v")]
+MaxCost = Annotated[float | None, option("Stop before the cost passes US$ N.", min=0)]
 Resume = Annotated[bool, option("Continue the last unfinished run.", "--resume")]
-RetryErrors = Annotated[bool, option("Resume, and ask again what failed.", "--retry-errors")]
+RetryErrors = Annotated[bool, option("Resume, and retry what failed.", "--retry-errors")]
 # Told in docs/scale.md.
 Workers = Annotated[
     int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
@@ -38,9 +38,9 @@ Workers = Annotated[
 Address = Annotated[str | None, option("Of a Ray cluster.", hidden=True)]
 
 _PLACE = {
-    "root": "Folder that other paths are relative to.",
-    "config": "Default: eval_config.yaml.",
-    "output": "Folder of the results, from the root.",
+    "root": "Folder where other paths start.",
+    "config": "The configuration. Default: eval_config.yaml.",
+    "output": "Folder of the results.",
 }
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _ONLY = inspect.Parameter.KEYWORD_ONLY

@@ -50,9 +50,9 @@ def compare(
         ),
     ] = None,
     methods: Annotated[
-        str | None, option("Default: those that both runs hold.", "--methods", "-m")
+        str | None, option("Default: those in both runs.", "--methods", "-m")
     ] = None,
-    margin: Annotated[float, option("The loss that is still accepted, 0 to 1.")] = 0.05,
+    margin: Annotated[float, option("The loss that you accept, 0 to 1.")] = 0.05,
     accept_index_change: Annotated[
         bool,
         option(
@@ -62,13 +62,13 @@ def compare(
     ] = False,
     full: Full = False,
     quiet: Quiet = False,
-    junit: Annotated[Path | None, option("Write JUnit XML to this file as well.")] = None,
+    junit: Annotated[Path | None, option("Also write JUnit XML to this file.")] = None,
     markdown: Annotated[
-        Path | None, option("Write Markdown for a pull request to this file as well.")
+        Path | None, option("Also write Markdown for a pull request to this file.")
     ] = None,
-    json: Annotated[Path | None, option("Write every number to this file as well.")] = None,
+    json: Annotated[Path | None, option("Also write every number to this file.")] = None,
     pin: Annotated[
-        bool, option("Compare nothing; pin NEW, so that pinned means it.", "--pin")
+        bool, option("Compare nothing; make NEW the baseline, pinned.", "--pin")
     ] = False,
     plan: Annotated[
         float | None,

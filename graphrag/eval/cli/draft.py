@@ -43,26 +43,24 @@ class DraftFlags:
     """What is drafted."""
 
     n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
-    kinds: Annotated[str, option("Of fact,link,global,unanswerable.")] = (
-        "fact,link,global,unanswerable"
-    )
+    kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"
     assertions: Annotated[
         Path | None,
         option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
     ] = None
-    dry_run: Annotated[bool, option("Only say what it would take.", "--dry-run")] = False
+    dry_run: Annotated[bool, option("Show what it would take; send nothing.", "--dry-run")] = False
     max_cost: MaxCost = None
     quiet: Quiet = False
     verbose: Verbose = False
 
 
 def draft(place: Place, flags: DraftFlags) -> int:
-    """Draft questions from a built index, and keep those that can be proven.
+    """Draft questions from a built index; keep those it can prove.
 
-    With --assertions it is what answers to the questions of a dataset must say, kept where the
-    row's own answer and quotes support it. Written are a dataset, what was thrown away with its
-    cause, and the calls, so that a draft that was interrupted goes on. Exit code 3 when there are
-    fewer questions than asked for, or rows are left without assertions.
+    With --assertions it drafts what answers to the questions of a dataset must say, and keeps what
+    the row's own answer and quotes support. Writes a dataset, the drafts thrown away with their
+    causes, and every call, so that an interrupted draft goes on. Exit code 3: fewer questions than
+    you asked for, or rows without assertions.
     """
     from graphrag.eval.cli.validate import find_roots
 

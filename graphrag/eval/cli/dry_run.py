@@ -296,8 +296,8 @@ def show_dry_run(
         for name, each in most.items()
     ]
     lines = [
-        "Expected: as if every context were full and answers had "
-        f"{_TYPICAL_ANSWER} tokens. Most: as long as the settings let them get."
+        "Expected: every context is full and answers have "
+        f"{_TYPICAL_ANSWER} tokens. Most: both are as long as the settings allow."
     ]
     if tokens is None or None in dollars.values():
         lines.append(

@@ -38,8 +38,10 @@ extract_graph:
 class ImportFlags:
     """What is imported."""
 
-    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None
-    questions_only: Annotated[bool, option("Leave the input.", "--questions-only")] = False
+    limit: Annotated[int | None, option("Import only the first N questions.", min=1)] = None
+    questions_only: Annotated[
+        bool, option("Write the questions, not the input.", "--questions-only")
+    ] = False
     dry_run: Annotated[bool, option("Write nothing.", "--dry-run")] = False
     quiet: Quiet = False
 
@@ -47,8 +49,10 @@ class ImportFlags:
 def import_(
     place: Place,
     flags: ImportFlags,
-    format: Annotated[str, typer.Argument(help="Such as hotpotqa; any other word lists them.")],
-    path: Annotated[list[Path], typer.Argument(help="Its files.", exists=True, dir_okay=False)],
+    format: Annotated[str, typer.Argument(help="For example hotpotqa; any other word lists all.")],
+    path: Annotated[
+        list[Path], typer.Argument(help="The files to import.", exists=True, dir_okay=False)
+    ],
 ) -> int:
     """Make a project and a dataset of a benchmark's files, or of another tool's tests.
 

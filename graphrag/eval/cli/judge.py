@@ -40,11 +40,9 @@ def judge(
     metrics: Annotated[
         str | None, option("E.g. correctness,faithfulness; default: the file's.")
     ] = None,
-    repeats: Annotated[
-        int | None, option("How often each verdict is asked for; odd.", min=1)
-    ] = None,
+    repeats: Annotated[int | None, option("Ask for each verdict N times; odd.", min=1)] = None,
     labels: Annotated[
-        Path | None, option("Ask nothing; hold the verdicts against this CSV of labels.")
+        Path | None, option("Ask nothing; compare the verdicts with this CSV of labels.")
     ] = None,
     ratings: Annotated[
         Path | None,
@@ -60,11 +58,10 @@ def judge(
     full: Full = False,
     quiet: Quiet = False,
 ) -> int:
-    """Judge a run again, or hold its judge against people.
+    """Judge a run again, or compare its judge with people.
 
-    Judged again it is a new run, and no search is paid for. With --labels or
-    --ratings nothing is asked: the judge is held against what people say. Exit codes are those
-    of graphrag eval.
+    Judging again makes a new run and pays for no search. With --labels or --ratings no model is
+    asked: the judge is compared with what people say. Exit codes are those of graphrag eval.
     """
     if labels is not None:
         _check_there(labels, "the CSV that graphrag eval view --labels wrote", place)

@@ -38,13 +38,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 class MonitorFlags:
     """The flags of ``graphrag eval monitor``; ``baseline_runs`` counts the pinned one."""
 
-    every: Annotated[
-        str | None, option("Go on with a round every 30m, 6h, 1d; default: one round.")
-    ] = None
-    rounds: Annotated[int | None, option("With --every: end after this many.", min=1)] = None
-    sample: Annotated[
-        int | None, option("A round asks this many questions, drawn anew.", min=1)
-    ] = None
+    every: Annotated[str | None, option("Repeat every 30m, 6h, 1d. Default: one round.")] = None
+    rounds: Annotated[int | None, option("With --every: stop after N rounds.", min=1)] = None
+    sample: Annotated[int | None, option("Ask N questions per round, drawn anew.", min=1)] = None
     seed: Annotated[int, option("Another number draws others.")] = 0
     baseline: Annotated[str, option("Run id, file, latest or pinned, the default.")] = "pinned"
     baseline_runs: Annotated[
@@ -187,9 +183,9 @@ class _Watch:
         cost = None if usage is None else usage.cost_usd
         price = "" if not cost else f" of about {money(cost, '$')} each, as the pinned run cost"
         self._note(
-            f"This watch begins with {counted(n, 'further run')} of its baseline{price}, so that "
-            f"the luck of one is not the standard; then its rounds. --baseline-runs 1 leaves them "
-            "out, and sees less."
+            f"This watch begins with {counted(n, 'further run')} of its baseline{price}, because "
+            f"one run may have been lucky. Then its rounds begin. --baseline-runs 1 leaves them "
+            "out and sees less."
         )
 
     def _tell_power(self, state: "WatchState", methods: list[str], metrics: list[str]) -> None:

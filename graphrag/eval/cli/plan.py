@@ -40,11 +40,10 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
         )
     label = None if rows is None else rows.metadata.embedded_models
     note = (
-        f"Exact McNemar test, two-sided at {level}, both methods on the same questions, these "
-        "taken as independent: where those of a document move together, it takes more. "
-        "Discordance: share of the questions on which just one of the two is right; an observed "
-        "one up to the end of its 95 % interval."
-        + (f" Of the observed run: {label}." if label else "")
+        f"Exact McNemar test, two-sided at {level}, both methods on the same questions, taken as "
+        "independent: if those of a document move together, you need more. Discordance: share "
+        "of the questions on which only one of the two is right; an observed one up to the end "
+        "of its 95 % interval." + (f" Of the observed run: {label}." if label else "")
     )
     columns: list[tuple[str, Kind]] = [("discordance", "text"), ("%", "count")]
     columns.append(("questions needed", "count"))

@@ -170,7 +170,7 @@ def _averages(results: EvaluationResults, method: str) -> dict[str, float | None
 
 def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
-    return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
+    return [f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()]
 
 
 def _describe_unmeasured(figures: Figures) -> Iterator[str]:

@@ -37,10 +37,12 @@ class RunFlags:
     """
 
     methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
-    imdb_key: Annotated[str | None, option("Only questions of this index.")] = None
-    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None
-    index: Annotated[bool, option("First build the indexes missing.", "--index")] = False
-    dry_run: Annotated[bool, option("Show what would be asked, send nothing.", "--dry-run")] = False
+    imdb_key: Annotated[str | None, option("Ask only the questions on this index.")] = None
+    limit: Annotated[int | None, option("Ask only the first N questions.", min=1)] = None
+    index: Annotated[bool, option("Build missing indexes first.", "--index")] = False
+    dry_run: Annotated[bool, option("Show what a run would take; send nothing.", "--dry-run")] = (
+        False
+    )
     max_cost: MaxCost = None
     resume: Resume = False
     retry_errors: RetryErrors = False
@@ -51,11 +53,11 @@ class RunFlags:
         str | None, option("E.g. correctness,relevance; or none.", rich_help_panel=MORE)
     ] = None
     repeat: Annotated[
-        int | None, option("Ask everything this often.", min=1, rich_help_panel=MORE)
+        int | None, option("Ask everything N times.", min=1, rich_help_panel=MORE)
     ] = None
     skip_judge: Annotated[
         bool,
-        option("Only collect responses, to judge later.", "--skip-judge", rich_help_panel=MORE),
+        option("Collect responses now, judge them later.", "--skip-judge", rich_help_panel=MORE),
     ] = False
     otel: Annotated[
         bool, option("Send spans to an OTLP collector.", "--otel", rich_help_panel=MORE)

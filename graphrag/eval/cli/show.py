@@ -20,20 +20,20 @@ class ShowFlags:
 
     question: Annotated[str | None, option("Show this question: answers, verdicts, paths.")] = None
     failed: Annotated[
-        bool, option("List the questions with a failure or a 0; --full: whole.", "--failed")
+        bool, option("List questions with a failure or a 0; --full: in full.", "--failed")
     ] = False
     changed: Annotated[
-        str | None, option("Show what flipped since this run, latest or pinned.")
+        str | None, option("Show answers that changed since this run, latest or pinned.")
     ] = None
     html: Annotated[
         Path | None,
-        option("Write the run's page to this file, with --changed: held against that run."),
+        option("Write the run's page to this file; with --changed, the page of both runs."),
     ] = None
-    to: Annotated[Path | None, option("Write the files to this folder, not to the run's own.")] = (
-        None
-    )
+    to: Annotated[
+        Path | None, option("Write the files to this folder instead of the run's own.")
+    ] = None
     export: Annotated[
-        Path | None, option("Write every row to this FILE.csv or FILE.parquet as well.")
+        Path | None, option("Also write every row to this FILE.csv or FILE.parquet.")
     ] = None
     inspect: Annotated[
         Path | None, option("Write a log for Inspect's viewer: a folder or FILE.json.")
@@ -64,14 +64,14 @@ def show(
     place: Place,
     flags: ShowFlags,
     run: Annotated[
-        str | None, typer.Argument(help="Run id, its beginning, or latest; without: the list.")
+        str | None, typer.Argument(help="Run id, its beginning, or latest. Without one: the list.")
     ] = None,
     json: Annotated[bool, option("Without a run: print the list as JSON.", "--json")] = False,
 ) -> int:
     """List the runs; or show one, its questions, its page.
 
-    A run that is shown has its files written again; no model is asked. An option that
-    speaks of a run means the latest where none is named.
+    Showing a run writes its files again and asks no model. An option that needs a run takes the
+    latest unless you name one.
     """
     is_plain = not (flags.asks or flags.writes or flags.html)
     if run is None and is_plain and not flags.full:

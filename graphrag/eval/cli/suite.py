@@ -51,7 +51,7 @@ class SuiteFlags:
     baseline: Annotated[str | None, option("Then compare with this run, latest or pinned.")] = None
     set_baseline: Annotated[bool, option("Pin this run as the baseline.", "--set-baseline")] = False
     resume: Resume = False
-    margin: Annotated[float, option("The loss that is still accepted, 0 to 1.")] = 0.05
+    margin: Annotated[float, option("The loss that you accept, 0 to 1.")] = 0.05
     verbose: Verbose = False
     quiet: Quiet = False
 

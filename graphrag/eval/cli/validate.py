@@ -26,18 +26,18 @@ def validate(
         ),
     ] = False,
     questions: Annotated[
-        bool, option("Check the configuration and its questions alone.", "--questions")
+        bool, option("Check only the configuration and its questions.", "--questions")
     ] = False,
-    json: Annotated[Path | None, option("Write the report to this file as well.")] = None,
-    markdown: Annotated[Path | None, option("Write it as Markdown as well.")] = None,
+    json: Annotated[Path | None, option("Also write the report to this file.")] = None,
+    markdown: Annotated[Path | None, option("Also write it as Markdown.")] = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> int:
     """Check the built indexes; --fix also indexes their vectors.
 
-    Those of the configuration in a folder that is no project itself, or of --config; else the
-    project in --root. Exit code 100 when a check fails. With --questions no index is
-    looked for, and no model's settings are read.
+    Checks the project in --root or, in a folder that has a configuration and no project, every
+    index that the configuration names. Exit code 100: a check failed. --questions needs no index
+    and reads no model's settings.
     """
     if questions:
         if fix or json or markdown:

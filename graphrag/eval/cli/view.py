@@ -30,11 +30,11 @@ REVIEW = "Questions to vet"
 
 def view(
     place: Place,
-    port: Annotated[int, option("Of 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
+    port: Annotated[int, option("Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     open_: Annotated[bool, option("Open it in a browser.", "--open")] = False,
     export: Annotated[
         Path | None,
-        option("Serve nothing; write every figure of every run over time to this file."),
+        option("Serve nothing; write every run's figures over time to this file."),
     ] = None,
     collector: Annotated[
         Path | None,
@@ -44,17 +44,15 @@ def view(
         str | None,
         option("Serve nothing; draw responses of this run to label.", rich_help_panel=LABELS),
     ] = None,
-    metric: Annotated[
-        str, option("The verdicts to check.", rich_help_panel=LABELS)
-    ] = "correctness",
+    metric: Annotated[str, option("The metric to label.", rich_help_panel=LABELS)] = "correctness",
     questions: Annotated[
-        int, option("How many are drawn, at least.", min=1, rich_help_panel=LABELS)
+        int, option("Draw at least N questions.", min=1, rich_help_panel=LABELS)
     ] = 80,
     seed: Annotated[int, option("Another number draws others.", rich_help_panel=LABELS)] = 0,
     review: Annotated[
         Path | None,
         option(
-            "Serve this dataset (JSON or JSON lines) to who vets its questions.",
+            "Serve this dataset (JSON or JSON lines) for review.",
             rich_help_panel=REVIEW,
         ),
     ] = None,
@@ -65,10 +63,10 @@ def view(
 ) -> int:
     """Show the runs in a browser; draw responses to label; or review the questions of a dataset.
 
-    Live, over time, side by side, and with a page to label on. It is served to this machine alone,
-    under an address with a token, until Ctrl-C (exit code 130). --labels RUN writes a CSV and a
-    page for people to fill in. --review DATASET shows each question with its quotes in their place
-    to a person who accepts, mends or rejects it; each decision goes into the file at once.
+    Shows runs live, over time and side by side, and a page to label on. Only this machine can open
+    it, at an address with a token, until Ctrl-C (exit code 130). --labels RUN writes a CSV and a
+    page for people to fill in. --review DATASET shows each question with its quotes in place; you
+    accept, mend or reject it, and each decision goes into the file at once.
     """
     if review is not None:
         return review_dataset(place, review, by, port, open_, quiet)

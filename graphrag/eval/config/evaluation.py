@@ -54,9 +54,9 @@ class EvaluationConfig(FrozenSection):
 
     Notes
     -----
-    ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` may be given in
-    place of the keys of the sections that they stand for, and can be read whichever way the
-    settings were given; one that is given both ways is refused.
+    You may give ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` instead
+    of the keys that they stand for, and read them however the settings were given. A setting that
+    is given both ways is refused.
     """
 
     dataset: DatasetSettings = DatasetSettings()
@@ -70,45 +70,45 @@ class EvaluationConfig(FrozenSection):
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
     """Name -> Variant."""
     equal_terms: EqualTerms | None = None
-    """None: each method keeps its own length of answer and context budget. ``true`` in the file
-    stands for the defaults."""
+    """One form of answer and one context budget for all methods; ``true`` in the file stands for
+    the defaults. None: each method keeps its own."""
     budgets: tuple[Annotated[int, Field(ge=LEAST_BUDGET)], ...] = ()
-    """Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search that has
-    such a budget is then asked at every one of them, as a variant ``tog@1000``, and ``methods``
-    holds these; other methods are asked once."""
+    """Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search with
+    such a budget is asked at every one, as a variant ``tog@1000``, and ``methods`` then holds
+    these. Other methods are asked once."""
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
-    """Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
-    completeness. None of them: no verdict is asked for, only what needs no judge is measured;
-    ``none`` in the file stands for that."""
+    """What the judge is asked: names of ``graphrag.eval.judged``, by default correctness,
+    faithfulness, relevance and completeness. Empty, or ``none`` in the file: no judge is asked, and
+    only what needs none is measured."""
     trials: int = Field(default=1, ge=1)
     """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)
     """Model calls in flight at the same time, all models and methods together, >= 1."""
     workers: int = Field(default=1, ge=1)
-    """Processes that search and judge, 1 to ``concurrency``; 1: this one alone, more: Ray's. They
+    """Processes that search and judge, 1 to ``concurrency``; 1: only this one, more: Ray's. They
     share ``concurrency`` and the configured rates."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
-    configured rate is not counted."""
+    """Seconds until a search is given up, > 0; waiting for the run's own limit or for a configured
+    rate does not count."""
     request_timeout_s: float | None = Field(default=None, gt=0)
-    """Seconds after which one request is given up and sent again, > 0; waiting for its turn is not
-    counted. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its
-    ``call_args`` holds in place of this."""
+    """Seconds until one request is given up and sent again, > 0; waiting for its turn does not
+    count. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its ``call_args``
+    comes first."""
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
-    """Seconds, > 0, that the run waits for a service that is down, and the longest wait that a
-    service may ask for; then the run stops and can be resumed."""
+    """Seconds, > 0, that a run waits for a service that is down, and the longest wait that a
+    service may ask for. Then the run stops, and you can resume it."""
     max_output_tokens: int = Field(default=2000, ge=16)
-    """Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
-    settings of its own. A model that is known to think before it answers gets 25,000 more for that;
-    ``max_tokens`` in a model's ``call_args`` is sent in place of this."""
+    """Most tokens of each reply to a method's call, >= 16; tog has settings of its own. A model
+    that is known to think before it answers gets 25,000 more. ``max_tokens`` in a model's
+    ``call_args`` comes first."""
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
-    """The difference of two means, in (0, 1), below which methods count as equivalent."""
+    """Methods count as equivalent below this difference of their means, in (0, 1)."""
     thresholds: dict[Metric, Share] = Field(default_factory=dict[Metric, float])
-    """Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them ends with
-    exit code 100."""
+    """Metric -> the smallest mean that you accept of any method, 0 to 1. A run below one of them
+    ends with exit code 100."""
     root: Path = Field(default=Path(), exclude=True)
     """Folder that the paths are relative to; not part of the file."""
 

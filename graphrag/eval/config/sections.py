@@ -43,9 +43,8 @@ class SuccessCriterion(FrozenSection):
     """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``,
     claims.supported, or avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
-    """In the metric's unit; the target is at least as strict as the minimum. None: there is none,
-    but one of them is needed. With neither given, hit_rate, mrr, judge_score and combined_score
-    have those by which a run is held by default."""
+    """In the metric's unit; the target is at least as strict. Give one of the two. With neither,
+    hit_rate, mrr, judge_score and combined_score have their default ones."""
     target: float | None = None
     """As ``minimum``."""
     lower_is_better: bool = False
@@ -115,7 +114,7 @@ class DatasetSettings(FrozenSection):
     path: str = "eval/qa_eval.json"
     """Relative to the root."""
     columns: dict[str, str] = Field(default_factory=dict[str, str])
-    """Field -> heading of the column that holds it, where the headings do not tell."""
+    """Field -> heading of the column that holds it, if the headings don't tell."""
 
     @field_validator("columns")
     @classmethod
@@ -133,7 +132,7 @@ class OutputSettings(FrozenSection):
     """Keep every response and verdict in the store as it arrives; without it an interrupted run
     can't be resumed."""
     allow_outside: bool = False
-    """Let a file name a ``dir`` that does not lie below the root."""
+    """Let a file name a ``dir`` outside of the root."""
 
 
 class FaithfulnessSettings(FrozenSection):
@@ -155,24 +154,23 @@ class JudgeSettings(FrozenSection):
     temperature: float = Field(default=0.0, ge=0, le=2)
     """0 to 2."""
     max_input_tokens: int | None = Field(default=None, ge=1)
-    """How many tokens the model reads; None: what litellm's map says of it, if anything. A run
-    whose contexts may be larger is warned of."""
+    """How many tokens the model reads; None: what litellm's map says, if anything. You are warned
+    if contexts may be larger."""
     max_retries: int = Field(default=2, ge=0)
-    """How often an unreadable reply is asked for again, >= 0."""
+    """How often to ask again after an unreadable reply, >= 0."""
     max_output_tokens: int = Field(default=1000, ge=16)
-    """Tokens that a reply of the judge may have, >= 16; as ``EvaluationConfig`` has it for the
-    methods."""
+    """Most tokens of a reply of the judge, >= 16; like the methods' ``max_output_tokens``."""
     timeout_s: float | None = Field(default=None, gt=0)
-    """Seconds after which one request to the judge is given up and sent again, > 0; None: as
+    """Seconds until one request to the judge is given up and sent again, > 0; None:
     ``request_timeout_s``."""
     repeats: int = Field(default=1, ge=1)
-    """How often each verdict is asked for, an odd number: the majority is the score."""
+    """How often to ask for each verdict, an odd number; the majority is the score."""
     faithfulness: FaithfulnessSettings = FaithfulnessSettings()
     """Whether faithfulness is judged as a whole or claim by claim."""
     rubric: bool = False
-    """Whether responses are graded from 1 to 5 on five dimensions as well, one call each."""
+    """Also grade responses from 1 to 5 on five dimensions, one call each."""
     quality: bool = False
-    """Whether they are measured from 0 to 1 as well, one call each."""
+    """Also measure responses from 0 to 1, one call each."""
     assertions: bool = True
     """Whether they are held against the assertions of their question, where its row has any, one
     call each."""
@@ -180,8 +178,8 @@ class JudgeSettings(FrozenSection):
     """Whether replies are taken from earlier runs in the same eval.db, where the same is asked of
     the same model with the same settings, and kept for later ones."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
-    """The pairs of methods whose responses are held against each other, two calls a pair and
-    question; True for all pairs."""
+    """Also compare the responses of these pairs of methods, two calls per pair and question; True
+    for all pairs."""
 
     @field_validator("repeats")
     @classmethod
@@ -280,12 +278,12 @@ class Variant(BaseModel):
 
 
 class EqualTerms(FrozenSection):
-    """What every method of a run is held to alike."""
+    """What is the same for every method of a run."""
 
     response_type: str = "Single paragraph"
     """Form of the answer, free text."""
     max_context_tokens: int | None = Field(default=8000, ge=100)
-    """Budget of the context that the answer is written from, in the model's tokens; None: each
+    """Budget, in the model's tokens, of the context that an answer is written from; None: each
     search keeps its own, or has those of ``budgets``."""
 
 
@@ -309,5 +307,5 @@ class MeasuresSettings(FrozenSection):
     further: tuple[str, ...] = ()
     """Measures that installed packages bring, by name, beside the built-in ones."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
-    """Reported as met or missed, without effect on the exit code; a list takes the place of the
-    default one, an empty one holds a run to nothing."""
+    """Reported as met or missed, with no effect on the exit code. Your list replaces the default
+    one; an empty one holds a run to nothing."""

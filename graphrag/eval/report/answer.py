@@ -221,8 +221,8 @@ class _Run:
         if not self._is_clustered:
             this = "this document" if n == 1 else f"these {n:,} documents"
             yield (
-                f"Every p and interval speaks of {this} alone. Other documents may rank the "
-                "methods otherwise: of methods that are equal in general, a few documents show a "
+                f"Every p and interval is for {this} only. Other documents may rank the methods "
+                "differently: of methods that are equal in general, a few documents show a "
                 "difference in up to 61 % of runs."
             )
 

@@ -137,8 +137,8 @@ def describe_firsts(results: "EvaluationResults") -> list[str]:
     if results.repeats is None or results.repeats.n_trials == 1:
         return []
     return [
-        "What is measured without the judge, where answers were lost, and what further judges say "
-        "is of the first search of each question."
+        "Measures without a judge, where answers were lost, and the further judges look only at "
+        "the first search of each question."
     ]
 
 

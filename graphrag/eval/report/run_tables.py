@@ -43,10 +43,10 @@ RIGHT = {
 }
 """Metric -> what an answer is that has it."""
 HOW_CURVES = (
-    "Prompt tokens are the mean a question over all calls of a search, measured; the budget bounds "
-    "the context alone. Area: under the curve over log2 of the budget, by its width, so that each "
-    "doubling counts alike; the mean of the questions' own areas. Methods are compared by their "
-    "areas, not budget by budget. Each interval is for its own figure."
+    "Prompt tokens: measured, the mean of a question over all calls of a search; the budget bounds "
+    "only the context. Area: under the curve over log2 of the budget, divided by its width, so "
+    "that each doubling counts the same. Methods are compared by their areas, not budget by "
+    "budget. Each interval is for its own figure."
 )
 _MOST_DOCUMENTS = 200
 _MOST_CAUSE = 300
@@ -204,12 +204,12 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
             ]
         )
     note = (
-        "LLM calls are the mean of a search; exploring: those of them that choose what to read, "
-        "before the answer. Pareto: no other method is as good in the point estimates of score, "
-        "tokens and median, and better in one; chance is not weighed."
+        "LLM calls: the mean of a search; exploring: those that choose what to read before the "
+        "answer. Pareto: no other method beats it in score, tokens or median seconds without "
+        "losing in another; chance is left aside."
     )
     if any(each.latency_median.censored_share for each in analysis.efficiency.values()):
-        note += " Unfinished: searches that failed; they count as slower than all others."
+        note += " Unfinished: searches that failed; they count as the slowest."
     return Table(
         "Efficiency of the searches",
         [
@@ -265,8 +265,8 @@ def pairs_table(analysis: "Analysis") -> Table:
         ],
         rows,
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
-        "pairs. The counts are of the judge's verdicts, and so is the rest without labels of "
-        "people.",
+        "pairs. The counts are of the judge's verdicts. So is everything else unless people "
+        "labeled some.",
     )
 
 
@@ -316,8 +316,8 @@ def areas_table(curves: "BudgetCurves") -> Table:
             ]
             for each in curves.differences
         ],
-        "p is corrected by Holm over the pairs on the first figure; on the others each is alone "
-        "and nothing is claimed. Intervals are of 95 %, each for its own difference.",
+        "p is corrected by Holm over the pairs on the first figure; on the others each stands "
+        "alone, and nothing is claimed. 95 % intervals, each for its own difference.",
     )
 
 
@@ -420,16 +420,16 @@ def loss_table(figures: "Figures") -> Table | None:
         if n
     ]
     note = (
-        "A question counts at the first stage that its evidence does not pass, also where the "
+        "Each question counts once, at the first stage where its evidence was lost, even if the "
         "answer is right: not in the source, in no text unit, entity not extracted, graph not "
         "connected, not found by the method, not shown to its model, not said (as far as words "
-        "tell), or judged wrong; right: none of these. right*: right without the evidence shown; "
-        "wrong*: shown, but wrong; these two cut across the others."
+        "tell), or judged wrong. right: lost nowhere. right*: right without the evidence shown; "
+        "wrong*: shown, but wrong; these two count questions of the other columns again."
     )
     if left_out:
         note += (
-            f" Left out here and in the retrieval measures: {' and '.join(left_out)}, as the text "
-            "does not hold it."
+            f" Left out here and in the retrieval measures: {' and '.join(left_out)}, because the "
+            "text does not hold it."
         )
     names = [
         *(STAGE_NAMES[s] for s in stages),

@@ -66,12 +66,12 @@ _DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **_AVERAGES}
 class MethodSummary:
     """The figures of one method.
 
-    Mean scores in [0, 1], as in ``means``, over failed searches and scored responses; None when
-    there is none, and for failed searches alone on a metric that was not asked. ``avg_latency``:
-    seconds, over responses whose latency was measured; calls and tokens a search, None when they
-    are not counted. ``count`` results, ``n_search_failed`` of them failed. By metric: ``n_scored``
-    responses with a verdict, failed searches left out; ``n_unscored``, whose verdict is missing
-    because the judge failed; ``n_not_judged``, that were not to be judged on it.
+    Mean scores in [0, 1], as in ``means``, over failed searches and scored responses; None if there
+    are none, or only failed searches on a metric that was not asked. ``avg_latency``: seconds, over
+    responses whose latency was measured. Calls and tokens are per search, None if they are not
+    counted. ``count`` results, ``n_search_failed`` of them failed. By metric: ``n_scored``
+    responses with a verdict, without failed searches; ``n_unscored`` without one because the judge
+    failed; ``n_not_judged`` that were not to be judged on it.
     """
 
     correctness: float | None

@@ -14,7 +14,7 @@ from graphrag.eval.stats.outcomes import State
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
 Section: TypeAlias = dict[str, Any]
-"""What a results file holds, JSON-ready; docs/report.md describes it."""
+"""What a results file holds, JSON-ready; docs/files.md describes it."""
 _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")

@@ -360,21 +360,20 @@ def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A line of the history.
+    """A run in the list of runs.
 
-    ``n_questions`` were planned. ``correctness``: method -> mean in [0, 1] over scored responses
-    and failed searches, which count 0; None without any, while no response has been judged, and in
-    a run that did not ask for it. ``cost_usd``: of searches and judge, what was asked again
-    included, and without the searches of a run whose responses were judged again; None when a price
-    is not known. ``embedded_models``: the label of the embedded models when they had a part.
+    ``n_questions``: planned. ``correctness``: method -> mean in [0, 1] over scored responses and
+    failed searches, which count 0; None if there are none, if no response has been judged yet, and
+    if the run did not ask for it. ``cost_usd``: of searches and judge, with what was asked again,
+    and without the searches of a run whose responses were judged again; None if a price is not
+    known. ``embedded_models``: the label of the embedded models if they had a part.
     ``origin``: who began it.
 
-    ``means``: method -> metric -> mean, of what a judge gave: the metrics that the run asked for,
-    as its tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and
-    ``assertions.<measure>`` in [0, 1]; and ``<metric>, failed as 0`` where failed searches make the
-    two differ. ``n``: method -> figure ->
-    questions behind these. ``measured``: method -> figure -> mean of what needs no judge, see
-    ``QuestionFigures``.
+    ``means``: method -> metric -> mean of what a judge gave: the metrics of the run, as its tables
+    show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>``
+    in [0, 1]; and ``<metric>, failed as 0`` if failed searches make the two differ. ``n``: method
+    -> figure -> the questions behind it. ``measured``: method -> figure -> mean of what needs no
+    judge, see ``QuestionFigures``.
     """
 
     run_id: str

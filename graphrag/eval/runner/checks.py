@@ -99,7 +99,7 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
     family = _family(judge)
     return [
         f"the judge {judge} is of the same family as {model}, whose responses it grades; judges "
-        "favour their own kind, so check it against human labels after the run: "
+        "favor their own kind, so check it against human labels after the run: "
         f"{eval_line_here('view', '--labels', 'latest')}"
         for model in sorted(set(answering))
         if _family(model) == family

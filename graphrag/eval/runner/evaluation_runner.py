@@ -82,9 +82,9 @@ __all__ = [
 class EvaluationRunner:
     """Asks every question by every method and has the responses judged.
 
-    - ``config``: a project's own configuration stands for the default settings, and its default
-      completion model judges. Of any other object nothing is read. Only an EvaluationConfig lets
-      the runner write files.
+    - ``config``: an EvaluationConfig; only with one does the runner write files. A project's own
+      configuration stands for the default settings, and its default completion model judges. From
+      any other object nothing is read.
     - ``judge``: any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
       settings when first needed.
     - ``index_roots``: index key -> project folder; None: the configuration's. For a key that is not
@@ -94,10 +94,10 @@ class EvaluationRunner:
       ``graphrag.eval.runner.methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
 
-    Raises ConfigError if a function that the configuration names can't be imported. One limit of
-    ``config.concurrency`` holds for all model calls of all samples, methods and metrics together. A
-    failed search or verdict is recorded with its cause and stops nothing else, except that a
-    service which refuses every request stops the run.
+    Raises ConfigError if a function that the configuration names can't be imported.
+    ``config.concurrency`` limits all model calls of all samples, methods and metrics together. A
+    failed search or verdict is recorded with its cause and stops nothing else. Only a service that
+    refuses every request stops the run.
     """
 
     def __init__(

@@ -169,7 +169,7 @@ def _refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | Non
     """Return why so many labels do not allow a correction; None when they do."""
     if n_labels < MIN_LABELS:
         return (
-            f"{n_labels} labelled responses are too few for a correction, which needs {MIN_LABELS}"
+            f"{n_labels} labeled responses are too few for a correction, which needs {MIN_LABELS}"
         )
     if n_unlabelled_groups:
         return f"{n_unlabelled_groups} of {n_groups} groups have no label"

@@ -295,7 +295,7 @@ def _answer(
         worse = f"worse{by}" if by else "more newly wrong than newly right answers"
         if incomplete is None:
             return GateOutcome.FAIL, f"{worse} ({_p_in_words(p)})"
-        saved = "even with all that is missing in favour of the new run"
+        saved = "even with all that is missing in favor of the new run"
         return GateOutcome.FAIL, f"{worse} {saved} ({_p_in_words(p)}); {incomplete}"
     lower = draft.lower_bound
     if incomplete is not None or lower is None:
@@ -455,7 +455,7 @@ def _answer_on_figure(test: FigureTest, p: float | None) -> tuple[GateOutcome, s
             f"{margin:.4g} is accepted",
         )
     if p is not None and p <= ALPHA:
-        saved = "" if test.incomplete is None else " even with all that is missing in its favour"
+        saved = "" if test.incomplete is None else " even with all that is missing in its favor"
         return GateOutcome.FAIL, f"worse beyond chance{saved} ({_p_in_words(p)})"
     if test.incomplete is not None:
         return GateOutcome.INCONCLUSIVE, test.incomplete

@@ -136,6 +136,6 @@ def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> li
     if total - indexed <= limits.max_unindexed_vectors:
         return []
     return [
-        f"Unoptimised vectors: {total - indexed} of {total} in {schema.index_name} are outside of "
+        f"Unoptimized vectors: {total - indexed} of {total} in {schema.index_name} are outside of "
         "its index, so that every search compares them one by one."
     ]

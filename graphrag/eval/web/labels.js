@@ -74,7 +74,7 @@ async function sendAll() {
         changed.delete(item);
         given[item] = told;
         const number = items.findIndex((each) => each.item === item) + 1;
-        warn(`Response ${number} was labelled elsewhere meanwhile, and is left as it is there; ` +
+        warn(`Response ${number} has been labeled elsewhere meanwhile, and is left as it is there; ` +
           "label it again to change it.");
         show();
       }
@@ -150,7 +150,7 @@ function show() {
   byId("open").disabled = left === 0;
   byId("bar").max = items.length;
   byId("bar").value = labelled + passed;
-  byId("progress").textContent = `Response ${at + 1} of ${items.length}: ${labelled} labelled, ` +
+  byId("progress").textContent = `Response ${at + 1} of ${items.length}: ${labelled} labeled, ` +
     `${passed} skipped, ${left} open.` + (left ? "" : data.keeper ? " Done." : " Done: download the CSV.");
 }
 

@@ -100,8 +100,8 @@ class LiveRun:
                 [method, *(cells.get((method, name)) for name in names)]
                 for method in dict.fromkeys(method for method, _ in cells)
             ],
-            "Quick answers come first, so what is done is no fair sample of what was planned, and "
-            "each interval is for one look: it does not hold for stopping when it looks good."
+            "Quick answers come first, so this is not a fair sample of the run. Each interval "
+            "holds for one look: don't stop because it looks good."
             if far
             else "",
         )

@@ -93,9 +93,9 @@ def _plot_tradeoff(
     if len(series) < 2:
         return None
     return Drawing(
-        f"{analysis.primary} in % against {what}; a ring: not outdone in score, tokens and seconds "
-        "together",
-        f"{analysis.primary} against {title}; rings: not outdone over all",
+        f"{analysis.primary} in % against {what}; a ring marks a method that no other beats in "
+        "score, tokens and seconds at once",
+        f"{analysis.primary} against {title}; rings mark methods that no other beats in all",
         series,
         Axis(title, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
         Axis(),

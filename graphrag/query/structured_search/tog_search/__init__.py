@@ -1,4 +1,4 @@
-"""Searches of the graph of a GraphRAG index: Think-on-Graph, and personalised PageRank."""
+"""Searches of the graph of a GraphRAG index: Think-on-Graph, and personalized PageRank."""
 
 from graphrag.query.structured_search.tog_search.asking import ToGSearchError
 from graphrag.query.structured_search.tog_search.search import GraphSearch, PPRSearch, ToGSearch

@@ -1,4 +1,4 @@
-"""Spreading a question over entities and the texts that name them: personalised PageRank.
+"""Spreading a question over entities and the texts that name them: personalized PageRank.
 
 A question's mass starts at the text units that fit its words best, and at what it names, and
 spreads along relationships, and between a name and the text units that it stands in. It takes no
@@ -126,7 +126,7 @@ def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
 
 
 def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
-    """Spread mass by five steps of personalised PageRank.
+    """Spread mass by five steps of personalized PageRank.
 
     A relationship carries ``0.1 log(1 + weight)``, parallel ones together. Between a name and a
     text unit flows what the name tells: log(N / df) / log N, five times that where it is the
