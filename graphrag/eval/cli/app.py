@@ -21,7 +21,7 @@ from graphrag.eval.cli import (
 )
 from graphrag.eval.cli.command import command, need_extra, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import MORE, RunFlags, read_input
+from graphrag.eval.cli.run_input import RunFlags, read_input
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
 
@@ -47,9 +47,7 @@ class Commands(TyperGroup):
 def evaluate(
     place: Place,
     flags: RunFlags,
-    version: Annotated[
-        bool, option("Print the version.", "--version", rich_help_panel=MORE)
-    ] = False,
+    version: Annotated[bool, option("Print the version.", "--version")] = False,
 ) -> int:
     """Ask every question by every method, judge the responses, and write the results.
 

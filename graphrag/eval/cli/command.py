@@ -39,7 +39,7 @@ Address = Annotated[str | None, option("Of a Ray cluster.", hidden=True)]
 
 _PLACE = {
     "root": "Folder where other paths start.",
-    "config": "The configuration. Default: eval_config.yaml.",
+    "config": "Default: eval_config.yaml.",
     "output": "Folder of the results.",
 }
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")

@@ -54,7 +54,7 @@ def import_(
         list[Path], typer.Argument(help="The files to import.", exists=True, dir_okay=False)
     ],
 ) -> int:
-    """Make a project and a dataset of a benchmark's files, or of another tool's tests.
+    """Make a project of a benchmark's files, or of another tool's tests.
 
     What can't be matched is listed before anything is written. Nothing is downloaded.
     """

@@ -8,7 +8,7 @@ from graphrag.installation import extras, missing_requirements, pip_install
 
 
 def methods(place: Place, quiet: Quiet = False) -> int:
-    """List methods, metrics, measures and exporters, where each is from, and extras that lack.
+    """List methods, metrics, measures, exporters, and missing extras.
 
     A package brings parts of its own by entry points; all of them are loaded to see whether they
     can be.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.monitoring.watch import NextRound
 
-MORE = "Less often"
-
 
 @dataclass(frozen=True, slots=True)
 class RunFlags:
@@ -49,19 +47,13 @@ class RunFlags:
     full: Full = False
     quiet: Quiet = False
     verbose: Verbose = False
-    metrics: Annotated[
-        str | None, option("E.g. correctness,relevance; or none.", rich_help_panel=MORE)
-    ] = None
-    repeat: Annotated[
-        int | None, option("Ask everything N times.", min=1, rich_help_panel=MORE)
-    ] = None
+    metrics: Annotated[str | None, option("E.g. correctness,relevance; or none.")] = None
+    repeat: Annotated[int | None, option("Ask everything N times.", min=1)] = None
     skip_judge: Annotated[
         bool,
-        option("Collect responses now, judge them later.", "--skip-judge", rich_help_panel=MORE),
+        option("Collect responses now, judge them later.", "--skip-judge"),
     ] = False
-    otel: Annotated[
-        bool, option("Send spans to an OTLP collector.", "--otel", rich_help_panel=MORE)
-    ] = False
+    otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
     workers: Workers = None
     address: Address = None
     round: "NextRound | None" = None

@@ -61,7 +61,7 @@ def view(
     ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Show the runs in a browser; draw responses to label; or review the questions of a dataset.
+    """Show runs in a browser; label responses; review questions.
 
     Shows runs live, over time and side by side, and a page to label on. Only this machine can open
     it, at an address with a token, until Ctrl-C (exit code 130). --labels RUN writes a CSV and a
