@@ -17,6 +17,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.method_answer import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit
@@ -73,9 +74,9 @@ class Trial:
         self.units = [Unit(sample.id, sample, "mine") for sample in samples]
         self.session = MemorySession()
 
-    async def answer(self, question: str) -> str:
+    async def answer(self, question: str) -> MethodAnswer:
         reply = await self.searching.completion_async(messages=question)
-        return reply.content
+        return MethodAnswer(reply.content, contexts=())
 
     async def run(self) -> RunOutcome:
         return await self.runner.run(RunRequest(self.units, self.session))

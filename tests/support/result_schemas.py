@@ -26,6 +26,7 @@ from graphrag.eval.results.analysis import (
 )
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.figures import CriterionResult
+from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.runs import PinnedBaseline, StoredRun
 from graphrag.eval.scorers.loss import LossRow
 from graphrag.eval.scorers.measures import CombinedSummary
@@ -103,6 +104,7 @@ metadata = made(
     concurrency=maybe(int),
     earlier_attempts=maybe(Json),
     unfinished_answers=maybe(Json),
+    n_gold=maybe(Whole),
 )
 efficiency = made(
     "Efficiency",
@@ -116,6 +118,7 @@ efficiency = made(
     output_tokens_by_phase=Counts,
     **dict.fromkeys(("cached_prompt_tokens", "calls_reporting_cached_tokens"), Whole),
     judge_cached_prompt_tokens=Whole,
+    judge_reused_replies=Whole,
     **dict.fromkeys(("calls", "tokens", "judge_calls", "judge_tokens"), Whole),
     **dict.fromkeys(("cost_usd", "judge_cost_usd"), Number),
     cost_usd_by_model=Numbers,
@@ -182,6 +185,9 @@ summary = made(
     rubric=maybe(dict[str, dict[str, dimension]]),
     quality=maybe(dict[str, dict[str, Estimate]]),
     pairwise=maybe(dict[str, PreferenceSummary]),
+    **dict.fromkeys(("assertions", "claims", "by_kind"), maybe(dict[str, Json])),
+    index_cost=maybe(dict[str, Json | None]),
+    break_even=maybe(list[Payoff]),
     further_judges_cost_usd=maybe(Number),
     further_judges=maybe(Json | None),
 )
@@ -197,8 +203,7 @@ response = made(
     cut_replies=int,
     cached_prompt_tokens=Whole,
     repeats=maybe(dict[str, list[Whole]]),
-    rubric=maybe(Json),
-    quality=maybe(Json),
+    **dict.fromkeys(("rubric", "quality", "assertions", "claims"), maybe(Json)),
 )
 detailed = made(
     "Detailed",
@@ -271,6 +276,7 @@ compared = made(
     embedded_models=dict[str, Text],
     items=list[MethodComparison],
     figures=list[FigureComparison],
+    break_even=list[Payoff],
     warnings=list[str],
 )
 history = made("Run", StoredRun.__doc__ or "", **fields_of(StoredRun))
