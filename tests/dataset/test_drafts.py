@@ -53,6 +53,8 @@ def test_a_draft_is_refused_for_its_words(changes, cause):
         ("How many faces does the tower clock have?", True),
         ("What does he say to her?", False),
         ("What does Elias say to his sister?", True),
+        ("What is the name of the airport?", False),
+        ("How many days of annual leave does a clerk get?", True),
     ],
 )
 def test_a_question_names_its_subject(question, is_named):

@@ -25,6 +25,7 @@ _POINTING = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
+_SAYS_LITTLE = {*terms("name title kind")}
 _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d")
 
 
@@ -137,11 +138,14 @@ def _tells(question: str, answer: str) -> bool:
 def names_subject(question: str) -> bool:
     """Whether a question can be understood by who has not read the text.
 
-    It names something, or has no pronoun and no "the man", "this advisory" in place of a name.
+    It names something, or has no pronoun, no "the man", "this advisory" in place of a name, and
+    more than one word to find it by: not "What is the name of the airport?".
     """
     if _POINTING.search(question):
         return False
-    return bool(_NAME.search(question)) or not _PRONOUN.search(question)
+    if _NAME.search(question):
+        return True
+    return not _PRONOUN.search(question) and len({*terms(question)} - _SAYS_LITTLE) > 1
 
 
 def alike(question: str, other: str) -> bool:
