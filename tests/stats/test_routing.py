@@ -42,12 +42,3 @@ def test_level_methods_are_told_apart_by_the_rest():
     assert found.picks == {"x": "b", "y": "b"}
     assert found.difference.mean == 0
     assert not found.pays
-
-
-@pytest.mark.parametrize(
-    ("scores", "kinds"),
-    [({"a": [1.0, 0.0]}, "xy"), ({"a": [1.0], "b": [0.0]}, "x"), ({"a": [1.0], "b": [0.0]}, "xy")],
-)
-def test_what_no_router_can_be_made_of(scores, kinds):
-    with pytest.raises(ValueError, match="two methods"):
-        _route(scores, kinds)

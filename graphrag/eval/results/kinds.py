@@ -1,7 +1,7 @@
 """Figures by what a dataset says of its questions: their kind, hops, tags."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -14,12 +14,12 @@ from graphrag.eval.results.rows import (
     Section,
     has_nothing_to_judge,
     item_means,
-    paired_score,
+    item_scores,
 )
-from graphrag.eval.stats.family import inference_of, shown_sign
-from graphrag.eval.stats.intervals import Estimate, Score, mean_real, share_of_totals
+from graphrag.eval.stats.family import inference_of, shown_sign, simultaneous_limits
+from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import PairCounts, PairedDifference, holm, paired_items
+from graphrag.eval.stats.paired import PairCounts, holm, paired_items
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.stats.routing import Routing, cross_fit_router
 
@@ -174,14 +174,9 @@ def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Va
     if State.NOT_JUDGED in states and states <= {State.NOT_JUDGED, State.SEARCH_FAILED}:
         return {}  # failed searches alone are no 0, see ``Outcomes``
     empty = {row.key for row in rows if has_nothing_to_judge(row, primary)}
-    known = _by_question(rows, [paired_score(row, primary) for row in rows])
+    known = item_scores(rows, primary)
     planned = ((s.imdb_key, s.id) for s in samples)
     return {key: known.get(key) for key in planned if key not in empty or known[key] is not None}
-
-
-def _by_question(rows: Sequence[Row], values: Sequence[Score]) -> _Values:
-    pairs = zip((row.key for row in rows), values, strict=True)
-    return item_means(pairs) if any(row.trial for row in rows) else dict(pairs)
 
 
 def _costs(
@@ -190,7 +185,9 @@ def _costs(
     """Return method -> what each question costs: dollars where any are paid, else tokens."""
     units: tuple[CostUnit, ...] = ("cost_usd", "tokens")
     for unit in units:
-        spent = {m: _by_question(of, [getattr(r, unit) for r in of]) for m, of in by_method.items()}
+        spent = {
+            m: item_means((r.key, getattr(r, unit)) for r in of) for m, of in by_method.items()
+        }
         known = {m: [c for key in keys if (c := of[key]) is not None] for m, of in spent.items()}
         if all(len(of) == len(keys) for of in known.values()) and any(map(any, known.values())):
             return known, unit
@@ -199,16 +196,12 @@ def _costs(
 
 def _mean(scores: _Values, keys: Sequence[QuestionKey]) -> Estimate:
     """Return the mean that every table shows, see ``Outcomes``."""
-    known = [(s, key[0]) for key in keys if (s := scores.get(key)) is not None]
-    if any(score not in (0, 1) for score, _ in known):
-        graded = mean_real([s for s, _ in known], [document for _, document in known], (0.0, 1.0))
+    values, documents = [scores.get(key) for key in keys], [document for document, _ in keys]
+    if any(value not in (0, 1, None) for value in values):
+        graded = mean_real(values, documents, (0.0, 1.0))
         if graded.low is not None:
             return graded
-    totals: dict[Hashable, tuple[float, int]] = {}
-    for score, document in known:
-        total, size = totals.get(document, (0.0, 0))
-        totals[document] = (total + score, size + 1)
-    return share_of_totals(totals)
+    return mean_binary(values, documents)
 
 
 def _lead(
@@ -225,30 +218,12 @@ def _lead(
         for keys in groups
         for a, b in pairs
     ]
-    results = [paired_items(each, each, with_power=False) for each in counts]
-    corrected = holm([result.p for result in results])
-    n_tests = max(1, sum(p is not None for p in corrected))
-    confidence = 1 - ALPHA / (2 * n_tests - 1)  # as compare_family has it
-    leads = iter(
-        [
-            _judge(pair, replace(result, p_holm=p), of, confidence)
-            for pair, result, p, of in zip(
-                pairs * len(groups), results, corrected, counts, strict=True
-            )
-        ]
+    tested = [paired_items(each, each) for each in counts]
+    corrected = holm([result.p for result in tested])
+    results = [replace(r, p_holm=p) for r, p in zip(tested, corrected, strict=True)]
+    limits = simultaneous_limits(results, [*map(inference_of, results, counts)])
+    leads = (
+        Lead(*pair, r.n_pairs, r.difference, *ends, r.p_holm, shown_sign(r))
+        for pair, r, ends in zip(pairs * len(groups), results, limits, strict=True)
     )
     return [[next(leads) for _ in pairs] for _ in groups]
-
-
-def _judge(
-    pair: tuple[str, str], result: PairedDifference, counts: PairCounts, confidence: float
-) -> Lead:
-    low = high = None
-    if result.difference is not None and result.p_holm is not None:
-        low, high = inference_of(result, counts).limits(confidence)
-        if result.p_holm > ALPHA or result.difference == 0:
-            low, high = min(low, 0.0), max(high, 0.0)
-        else:
-            low, high = (max(low, 0.0), high) if result.difference > 0 else (low, min(high, 0.0))
-    known = (result.n_pairs, result.difference, low, high, result.p_holm)
-    return Lead(*pair, *known, shown_sign(result))

@@ -135,6 +135,34 @@ def correct_family(results: Sequence[PairedDifference]) -> list[PairedDifference
     ]
 
 
+def simultaneous_limits(
+    results: Sequence[PairedDifference], inferences: Sequence[Inference]
+) -> list[tuple[float, float] | tuple[None, None]]:
+    """Return limits that hold together for a whole family; None where there is no ``p_holm``.
+
+    Each at ``1 - ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts moves to 0,
+    as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
+    doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most when
+    Holm's method takes a side wrongly, ``ALPHA / 2``; the other errors then add up to ``(K - 1/2) /
+    (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum would be 6.7 % for
+    three methods.
+    """
+    n_tests = max(1, sum(result.p is not None for result in results))
+    found: list[tuple[float, float] | tuple[None, None]] = []
+    for result, inference in zip(results, inferences, strict=True):
+        if result.difference is None or result.p_holm is None:
+            found.append((None, None))
+            continue
+        low, high = inference.limits(1 - ALPHA / (2 * n_tests - 1))
+        if result.p_holm > ALPHA or result.difference == 0:
+            found.append((min(low, 0.0), max(high, 0.0)))
+        elif result.difference > 0:
+            found.append((max(low, 0.0), high))
+        else:
+            found.append((low, min(high, 0.0)))
+    return found
+
+
 def compare_family(
     results: Sequence[PairedDifference],
     inferences: Sequence[Inference],
@@ -144,12 +172,7 @@ def compare_family(
 
     ``results`` as ``correct_family`` returned them; ValueError unless the margin is in (0, 1).
 
-    Intervals: each at ``1 - ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts
-    moves to 0, as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
-    doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most when
-    Holm's method takes a side wrongly, ``ALPHA / 2``; the other errors then add up to ``(K - 1/2) /
-    (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum would be 6.7 % for
-    three methods.
+    Intervals: see ``simultaneous_limits``.
 
     Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``ALPHA / K``. As
     only one of a pair's two nulls can be true, the family counts K tests. Claims of equivalence are
@@ -161,16 +184,12 @@ def compare_family(
         raise ValueError(msg)
     n_tests = max(1, sum(result.p is not None for result in results))
     figures: list[FamilyFigures] = []
-    for result, inference in zip(results, inferences, strict=True):
+    together = simultaneous_limits(results, inferences)
+    for result, inference, (low, high) in zip(results, inferences, together, strict=True):
         difference = result.difference
         if difference is None or result.p_holm is None:
             figures.append(FamilyFigures(None, None, None, None, margin))
             continue
-        low, high = inference.limits(1 - ALPHA / (2 * n_tests - 1))
-        if result.p_holm > ALPHA or difference == 0:
-            low, high = min(low, 0.0), max(high, 0.0)
-        else:
-            low, high = (max(low, 0.0), high) if difference > 0 else (low, min(high, 0.0))
         down, up = result.difference_bounds or (difference, difference)
         worst = inference.outside(difference - down - margin, difference - up + margin)
         figures.append(

@@ -259,9 +259,9 @@ def flip_signs(
     flip was tried; and the name of the test. The signs of a document's differences change together
     where ``difference_test`` takes them together, else each changes alone.
 
-    Every flip for up to 13 sums that differ from 0, as ``scipy.stats.permutation_test`` has them,
-    else 9,999 random ones with ``(b + 1) / (B + 1)``. Those that are 0 can't move it and are left
-    out.
+    ``scipy.stats.permutation_test(permutation_type="samples")`` on the sums: every flip for up to
+    13 of them that differ from 0, else 9,999 random ones with ``(b + 1) / (B + 1)``. Those that are
+    0 can't move it and are left out.
     """
     groups = group_by_document(differences, documents)
     sizes = {key: len(group) for key, group in groups.items()}
@@ -283,9 +283,6 @@ def _permute(moving: Floats, alternative: Alternative) -> float:
         # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
         return 0.5 if alternative == "less" and moving[0] < 0 else 1.0
 
-    if 2 ** min(len(moving), 64) > N_RESAMPLES:
-        return _flip_at_random(moving, alternative)
-
     def mean_difference(x: Floats, y: Floats, axis: int) -> Floats:
         means: Floats = (x - y).mean(axis=axis)
         return means
@@ -295,37 +292,19 @@ def _permute(moving: Floats, alternative: Alternative) -> float:
         mean_difference,
         permutation_type="samples",
         n_resamples=N_RESAMPLES,
+        batch=max(1, _BATCH_VALUES // len(moving)),
         vectorized=True,
         alternative=alternative,
+        rng=np.random.default_rng(0),
     )
     return float(result.pvalue)
 
 
-def _flip_at_random(moving: Floats, alternative: Alternative) -> float:
-    """Test by random flips: of k equal sizes the number that are above 0 is binomial."""
-    sizes, times = np.unique(np.abs(moving), return_counts=True)
-    drawn, flipped = np.random.default_rng(0), np.zeros(N_RESAMPLES)
-    n_at_once = max(1, _BATCH_VALUES // N_RESAMPLES)
-    for start in range(0, len(sizes), n_at_once):
-        part = slice(start, start + n_at_once)
-        n_above = drawn.binomial(times[part], 0.5, (N_RESAMPLES, len(sizes[part])))
-        flipped += (2 * n_above - times[part]) @ sizes[part]
-    total, slack = float(moving.sum()), 1e-12 * float(sizes @ times)
-    below, above = (
-        (int(np.count_nonzero(beyond)) + 1) / (N_RESAMPLES + 1)
-        for beyond in (flipped <= total + slack, flipped >= total - slack)
-    )
-    return below if alternative == "less" else min(1.0, 2 * min(below, above))
-
-
-def paired_binary(
-    counts: PairCounts, *, view_documents: bool = False, with_power: bool = True
-) -> PairedDifference:
+def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> PairedDifference:
     """Compare two 0/1 metrics question by question; None is missing.
 
-    ``view_documents``: take the view document by document. ``with_power``: compute the smallest
-    detectable difference, which takes longest. ``p_holm`` is None until ``holm`` has seen the whole
-    family. ValueError if a score is not 0, 1 or None.
+    ``view_documents``: take the view document by document. ``p_holm`` is None until ``holm`` has
+    seen the whole family. ValueError if a score is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
     n, n10, n01 = add_up(tallies)
@@ -344,9 +323,7 @@ def paired_binary(
         high=high,
         p=p,
         p_holm=None,
-        detectable_at_80=None
-        if discordance is None or not with_power
-        else detectable_difference(n, discordance),
+        detectable_at_80=None if discordance is None else detectable_difference(n, discordance),
         difference_bounds=_difference_bounds(counts),
         by_document=_view(counts) if view_documents else None,
         interval=interval,
@@ -357,11 +334,7 @@ def paired_binary(
 
 
 def paired_items(
-    items: PairCounts,
-    searches: PairCounts,
-    *,
-    view_documents: bool = False,
-    with_power: bool = True,
+    items: PairCounts, searches: PairCounts, *, view_documents: bool = False
 ) -> PairedDifference:
     """Compare two metrics by the means of questions that may have been searched more than once.
 
@@ -379,7 +352,7 @@ def paired_items(
         difference = float(a or 0) - float(b or 0)
         signs[int(difference > 0), int(difference < 0), document] += times
     result = replace(
-        paired_binary(signs, view_documents=view_documents, with_power=with_power),
+        paired_binary(signs, view_documents=view_documents),
         n_dropped_pairs=n_missing,
         difference_bounds=_difference_bounds(searches),
         coverage=1 - n_missing / n_planned if n_planned else None,

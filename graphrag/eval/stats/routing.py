@@ -59,7 +59,7 @@ def cross_fit_router(
     Parameters
     ----------
     scores : mapping
-        Method -> one score in [0, 1] a question, in the same order for all.
+        Two methods or more -> one score in [0, 1] a question, in the same order for all.
     kinds, documents : sequence
         One a question.
     costs : mapping, optional
@@ -67,19 +67,9 @@ def cross_fit_router(
     confidence : float
         Of the limits of the difference, in (0, 1).
 
-    Raises
-    ------
-    ValueError
-        Under two methods or two questions, or with sequences of different lengths.
     """
-    methods = list(scores)
-    lengths = {len(each) for each in (*scores.values(), *(costs or {}).values(), kinds, documents)}
-    if len(methods) < 2 or len(lengths) != 1 or len(kinds) < 2:
-        msg = "a router needs two methods and two questions or more, and a score of each by each"
-        raise ValueError(msg)
-    names = list(dict.fromkeys(kinds))
-    number = {name: place for place, name in enumerate(names)}
-    kind = np.array([number[each] for each in kinds])
+    methods, names = list(scores), list(dict.fromkeys(kinds))
+    kind = np.array([names.index(each) for each in kinds])
     values = np.array([scores[method] for method in methods], dtype=np.float64).T
     prices = None if costs is None else np.array([costs[m] for m in methods], dtype=np.float64).T
     drawn, rows = np.random.default_rng(0), np.arange(len(kind))
@@ -94,14 +84,13 @@ def cross_fit_router(
         if prices is not None:
             routed_cost += float(prices[rows, picked].mean()) / SPLITS
             single_cost += float(prices[rows, one].mean()) / SPLITS
-    nowhere = np.full(len(kind), FOLDS)  # no question is in a fold that is left out
-    by_kind, for_all = _choose(values, kind, nowhere, len(names))
-    gains = [float(each) for each in routed - single]
+    outside = np.full(len(kind), FOLDS)  # so that each fold is chosen on all questions
+    by_kind, for_all = _choose(values, kind, outside, len(names))
     return Routing(
         n=len(kind),
         single=float(single.mean()),
         router=float(routed.mean()),
-        difference=mean_real(gains, documents, (-1.0, 1.0), confidence),
+        difference=mean_real((routed - single).tolist(), documents, (-1.0, 1.0), confidence),
         single_cost=None if prices is None else single_cost,
         router_cost=None if prices is None else routed_cost,
         best=methods[int(for_all[0])],
@@ -120,15 +109,14 @@ def _split(kind: _Whole, drawn: np.random.Generator) -> _Whole:
 
 def _choose(values: Floats, kind: _Whole, fold: _Whole, n_kinds: int) -> tuple[_Whole, _Whole]:
     """Return the best method without each fold: of each kind (kind x fold), and over all (fold)."""
-    cell, size = kind * (FOLDS + 1) + fold, n_kinds * (FOLDS + 1)
-    columns = [values[:, m] for m in range(values.shape[1])]
-    sums, n = (
-        np.stack([np.bincount(cell, of, size) for of in parts], axis=-1).reshape(
-            n_kinds, FOLDS + 1, -1
-        )
-        for parts in (columns, [None])
-    )
-    sums, n = (each.sum(axis=1, keepdims=True) - each for each in (sums, n))
-    over_all = sums.sum(axis=0) / np.maximum(n.sum(axis=0), 1)
-    of_kind = np.divide(sums, n, out=np.zeros_like(sums), where=n > 0).round(12)
-    return (of_kind + _TIE * over_all).argmax(axis=-1), over_all.round(12).argmax(axis=-1)
+    by_kind = np.zeros((n_kinds, FOLDS), dtype=np.int64)
+    for_all = np.zeros(FOLDS, dtype=np.int64)
+    for left_out in range(FOLDS):
+        known = fold != left_out
+        over_all = values[known].mean(axis=0)
+        for_all[left_out] = over_all.round(12).argmax()
+        for each in range(n_kinds):
+            inside = known & (kind == each)
+            means = values[inside].mean(axis=0).round(12) if inside.any() else 0.0
+            by_kind[each, left_out] = (means + _TIE * over_all).argmax()
+    return by_kind, for_all
