@@ -7,9 +7,10 @@ import pytest
 from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.scorers.assertions import (
     AssertionEvaluation,
-    AssertionJudge,
     RuledAssertion,
+    judge_assertions,
 )
+from graphrag.eval.scorers.judge import JudgeModel
 
 HELD = [
     Assertion.model_validate("The clock was built by Idris Vane."),
@@ -39,7 +40,7 @@ def ruled(**rulings: str) -> list[dict[str, object]]:
 
 
 async def rule(judge: Judge) -> AssertionEvaluation:
-    return await AssertionJudge(judge).evaluate("Who built it?", "Vane did, in 1912.", HELD)
+    return await judge_assertions(JudgeModel(judge), "Who built it?", "Vane did, in 1912.", HELD)
 
 
 async def test_each_assertion_has_its_ruling_and_one_missing_vital_one_counts():

@@ -296,7 +296,7 @@ def _show(
         )
     for cause, number in causes.most_common():
         say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)
-    usage = sum_usages(each.usage for each in drafted.values())
+    usage = sum_usages(usage for each in drafted.values() for usage in each.usages)
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
     say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)

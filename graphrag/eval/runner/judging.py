@@ -19,7 +19,7 @@ from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, check_asked
-from graphrag.eval.scorers.assertions import AssertionEvaluation, AssertionJudge
+from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import NO_REASON, Judge, JudgeModel, LLMJudge, whole_number
@@ -271,7 +271,7 @@ class FurtherJudges:
             raise ConfigError(msg)
         terms = (model, config.judge.temperature, config.judge.max_retries)
         self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
-        self._pairwise, self._assertions = PairwiseJudge(*terms), AssertionJudge(*terms)
+        self._pairwise, self._assertions = PairwiseJudge(*terms), JudgeModel(*terms)
         self._ask = {
             "rubric": self._grade,
             "quality": self._measure,
@@ -339,8 +339,8 @@ class FurtherJudges:
         sample, response = unit.sample, self._response(unit)
         if response.abstained and sample.answerable:
             return AssertionEvaluation.of_no_answer(sample.assertions).to_dict(), []
-        evaluation = await self._assertions.evaluate(
-            sample.question, response.response, sample.assertions
+        evaluation = await judge_assertions(
+            self._assertions, sample.question, response.response, sample.assertions
         )
         return evaluation.to_dict(), [evaluation.failure]
 
