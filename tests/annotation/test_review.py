@@ -148,7 +148,7 @@ def test_what_can_not_be_kept_is_refused(review: Review, tmp_path: Path):
     quoted = Decision(seen=first["seen"], decision="mended", question="Q", evidence=["new"])
     with pytest.raises(UsageError, match="index can't be read"):
         blind.decide(quoted)
-    assert blind.texts(first["seen"]) == ([], [])
+    assert blind.texts(first["seen"]) == {"texts": [], "missing": []}
     assert review.path.read_bytes() == content
     table = tmp_path / "rows.csv"
     table.write_text("question,answer\nQ,A\n", "utf-8")

@@ -12,7 +12,6 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphrag.eval.dataset.columns import field_of
-from graphrag.eval.dataset.drafts import Passage
 from graphrag.eval.dataset.files import ROWS_UNDER
 from graphrag.eval.dataset.samples import VETTED, parse_samples
 from graphrag.eval.errors import StoreError, UsageError
@@ -47,15 +46,6 @@ class RowChanged(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A text unit, and where quotes stand in it: (start, end), characters, none overlapping."""
-
-    document: str
-    text: str
-    marks: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Review:
     """The review of one dataset by one person.
 
@@ -80,30 +70,31 @@ class Review:
         """Return what the page needs of each row; raises UsageError if the file can't be read."""
         return [_describe(row) for row in _File.read(self.path).rows]
 
-    def texts(self, seen: str) -> tuple[list[Marked], list[str]]:
+    def texts(self, seen: str) -> dict[str, list[object]]:
         """Return the text units that a row's quotes stand in, and the quotes that stand in none.
 
-        Of a row without quotes the text units that BM25 ranks highest for its question. RowChanged
-        if there is no such row.
+        ``texts``: each with its document, and ``marks``, where the quotes stand; ``missing``. Of a
+        row without quotes the text units that BM25 ranks highest for its question. RowChanged if
+        there is no such row.
         """
         row = _File.read(self.path).find(seen)
         quotes, materials = _quotes(row), self._of(row)
         if materials is None:
-            return [], []
-        if not quotes:
-            best = materials.best(str(row.get(_heading(row, "question"), "")))
-            return [Marked(each.document, each.text, ()) for each in best], []
-        holding: dict[Passage, list[str]] = {}
-        missing: list[str] = []
+            return {"texts": [], "missing": []}
+        best = () if quotes else materials.best(str(row.get(_heading(row, "question"), "")))
+        holding = {each: list[str]() for each in best}
+        missing: list[object] = []
         for quote in quotes:
             passage = next((p for p in holding if quote in p.text), materials.find(quote))
             if passage is None:
                 missing.append(quote)
             else:
                 holding.setdefault(passage, []).append(quote)
-        return [
-            Marked(p.document, p.text, _marks(p.text, of)) for p, of in holding.items()
-        ], missing
+        texts = [
+            {"document": p.document, "text": p.text, "marks": _marks(p.text, of)}
+            for p, of in holding.items()
+        ]
+        return {"texts": [*texts], "missing": missing}
 
     def decide(self, change: Decision) -> Row | None:
         """Write a decision into the file, which is replaced whole, and return the row as it is now.
@@ -258,7 +249,8 @@ def _describe(row: Row) -> Row:
     }
 
 
-def _marks(text: str, quotes: Sequence[str]) -> tuple[tuple[int, int], ...]:
+def _marks(text: str, quotes: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where quotes stand in a text: (start, end), characters, none overlapping."""
     places = sorted((start, start + len(q)) for q in quotes for start in [text.index(q)])
     marks: list[tuple[int, int]] = []
     for start, end in places:
@@ -266,7 +258,7 @@ def _marks(text: str, quotes: Sequence[str]) -> tuple[tuple[int, int], ...]:
             marks[-1] = (marks[-1][0], max(end, marks[-1][1]))
         else:
             marks.append((start, end))
-    return tuple(marks)
+    return marks
 
 
 def keep_decisions(

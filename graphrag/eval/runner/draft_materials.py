@@ -17,7 +17,7 @@ _LEAST_WORDS = 30
 _HUB = 0.1
 """An entity named in more than this share of the text units joins nothing in particular."""
 _IN_COMMUNITY = 4
-LINK_FORMS = ("bridge", "comparison", "set")
+_LINK_FORMS = ("bridge", "comparison", "set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +102,18 @@ class Materials:
         bridges = [e for e, places in at.items() if len(places) > 1 and len(units_of[e]) <= most]
         by_document = defaultdict[str, list[Material]](list)
         for number, bridge in enumerate(_shuffled(bridges, drawn)):
-            first, *others = _shuffled(at[bridge], drawn)
-            joined = self._join(edges[first], [edges[other] for other in others], bridge, number)
-            if joined is not None:
-                by_document[joined.passages[0].document].append(joined)
+            form = _LINK_FORMS[number % len(_LINK_FORMS)]
+            path: dict[str, _Edge] = {}  # text unit -> the edge that it is taken for
+            for edge in (edges[place] for place in _shuffled(at[bridge], drawn)):
+                new = next((unit for unit in edge.units if unit not in path), None)
+                if new is not None and len(path) < (3 if form == "set" else 2):
+                    path[new] = edge
+            if len(path) > 1:
+                told = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in path.values())
+                passages = tuple(self._passages[unit] for unit in path)
+                joined = Material("link", passages, f"{bridge} joins them. {told}", form)
+                by_document[passages[0].document].append(joined)
         return _spread(list(by_document.values()), drawn)
-
-    def _join(
-        self,
-        first: _Edge,
-        others: Sequence[_Edge],
-        bridge: str,
-        number: int,
-    ) -> Material | None:
-        """Return a material of two or three text units around an entity, None without two."""
-        form = LINK_FORMS[number % len(LINK_FORMS)]
-        chosen, units = [first], first.units[:1]
-        for other in others:
-            new = [unit for unit in other.units if unit not in units]
-            if new and len(units) < (3 if form == "set" else 2):
-                chosen.append(other)
-                units.append(new[0])
-        if len(units) < 2:
-            return None
-        path = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in chosen)
-        passages = tuple(self._passages[unit] for unit in units)
-        return Material("link", passages, f"{bridge} joins them. {path}", form)
 
     def _communities(self, drawn: random.Random) -> Iterator[Material]:
         if not self._tables.has("communities"):

@@ -66,35 +66,34 @@ def cross_fit_router(
         Method -> one cost a question, >= 0.
     confidence : float
         Of the limits of the difference, in (0, 1).
-
     """
     methods, names = list(scores), list(dict.fromkeys(kinds))
     kind = np.array([names.index(each) for each in kinds])
     values = np.array([scores[method] for method in methods], dtype=np.float64).T
-    prices = None if costs is None else np.array([costs[m] for m in methods], dtype=np.float64).T
-    drawn, rows = np.random.default_rng(0), np.arange(len(kind))
-    routed, single = np.zeros(len(kind)), np.zeros(len(kind))
-    routed_cost = single_cost = 0.0
+    paid = np.zeros_like(values)
+    if costs is not None:
+        paid = np.array([costs[method] for method in methods], dtype=np.float64).T
+    both = np.stack([values, paid])
+    drawn = np.random.default_rng(0)
+    routed, single = np.zeros((2, len(kind))), np.zeros((2, len(kind)))  # scores, costs
     for _ in range(SPLITS):
         fold = _split(kind, drawn)
-        by_kind, for_all = _choose(values, kind, fold, len(names))
-        picked, one = by_kind[kind, fold], for_all[fold]
-        routed += values[rows, picked] / SPLITS
-        single += values[rows, one] / SPLITS
-        if prices is not None:
-            routed_cost += float(prices[rows, picked].mean()) / SPLITS
-            single_cost += float(prices[rows, one].mean()) / SPLITS
-    outside = np.full(len(kind), FOLDS)  # so that each fold is chosen on all questions
-    by_kind, for_all = _choose(values, kind, outside, len(names))
+        for number in range(FOLDS):
+            out = np.flatnonzero(fold == number)
+            picks, best = _choose(values, kind, fold != number, len(names))
+            routed[:, out] += both[:, out, picks[kind[out]]] / SPLITS
+            single[:, out] += both[:, out, best] / SPLITS
+    picks, best = _choose(values, kind, kind >= 0, len(names))
+    (router, router_cost), (one, one_cost) = routed.mean(axis=1), single.mean(axis=1)
     return Routing(
         n=len(kind),
-        single=float(single.mean()),
-        router=float(routed.mean()),
-        difference=mean_real((routed - single).tolist(), documents, (-1.0, 1.0), confidence),
-        single_cost=None if prices is None else single_cost,
-        router_cost=None if prices is None else routed_cost,
-        best=methods[int(for_all[0])],
-        picks={name: methods[int(by_kind[row, 0])] for row, name in enumerate(names)},
+        single=float(one),
+        router=float(router),
+        difference=mean_real((routed - single)[0].tolist(), documents, (-1.0, 1.0), confidence),
+        single_cost=None if costs is None else float(one_cost),
+        router_cost=None if costs is None else float(router_cost),
+        best=methods[best],
+        picks={name: methods[int(pick)] for name, pick in zip(names, picks, strict=True)},
     )
 
 
@@ -107,16 +106,14 @@ def _split(kind: _Whole, drawn: np.random.Generator) -> _Whole:
     return fold
 
 
-def _choose(values: Floats, kind: _Whole, fold: _Whole, n_kinds: int) -> tuple[_Whole, _Whole]:
-    """Return the best method without each fold: of each kind (kind x fold), and over all (fold)."""
-    by_kind = np.zeros((n_kinds, FOLDS), dtype=np.int64)
-    for_all = np.zeros(FOLDS, dtype=np.int64)
-    for left_out in range(FOLDS):
-        known = fold != left_out
-        over_all = values[known].mean(axis=0)
-        for_all[left_out] = over_all.round(12).argmax()
-        for each in range(n_kinds):
-            inside = known & (kind == each)
-            means = values[inside].mean(axis=0).round(12) if inside.any() else 0.0
-            by_kind[each, left_out] = (means + _TIE * over_all).argmax()
-    return by_kind, for_all
+def _choose(
+    values: Floats, kind: _Whole, known: NDArray[np.bool_], n_kinds: int
+) -> tuple[_Whole, int]:
+    """Return the best method of each kind, and over all, by the questions that are known."""
+    over_all = values[known].mean(axis=0)
+    means = np.zeros((n_kinds, len(over_all)))
+    for each in range(n_kinds):
+        inside = known & (kind == each)
+        if inside.any():
+            means[each] = values[inside].mean(axis=0).round(12)
+    return (means + _TIE * over_all).argmax(axis=1), int(over_all.round(12).argmax())

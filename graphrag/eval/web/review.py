@@ -1,7 +1,6 @@
 """The page on which a person reviews a dataset, and what it asks its server."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 
 from anyio.to_thread import run_sync
 from pydantic import ValidationError
@@ -35,10 +34,6 @@ def make_review_app(review: Review) -> Starlette:
         )
         return HTMLResponse(html, headers=own_policy(html))
 
-    def texts(seen: str) -> Response:
-        marked, missing = review.texts(seen)
-        return JSONResponse({"texts": [asdict(each) for each in marked], "missing": missing})
-
     def decide(body: bytes) -> Response:
         try:
             change = Decision.model_validate_json(body)
@@ -47,14 +42,11 @@ def make_review_app(review: Review) -> Starlette:
             raise UsageError(msg) from error
         return JSONResponse({"row": review.decide(change)})
 
-    async def show(_: Request) -> Response:
-        return await run_sync(_in_words, page)
+    def at(path: str, answer: Callable[[Request], Response]) -> Route:
+        async def answered(request: Request) -> Response:
+            return await run_sync(_in_words, lambda: answer(request))
 
-    async def rows(_: Request) -> Response:
-        return await run_sync(_in_words, lambda: JSONResponse(review.rows()))
-
-    async def find(request: Request) -> Response:
-        return await run_sync(_in_words, lambda: texts(request.path_params["seen"]))
+        return Route(path, answered)
 
     async def keep(request: Request) -> Response:
         body = b""
@@ -64,16 +56,13 @@ def make_review_app(review: Review) -> Starlette:
                 return JSONResponse({"error": "The text is too long."}, status_code=413)
         return await run_sync(_in_words, lambda: decide(body))
 
-    async def nothing(_: Request) -> Response:
-        return Response(status_code=204)
-
     return Starlette(
         routes=[
-            Route("/", show),
-            Route("/rows", rows),
-            Route("/texts/{seen}", find),
+            at("/", lambda _: page()),
+            at("/rows", lambda _: JSONResponse(review.rows())),
+            at("/texts/{seen}", lambda r: JSONResponse(review.texts(r.path_params["seen"]))),
             Route("/decide", keep, methods=["POST"]),
-            Route("/favicon.ico", nothing),
+            at("/favicon.ico", lambda _: Response(status_code=204)),
         ]
     )
 
