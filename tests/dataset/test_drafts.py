@@ -2,8 +2,7 @@
 
 import pytest
 
-from graphrag.eval.dataset.drafts import Cause, Draft, Passage, alike, check_draft, names_subject
-from graphrag.eval.dataset.samples import parse_samples
+from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft
 
 TOWER = Passage("u1", "Idris Vane built the tower clock in 1911. It has four faces.", "Ashcombe")
 BANK = Passage("u2", "The clock was paid for by Petra Holm, who owned the bank.", "Money")
@@ -34,6 +33,13 @@ LINK = {
         ({"answer": "The tower clock"}, Cause.TELLS_ANSWER),
         ({"question": "Who built it for them?"}, Cause.NO_SUBJECT),
         ({"question": "What did the man build in Ashcombe?"}, Cause.NO_SUBJECT),
+        ({"question": "Who is the man who built the clock of Ashcombe?"}, None),
+        ({"question": "Did this advisory come first?"}, Cause.NO_SUBJECT),
+        ({"question": "How many faces does the tower clock have?"}, None),
+        ({"question": "What does Elias say to his sister?"}, None),
+        ({"question": "What is the name of the clock?"}, Cause.NO_SUBJECT),
+        ({"question": "How many days of annual leave does a clerk get?"}, None),
+        ({"question": "Who built the old clock of Ashcombe?"}, None),
         ({"question": "Who built Ashcombe's old tower clock?"}, Cause.DUPLICATE),
         (LINK, None),
         ({**LINK, "quotes": LINK["quotes"][:1]}, Cause.NO_QUOTES),
@@ -43,41 +49,3 @@ LINK = {
 def test_a_draft_is_refused_for_its_words(changes, cause):
     asked = ["Who built the old tower clock of Ashcombe?"] if cause is Cause.DUPLICATE else []
     assert check_draft(Draft(**{**FACT, **changes}), asked) is cause
-
-
-@pytest.mark.parametrize(
-    ("question", "is_named"),
-    [
-        ("Who is the man who built the clock of Ashcombe?", True),
-        ("Did this advisory come first?", False),
-        ("How many faces does the tower clock have?", True),
-        ("What does he say to her?", False),
-        ("What does Elias say to his sister?", True),
-        ("What is the name of the airport?", False),
-        ("How many days of annual leave does a clerk get?", True),
-    ],
-)
-def test_a_question_names_its_subject(question, is_named):
-    assert names_subject(question) is is_named
-
-
-def test_questions_are_alike_by_their_words():
-    assert alike("Who built the clock?", "who built the clock")
-    assert not alike("Who built the clock?", "Who built the bank?")
-
-
-def test_a_draft_is_a_row_of_a_dataset():
-    rows = [Draft(**LINK).row("town", {"oracle": "Petra Holm"})]
-    rows += [Draft(**{**FACT, "kind": "unanswerable"}).row("town", {})]
-    link, unanswerable = parse_samples(rows)
-    assert (link.ground_truth, link.evidence, link.answerable) == (
-        "Petra Holm",
-        LINK["quotes"],
-        True,
-    )
-    assert (link.tags["kind"], link.tags["hops"], link.tags["documents"]) == (
-        "link",
-        2,
-        ["Ashcombe", "Money"],
-    )
-    assert (unanswerable.answerable, unanswerable.evidence) == (False, ())

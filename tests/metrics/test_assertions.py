@@ -21,14 +21,12 @@ HELD = [
 
 
 class Judge:
-    """Gives replies in turn and keeps the prompts."""
+    """Gives replies in turn."""
 
     def __init__(self, *replies: object) -> None:
         self.replies = list(replies)
-        self.prompts: list[str] = []
 
-    async def completion_async(self, messages, **_):
-        self.prompts.append(messages[0]["content"])
+    async def completion_async(self, **_):
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
@@ -41,31 +39,6 @@ def ruled(**rulings: str) -> list[dict[str, object]]:
 
 async def rule(judge: Judge) -> AssertionEvaluation:
     return await judge_assertions(JudgeModel(judge), "Who built it?", "Vane did, in 1912.", HELD)
-
-
-async def test_each_assertion_has_its_ruling_and_one_missing_vital_one_counts():
-    judge = Judge(ruled(n1="supported", n2="contradicted", n3="supported", n4="missing"))
-    found = await rule(judge)
-    assert [each.is_met for each in found.rulings] == [True, False, True, True]
-    assert found.is_whole is False
-    assert len(judge.prompts) == 1
-
-
-async def test_what_a_reply_leaves_out_is_asked_for_alone():
-    first = ruled(n1="supported", n2="supported", n3="missing")
-    judge = Judge(first, ruled(n4="supported", n1="contradicted"))
-    found = await rule(judge)
-    assert [each.ruling for each in found.rulings] == [
-        "supported",
-        "supported",
-        "missing",
-        "supported",
-    ]
-    assert [each.is_met for each in found.rulings] == [True, True, False, False]
-    assert found.is_whole is False
-    statements = judge.prompts[1].rpartition('"statements": ')[2]
-    assert "The bank paid for it." in statements
-    assert "Idris Vane" not in statements
 
 
 @pytest.mark.parametrize(

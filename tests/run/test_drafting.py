@@ -131,13 +131,11 @@ UNMET = {"rulings": [{"number": n, "reason": "", "ruling": "missing"} for n in (
     [
         ("fact", Model(FACT, draft=None), Cause.UNREADABLE),
         ("fact", Model({**FACT, "answer": ""}), Cause.UNREADABLE),
-        ("fact", Model({**FACT, "quotes": ["Vane built it"]}), Cause.NOT_IN_TEXT),
         ("fact", Model(FACT, oracle={"found": False, "answer": ""}), Cause.ORACLE_FAILS),
         ("fact", Model(FACT, oracle=WRONG), Cause.ORACLE_FAILS),
         ("fact", Model(FACT, same={"difference": "", "same": 0}), Cause.JUDGES_DIFFER),
         ("fact", Model(FACT, judge=None), Cause.UNREADABLE),
         ("fact", Model(FACT, closed=RIGHT), Cause.KNOWN_ALREADY),
-        ("fact", Model(FACT, closed=None), Cause.UNREADABLE),
         (
             "link",
             Model(LINK, oracle={"found": True, "answer": LINK["answer"]}),
