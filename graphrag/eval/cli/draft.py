@@ -92,7 +92,8 @@ def draft(place: Place, flags: DraftFlags) -> int:
     if stopped is not None:
         say(stopped, stderr=True)
         return code
-    lacks = rows is not None and bool(rows.lacking) and not flags.dry_run
+    n_held = sum(len(each.held) for each in drafted.values())
+    lacks = not flags.dry_run and n_held < len(_bare(rows or ()))
     return INCOMPLETE if lacks or any(each.short for each in drafted.values()) else DONE
 
 
@@ -100,31 +101,16 @@ def _read_kinds(text: str) -> list[str]:
     from graphrag.config.models.strict_section import nearest
 
     kinds = [each.strip() for each in text.split(",") if each.strip()]
-    for kind in kinds:
-        if kind not in KINDS:
-            known = f"{nearest(kind, KINDS)}; known: {', '.join(KINDS)}"
-            msg = f"--kinds: there is no kind {kind!r}{known}"
-            raise UsageError(msg)
-    if not kinds:
-        msg = f"--kinds names none; known: {', '.join(KINDS)}"
-        raise UsageError(msg)
+    unknown = next((kind for kind in kinds if kind not in KINDS), None)
+    if unknown is not None or not kinds:
+        what = (
+            f": there is no kind {unknown!r}{nearest(unknown, KINDS)}" if unknown else " names none"
+        )
+        raise UsageError(f"--kinds{what}; known: {', '.join(KINDS)}")
     return list(dict.fromkeys(kinds))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of a dataset that get assertions; ``held``: id -> those that were kept."""
-
-    samples: "list[Sample]"
-    held: "dict[str, list[Assertion]]"
-
-    @property
-    def lacking(self) -> "list[Sample]":
-        """Those without assertions, of their own or kept."""
-        return [each for each in self.samples if not each.assertions and each.id not in self.held]
-
-
-def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> _Rows | None:
+def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> "list[Sample] | None":
     from graphrag.eval.dataset.samples import check_keys, read_dataset
 
     if file is None:
@@ -135,7 +121,11 @@ def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> _Rows
     for warning in dataset.warnings:
         say(f"Warning: {warning}", stderr=True)
     check_keys(dataset.samples, roots)
-    return _Rows(dataset.samples, {})
+    return dataset.samples
+
+
+def _bare(rows: "Sequence[Sample]") -> "list[Sample]":
+    return [each for each in rows if not each.assertions]
 
 
 async def _draft(
@@ -145,7 +135,7 @@ async def _draft(
     flags: DraftFlags,
     path: Path,
     drafted: "dict[str, Drafted]",
-    rows: _Rows | None,
+    rows: "list[Sample] | None",
 ) -> None:
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted, Drafter
@@ -165,7 +155,7 @@ async def _draft(
     if announced is not None:
         notes.print(announced)
     if rows is not None and flags.dry_run:
-        n = len(rows.lacking)
+        n = len(_bare(rows))
         say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
         return
     wanted = _share_out(flags.n, list(roots), kinds)
@@ -186,11 +176,11 @@ async def _draft(
                     ),
                 )
                 drafted[key] = Drafted()
-                if rows is not None:
-                    of_key = [each for each in rows.lacking if each.imdb_key == key]
-                    await drafter.hold(of_key, rows.held, drafted[key])
-                    continue
-                await drafter.draft(materials[key], wanted[key], asked, drafted[key])
+                if rows is None:
+                    await drafter.draft(materials[key], wanted[key], asked, drafted[key])
+                else:
+                    of_key = [each for each in _bare(rows) if each.imdb_key == key]
+                    await drafter.hold(of_key, drafted[key])
             asked += [each.question for each, _ in drafted[key].kept]
 
 
@@ -238,7 +228,7 @@ def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, in
 
 
 def _write(
-    path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], held: _Rows | None
+    path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], samples: "list[Sample] | None"
 ) -> int:
     """Write the files, and return how many rows a person has vetted."""
     from graphrag.eval.annotation.review import keep_decisions
@@ -250,16 +240,17 @@ def _write(
         for key, each in drafted.items()
         for draft, proofs in each.kept
     ]
-    if held is not None:
-        rows = [_row_of(each, held.held.get(each.id)) for each in held.samples]
-    else:
+    held = {name: of for each in drafted.values() for name, of in each.held.items()}
+    if samples is None:
         rows = keep_decisions(path, drafts)
+    else:
+        rows = [_row_of(each, held.get(each.id)) for each in samples]
     away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
     if rows:
         write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
     write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
-    return 0 if held is not None else sum(bool(row.get(VETTED)) for row in rows)
+    return 0 if samples is not None else sum(bool(row.get(VETTED)) for row in rows)
 
 
 def _row_of(sample: "Sample", held: "Sequence[Assertion] | None") -> dict[str, object]:
@@ -275,7 +266,7 @@ def _show(
     drafted: "dict[str, Drafted]",
     path: Path,
     flags: DraftFlags,
-    rows: _Rows | None,
+    rows: "list[Sample] | None",
     n_vetted: int,
 ) -> None:
     from graphrag.eval.report.cells import money
@@ -288,11 +279,11 @@ def _show(
     if rows is None:
         say(f"{counted(len(kept), 'question')} kept of {flags.n}{f' ({parts})' if parts else ''}.")
     else:
-        weights = Counter(each.weight for of in rows.held.values() for each in of)
-        n, whole = len(rows.held), len(rows.held) + len(rows.lacking)
+        held = [of for each in drafted.values() for of in each.held.values()]
+        weights = Counter(each.weight for of in held for each in of)
         say(
-            f"{n:,} of {counted(whole, 'row')} got assertions, {weights['vital']:,} of them vital "
-            f"and {weights['okay']:,} okay."
+            f"{len(held):,} of {counted(len(_bare(rows)), 'row')} got assertions, "
+            f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
         )
     for cause, number in causes.most_common():
         say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)

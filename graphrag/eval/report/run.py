@@ -58,9 +58,7 @@ def list_brief(
 
     ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
-    parts = [*_list_opening(results), *_list_claims(figures)]
-    assertions = assertions_table(figures)
-    parts += [] if assertions is None else [assertions]
+    parts = [*_list_opening(results), *_list_rulings(figures)]
     spent = spent_table(results)
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
@@ -117,11 +115,8 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     They stand below those of :func:`list_results`, which says what all of them are labelled with.
     """
     yield from measures_tables(figures.measures)
-    yield from _list_claims(figures)
+    yield from _list_rulings(figures)
     loss, criteria = loss_table(figures), criteria_table(figures)
-    assertions = assertions_table(figures)
-    if assertions is not None:
-        yield assertions
     if loss is not None:
         yield loss
     yield from map(Line, describe_grades(figures))
@@ -138,10 +133,12 @@ def list_index_notes(figures: "Figures") -> list[str]:
     return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
 
 
-def _list_claims(figures: "Figures") -> Iterator[Part]:
-    table = claims_table(figures)
-    if table is not None:
-        yield from table.split(4)
+def _list_rulings(figures: "Figures") -> Iterator[Part]:
+    claims, assertions = claims_table(figures), assertions_table(figures)
+    if claims is not None:
+        yield from claims.split(4)
+    if assertions is not None:
+        yield assertions
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":

@@ -173,10 +173,12 @@ class ThrownAway:
 class Drafted:
     """What came of drafting from one index.
 
-    ``short``: kind -> questions that are missing, where the materials or the tries were used up.
+    ``held``: id of a dataset's row -> the assertions that were kept. ``short``: kind -> questions
+    that are missing, where the materials or the tries were used up.
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
+    held: dict[str, list[Assertion]] = field(default_factory=dict[str, list[Assertion]])
     thrown_away: list[ThrownAway] = field(default_factory=list[ThrownAway])
     usages: list[Usage] = field(default_factory=list[Usage])
     short: dict[str, int] = field(default_factory=dict[str, int])
@@ -266,20 +268,17 @@ class Drafter:
                 drafted.short[kind] = number - n_kept
         return drafted
 
-    async def hold(
-        self, samples: Sequence[Sample], held: dict[str, list[Assertion]], drafted: Drafted
-    ) -> None:
+    async def hold(self, samples: Sequence[Sample], drafted: Drafted) -> None:
         """Propose assertions for rows, and keep those that the row's own answer and quotes support.
 
-        ``held``, id -> assertions, and ``drafted``, what was thrown away and paid, are filled as
-        rows end. Raises RunStoppedError as :meth:`draft`.
+        ``drafted`` is filled as rows end. Raises RunStoppedError as :meth:`draft`.
         """
         for start in range(0, len(samples), _AT_ONCE):
             batch = samples[start : start + _AT_ONCE]
             found = await self._together(batch, self._hold, drafted)
             for sample, each in zip(batch, found, strict=True):
                 if each is not None:
-                    held[sample.id], left = each
+                    drafted.held[sample.id], left = each
                     drafted.thrown_away += (
                         _throw_away(sample, Cause.NOT_BORNE_OUT, assertion.text)
                         for assertion in left
