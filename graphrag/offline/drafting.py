@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from graphrag.offline import OfflineModelError
 from graphrag.offline.answering import SUFFICIENT_COVERAGE, answer_question
 from graphrag.offline.extraction import is_heading
-from graphrag.offline.grading import judge_correctness
+from graphrag.offline.grading import judge_correctness, read_material
 from graphrag.offline.names import find_mentions, split_words
 from graphrag.offline.requests import Request, find_json_object
 from graphrag.text.tables import Record
@@ -40,33 +39,27 @@ def draft_question(request: Request) -> dict[str, object]:
     ]
     blanks = [blank for text in texts if (blank := _leave_out(text)) is not None]
     reply: dict[str, object] = {"question": "", "answer": "", "quotes": [], "difficulty": "easy"}
+    is_global = "assertions" in request.fields
+    if is_global:
+        reply["assertions"] = []
     if not blanks or (material["form"] and len(blanks) < 2):
-        return {**reply, **({"assertions": []} if "assertions" in request.fields else {})}
-    if "assertions" in request.fields:
-        name = Counter(name for name, _, _ in blanks).most_common(1)[0][0]
-        said = [sentence for _, sentence, _ in blanks][:4]
-        return {
-            **reply,
-            "question": f"What about {name}?",
-            "answer": " ".join(said),
-            "quotes": said,
-            "assertions": [
-                {"text": sentence, "weight": "vital", "must": "say"} for sentence in said
-            ],
-        }
-    if "it does not answer" in request.user.partition("Material:")[0]:
-        name, sentence, _ = blanks[0]
-        asked = _NEVER_SAID[len(sentence) % len(_NEVER_SAID)]
-        return {**reply, "question": f"What is the {asked} of {name}?", "quotes": [sentence]}
-    shown = " and ".join(f'"{cloze}"' for _, _, cloze in blanks)
-    many = len(blanks) > 1
-    return {
-        **reply,
-        "question": f"Which name{'s belong in the blanks' if many else ' belongs in the blank'}"
-        f" of {shown}?",
-        "answer": "; ".join(name for name, _, _ in blanks),
-        "quotes": [sentence for _, sentence, _ in blanks],
-    }
+        return reply
+    names, quotes, clozes = zip(*blanks, strict=True)
+    if is_global:
+        quotes = quotes[:4]
+        reply["question"] = f"What about {Counter(names).most_common(1)[0][0]}?"
+        reply["answer"] = " ".join(quotes)
+        reply["assertions"] = [{"text": q, "weight": "vital", "must": "say"} for q in quotes]
+    elif "it does not answer" in request.user.partition("Material:")[0]:
+        quotes = quotes[:1]
+        asked = _NEVER_SAID[len(quotes[0]) % len(_NEVER_SAID)]
+        reply["question"] = f"What is the {asked} of {names[0]}?"
+    else:
+        shown = " and ".join(f'"{cloze}"' for cloze in clozes)
+        which = "name belongs in the blank" if len(clozes) == 1 else "names belong in the blanks"
+        reply["question"] = f"Which {which} of {shown}?"
+        reply["answer"] = "; ".join(names)
+    return {**reply, "quotes": [*quotes]}
 
 
 def propose_assertions(request: Request) -> dict[str, object]:
@@ -122,18 +115,19 @@ def rule_on_statements(request: Request) -> dict[str, object]:
 
     None is ever contradicted: words alone don't tell.
     """
-    material = find_json_object(request.user) or {}
-    if material.keys() != {"question", "answer", "statements"}:
-        raise OfflineModelError("Rulings need an object with question, answer and statements.")
-    present = set(terms(str(material["answer"])))
-    rulings: list[dict[str, object]] = []
-    for number, text in cast("Mapping[str, object]", material["statements"]).items():
-        share = share_covered(terms(str(text)), present)
-        rulings.append(
+    material = read_material(request, {"question", "answer", "statements"})
+    present, statements = set(terms(str(material["answer"]))), material["statements"]
+    shares = {
+        int(number): share_covered(terms(text), present)
+        for number, text in cast("Mapping[str, str]", statements).items()
+    }
+    return {
+        "rulings": [
             {
-                "number": int(number),
+                "number": number,
                 "reason": f"{share:.2f} of its words are there (needed: {_HELD}).",
                 "ruling": "supported" if share >= _HELD else "missing",
             }
-        )
-    return {"rulings": rulings}
+            for number, share in shares.items()
+        ]
+    }

@@ -128,7 +128,9 @@ def judge(request: Request) -> dict[str, object]:
 
 def split_claims(request: Request) -> dict[str, object]:
     """Take each sentence as one claim; the number of a list's item and an abstention are none."""
-    numbered = cast("Mapping[str, str]", _material(request, {"question", "sentences"})["sentences"])
+    numbered = cast(
+        "Mapping[str, str]", read_material(request, {"question", "sentences"})["sentences"]
+    )
     stated = {n: not (_ITEM.fullmatch(text) or is_abstention(text)) for n, text in numbered.items()}
     entries = [{"number": int(n), "claims": [numbered[n]] * states} for n, states in stated.items()]
     return {"sentences": entries}
@@ -140,7 +142,7 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     A name begins with a capital, and not the claim. A text without tables is one row without a
     name. Nothing is ever contradicted: words alone don't tell.
     """
-    material = _material(request, {"text", "claims"})
+    material = read_material(request, {"text", "claims"})
     rows = {
         f"{row.table} ({row.id})": set(terms(f"{row.label} {row.text}"))
         for row in read_context(str(material["text"]), ("|", ","))
@@ -169,7 +171,7 @@ def grade_rubric(request: Request) -> dict[str, object]:
     and groundedness.
     """
     retrieved = ("entities", "relationships", "texts")
-    material = _material(request, {"question", "answer", *retrieved})
+    material = read_material(request, {"question", "answer", *retrieved})
     question, answer = str(material["question"]), _bare(material["answer"])
     listed = [material[name] for name in retrieved]
     present = set(terms(json.dumps(listed, ensure_ascii=False)))
@@ -209,7 +211,7 @@ def grade_quality(request: Request) -> dict[str, object]:
     share of the least supported sentence in the context; without either, 0.5 for any answer.
     Completeness and relevance are those of the rubric. An abstention has 0 in all.
     """
-    material = _material(request, {"question", "ground_truth", "context", "predicted"})
+    material = read_material(request, {"question", "ground_truth", "context", "predicted"})
     question, answer = str(material["question"]), _bare(material["predicted"])
     truth, context = material["ground_truth"], material["context"]
     scores = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
@@ -237,7 +239,7 @@ def compare_answers(request: Request) -> dict[str, object]:
     The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
     The order of the answers changes nothing.
     """
-    material = _material(request, {"question", "first", "second"})
+    material = read_material(request, {"question", "first", "second"})
     question = str(material["question"])
 
     def worth(answer: str) -> float:
@@ -254,7 +256,7 @@ def compare_answers(request: Request) -> dict[str, object]:
     }
 
 
-def _material(request: Request, fields: set[str]) -> dict[str, object]:
+def read_material(request: Request, fields: set[str]) -> dict[str, object]:
     """Read the JSON object of such fields that the user message ends with, or refuse."""
     material = find_json_object(request.user) or {}
     if material.keys() != fields:

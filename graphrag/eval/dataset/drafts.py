@@ -125,9 +125,9 @@ def check_draft(draft: Draft, asked: Sequence[str]) -> Cause | None:
         return Cause.NO_QUOTES
     if draft.kind in ("fact", "link") and _tells(draft.question, draft.answer):
         return Cause.TELLS_ANSWER
-    if not names_subject(draft.question):
+    if not _names_subject(draft.question):
         return Cause.NO_SUBJECT
-    return Cause.DUPLICATE if any(alike(draft.question, other) for other in asked) else None
+    return Cause.DUPLICATE if any(_alike(draft.question, other) for other in asked) else None
 
 
 def _tells(question: str, answer: str) -> bool:
@@ -135,7 +135,7 @@ def _tells(question: str, answer: str) -> bool:
     return bool(wanted) and set(wanted) <= set(terms(question))
 
 
-def names_subject(question: str) -> bool:
+def _names_subject(question: str) -> bool:
     """Whether a question can be understood by who has not read the text.
 
     It names something, or has no pronoun, no "the man", "this advisory" in place of a name, and
@@ -148,7 +148,7 @@ def names_subject(question: str) -> bool:
     return not _PRONOUN.search(question) and len({*terms(question)} - _SAYS_LITTLE) > 1
 
 
-def alike(question: str, other: str) -> bool:
+def _alike(question: str, other: str) -> bool:
     """Whether two questions are worded so much alike that one of them is enough."""
     if fold_wording(question) == fold_wording(other):
         return True
