@@ -57,25 +57,16 @@ def logged(variables: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_is_logged_once_and_replaced_when_it_has_changed(
+def test_a_run_is_logged_with_its_figures_verdicts_and_files(
     make_evaluation: MakeEvaluation, store: dict[str, str]
 ):
     evaluation = make_evaluation(methods=["tog", "basic"], metrics=["correctness", "relevance"])
     evaluation.write_rows(ROWS[:3])
-    assert evaluation.run("-q", "--skip-judge").exit_code == 0
-    first = show(evaluation, store)
-    assert first.returncode == 0, first.stderr
-    unjudged = logged(store)
-    assert len(unjudged["traces"]) == 6
-    assert not any(trace["feedback"] for trace in unjudged["traces"])
-    assert "tog/correctness" not in unjudged["metrics"]
-
-    assert evaluation.run("-q", "--resume").exit_code == 0
-    second = show(evaluation, store)
-    assert "replaces what MLflow had of it" in second.stderr, second.stderr
-    run = logged(store)
-    assert run["id"] != unjudged["id"]
-    run_id = evaluation.runs()[0].run_id
+    assert evaluation.run("-q").exit_code == 0
+    done = show(evaluation, store)
+    assert done.returncode == 0, done.stderr
+    run, run_id = logged(store), evaluation.runs()[0].run_id
+    assert f"Run {run_id} is run {run['id']} of MLflow, with 6 answers" in done.stderr
     assert (run["status"], run["tags"]["gtog.run_id"]) == ("FINISHED", run_id)
     assert run["tags"]["gtog.embedded_models"]
     assert run["params"]["methods"] == "tog, basic"
@@ -108,10 +99,6 @@ def test_a_run_is_logged_once_and_replaced_when_it_has_changed(
             sent[*place, metric, value, reason] += 1
             assert (kind, judge) == ("CODE", "offline/rules")  # rules, not a language model
     assert sent == stored
-
-    third = show(evaluation, store)
-    assert f"is run {run['id']} of MLflow already, and unchanged" in third.stderr
-    assert logged(store)["id"] == run["id"]
 
 
 @pytest.mark.slow

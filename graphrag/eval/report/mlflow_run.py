@@ -1,6 +1,5 @@
 """A run as one of MLflow: parameters, means with their limits, answers with verdicts, files."""
 
-import hashlib
 import importlib
 import logging
 import os
@@ -30,8 +29,7 @@ MLflow: TypeAlias = Any
 def log_run(results: EvaluationResults, figures: Figures, files: Mapping[str, Content]) -> str:
     """Log a run, and return a sentence that says where it stands.
 
-    MLflow's own variables say where to. What it has already is not logged again; where the run has
-    changed since, the new one takes its place. Raises StoreError if MLflow can't take it.
+    MLflow's own variables say where to. Raises StoreError if MLflow can't take it.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")
@@ -50,41 +48,26 @@ def log_run(results: EvaluationResults, figures: Figures, files: Mapping[str, Co
 def _log(
     mlflow: MLflow, results: EvaluationResults, figures: Figures, files: Mapping[str, Content]
 ) -> str:
-    about, client = results.metadata, mlflow.MlflowClient()
+    about, numbers = results.metadata, dict(_numbers(results, figures))
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _EXPERIMENT)
     experiment = os.environ.get("MLFLOW_EXPERIMENT_ID")
     experiment = experiment or mlflow.set_experiment(name).experiment_id
-    run_id, digest = about["run_id"], hashlib.sha256(results.to_json().encode()).hexdigest()
-    is_whole = f"tags.`gtog.run_id` = '{run_id}' and attributes.status = 'FINISHED'"
-    before = client.search_runs([experiment], is_whole)
-    for each in before:
-        if each.data.tags.get("gtog.digest") == digest:
-            return f"Run {run_id} is run {each.info.run_id} of MLflow already, and unchanged,"
-    tags = {"gtog.run_id": run_id, "gtog.digest": digest}
+    tags = {"gtog.run_id": about["run_id"]}
     if label := about.get("embedded_models"):
         tags["gtog.embedded_models"] = label
-    run = client.create_run(experiment, run_name=run_id, tags=tags).info.run_id
-    status = "FAILED"
-    try:
-        for key, value in _parameters(about).items():
-            client.log_param(run, key, value)
-        now = round(time.time() * 1000)
-        numbers = list(_numbers(results, figures))
-        metrics = [mlflow.entities.Metric(key, value, now, 0) for key, value in numbers]
-        for start in range(0, len(metrics), 1000):  # the most that MLflow takes at once
-            client.log_batch(run, metrics=metrics[start : start + 1000])
-        with tempfile.TemporaryDirectory() as folder:
-            write_whole(Path(folder), files)
-            client.log_artifacts(run, folder)
-        _log_answers(mlflow, results, experiment, run)
-        status = "FINISHED"
-    finally:
-        client.set_terminated(run, status)
-    for each in before:
-        _remove(client, experiment, each.info.run_id)
-    done = "replaces what MLflow had of it, as" if before else "is"
-    n = f"with {len(results.results):,} answers, {len(numbers):,} figures and the files"
-    return f"Run {run_id} {done} run {run} of MLflow, {n},"
+    with (
+        mlflow.start_run(experiment_id=experiment, run_name=about["run_id"], tags=tags) as run,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        mlflow.log_params(_parameters(about))
+        mlflow.log_metrics(numbers)
+        write_whole(Path(folder), files)
+        mlflow.log_artifacts(folder)
+        _log_answers(mlflow, results, experiment, run.info.run_id)
+    return (
+        f"Run {about['run_id']} is run {run.info.run_id} of MLflow, with "
+        f"{len(results.results):,} answers, {len(numbers):,} figures and the files,"
+    )
 
 
 def _parameters(about: Mapping[str, Any]) -> dict[str, str]:
@@ -170,9 +153,3 @@ def _log_answers(mlflow: MLflow, results: EvaluationResults, experiment: str, ru
                 source=source,
                 error=error,
             )
-
-
-def _remove(client: MLflow, experiment: str, run: str) -> None:
-    while traces := client.search_traces(locations=[experiment], run_id=run, max_results=100):
-        client.delete_traces(experiment, trace_ids=[each.info.trace_id for each in traces])
-    client.delete_run(run)
