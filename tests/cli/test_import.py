@@ -73,7 +73,7 @@ def test_each_format_becomes_a_project_and_a_dataset(name: str, tmp_path: Path):
 
 
 def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_path: Path):
-    strange = HOTPOT | {"supporting_facts": [["Brass Tower", 7], ["Nowhere", 0]], "mood": "dark"}
+    strange = HOTPOT | {"supporting_facts": [["Brass Tower", 7], ["Nowhere", 0]]}
     again = HOTPOT | {"_id": "h1", "question": "Who built it?"}
     rows = [
         *(strange, again, again | {"answer": "Arden"}),
@@ -90,7 +90,6 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
         "the id of another one, which lose it: 2 (hotpot.json, row 2: h1; ",
         "no run could ask, left out: 1 ('Why?'",
         "rows that can't be read, left out: 1 (hotpot.json, row 5",
-        "Fields that are not imported, with their number of rows: mood (1)",
     ):
         assert said.casefold() in done.stdout.casefold(), (said, done.stdout)
     first, second = read(tmp_path / "p")["questions"]
@@ -150,10 +149,6 @@ def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path: Pa
     (root / "input" / "own.txt").write_text("mine")
     done = run_import(root, "hotpotqa", files["h"])
     assert (done.exit_code, "own.txt is there" in done.stderr) == (2, True), done.output
-    done = run_import(root, "hotpotqa", files["h"], "--questions-only")
-    assert (done.exit_code, [*(root / "input").iterdir()]) == (0, [root / "input" / "own.txt"])
-    assert "expected_sources" not in read(root)["questions"][0]
-    assert "mixed" in run_import(root, "hotpotqa", files["h"], "--questions-only").stderr
 
 
 def test_odd_texts_and_titles_are_kept_and_the_encoding_is_said(tmp_path: Path):

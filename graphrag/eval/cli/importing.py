@@ -39,9 +39,6 @@ class ImportFlags:
     """What is imported."""
 
     limit: Annotated[int | None, option("Import only the first N questions.", min=1)] = None
-    questions_only: Annotated[
-        bool, option("Write the questions, not the input.", "--questions-only")
-    ] = False
     dry_run: Annotated[bool, option("Write nothing.", "--dry-run")] = False
     quiet: Quiet = False
 
@@ -66,16 +63,13 @@ def import_(
         msg = f"There is no format {format!r}; known: {', '.join(FORMATS)}."
         raise UsageError(msg)
     with working(open_console(stderr=True, quiet=flags.quiet), "Reading the files"):
-        result = Import(format, path, flags.limit, flags.questions_only)
-    reading, documents = result.reading, {} if flags.questions_only else result.documents
+        result = Import(format, path, flags.limit)
+    reading, documents = result.reading, result.documents
     for warning in reading.warnings:
         say(f"{warning}.", stderr=True)
     for problem, places in reading.problems.items():
         some = "; ".join([*places[:_EXAMPLES], *(["..."] if len(places) > _EXAMPLES else [])])
         say(f"{problem}: {len(places):,} ({some})")
-    if reading.unread:
-        fields = ", ".join(f"{name} ({n:,})" for name, n in reading.unread.most_common())
-        say(f"Fields that are not imported, with their number of rows: {fields}")
     if not result.rows:
         raise DatasetError("The files hold no question to ask; nothing is written.")
     what = f"{counted(len(result.rows), 'question')} and {counted(len(documents), 'document')}"
@@ -87,7 +81,7 @@ def import_(
     there = [p for p in (dataset, *(texts.rglob("*") if documents else ())) if p.is_file()]
     if there:
         msg = f"{there[0]} is there and would be mixed with what is imported; nothing is written"
-        raise UsageError(f"{msg}. Name another --root, or keep the input by --questions-only.")
+        raise UsageError(f"{msg}. Name another --root.")
     for name, (title, text) in documents.items():
         content = f"{title}\n\n{text}".strip().encode("utf-8", "replace").decode()
         write_template(texts / name, content + "\n")
@@ -107,7 +101,7 @@ def import_(
     say(f"Imported {what}.")
     for line in said:
         say(line, quiet=flags.quiet)
-    if not result.documents:
+    if not documents:
         say(f"The files hold no documents: put yours into {texts}.")
     say(f"Next: {eval_line('--index', '--root', root)}", quiet=flags.quiet)
     return DONE

@@ -6,7 +6,6 @@ A format is one or two small models of its rows; docs/import.md says where each 
 import ast
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,7 +101,7 @@ TextsOfTable = Annotated[list[str], BeforeValidator(lambda value: _as_list(_from
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
 
 class _Row(_Part):
@@ -371,12 +370,10 @@ FORMATS: Mapping[str, Format] = {
 class Reading:
     """What was noted while files were read.
 
-    ``problems``: what -> where, one each; ``unread``: fields that no model has -> rows with them;
-    ``version``: the one that a file gives itself.
+    ``problems``: what -> where, one each; ``version``: the one that a file gives itself.
     """
 
     problems: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    unread: Counter[str] = field(default_factory=Counter[str])
     warnings: list[str] = field(default_factory=list[str])
     version: str | None = None
 
@@ -399,14 +396,12 @@ def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator
         for number, row in enumerate(rows, 1):
             where = f"{file.name}, row {number}"
             try:
-                read = FORMATS[name].model(row)[0].model_validate(row)
-                entries = list(read.entries())
+                entries = list(FORMATS[name].model(row)[0].model_validate(row).entries())
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(map(str, first["loc"]))
                 reading.note(_NOT_READ, f"{where}: {place}: {first['msg']}")
                 continue
-            reading.unread.update((read.model_extra or {}).keys())
             yield from ((where, entry) for entry in entries)
 
 
@@ -434,7 +429,6 @@ def _unwrap(value: dict[str, object], file: Path, reading: Reading) -> object:
     for under in (*ROWS_UNDER, "tests"):
         if isinstance(value.get(under), list):
             reading.version = str(value["version"]) if "version" in value else reading.version
-            reading.unread.update(value.keys() - {under, "version"})
             return value[under]
     return [value]
 

@@ -29,16 +29,13 @@ _UNUSABLE = "Questions that no run could ask, left out"
 class Import:
     """What files of a format hold: ``documents``, file name -> document, and a dataset's ``rows``.
 
-    ``reading`` says what can't be matched. ``limit``: how many questions are taken, None: all;
-    ``quotes_only``: whether a row's sources are what it quotes, and no documents.
+    ``reading`` says what can't be matched. ``limit``: how many questions are taken, None: all.
     """
 
-    def __init__(
-        self, name: str, files: Iterable[Path], limit: int | None = None, quotes_only: bool = False
-    ) -> None:
+    def __init__(self, name: str, files: Iterable[Path], limit: int | None = None) -> None:
         self.reading = Reading()
         self.documents: dict[str, Document] = {}
-        self._by_passage = FORMATS[name].by_passage and not quotes_only
+        self._by_passage = FORMATS[name].by_passage
         self._names: dict[tuple[str, str], str] = {}
         self._by_title: dict[str, list[str]] = {}
         self._quotable: dict[str, QuotableTexts] = {}
