@@ -1,17 +1,16 @@
 """Any system behind HTTP as a method: one request a question, by a block of eval_config.yaml."""
 
 import asyncio
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from pathlib import Path
 from string import Template
-from typing import cast
+from typing import Annotated, cast
 from urllib.parse import quote
 
 from dotenv import dotenv_values
+from pydantic import Field, TypeAdapter, ValidationError
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.sections import HttpService
@@ -31,6 +30,7 @@ from graphrag.query.graph_index import SearchError
 from graphrag.query.usage import CallLog, NotAskedError, current_scope
 from graphrag.redaction import know_settings, redact_data
 
+_NUMBER = TypeAdapter[float](Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)])
 _FIELD = re.compile(r"\{(question|index)\}")
 
 
@@ -177,15 +177,11 @@ def find(value: object, path: str) -> object:
     return find(inner, rest) if rest else inner
 
 
-def _known(reply: object, path: str | None) -> object:
-    try:
-        return None if path is None else find(reply, path)
-    except LookupError:
-        return None
-
-
 def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
-    found = _known(reply, path)
+    try:
+        found = None if path is None else find(reply, path)
+    except LookupError:
+        found = None
     texts = cast("list[object]", found if isinstance(found, list) else [found])
     if found is None or None in texts:
         return None
@@ -196,11 +192,10 @@ def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
 
 
 def _number(reply: object, path: str | None) -> float | None:
-    found = _known(reply, path)
-    if isinstance(found, bool) or not isinstance(found, Real):
+    try:
+        return None if path is None else _NUMBER.validate_python(find(reply, path))
+    except (LookupError, ValidationError):
         return None
-    number = float(found)
-    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _count(reply: object, path: str | None) -> int | None:
