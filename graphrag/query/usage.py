@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -22,6 +22,7 @@ from graphrag.query.model_facts import is_offline, model_price
 if TYPE_CHECKING:
     from graphrag.query.limits import CallLimit, CallTime
 
+_Number = TypeVar("_Number", int, float)
 CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
 Message = Mapping[str, object]
@@ -295,8 +296,8 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
     cached = [u.cached_prompt_tokens for u in every if u.cached_prompt_tokens is not None]
     reporting = [u.calls_reporting_cached_tokens for u in every]
     counts = [n for n in reporting if n is not None]
-    cost_usd = _sum_costs(u.cost_usd for u in every)
-    at_most = _sum_costs(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in every)
+    cost_usd = sum_usd(u.cost_usd for u in every)
+    at_most = sum_usd(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in every)
     by_model: dict[str, list[float | None]] = {}
     for usage in every:
         for model, cost in usage.cost_usd_by_model.items():
@@ -313,7 +314,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         cut_replies=sum(u.cut_replies for u in every),
         cached_prompt_tokens=sum(cached) if cached else None,
         cost_usd=cost_usd,
-        cost_usd_by_model={model: _sum_costs(by_model[model]) for model in sorted(by_model)},
+        cost_usd_by_model={model: sum_usd(by_model[model]) for model in sorted(by_model)},
         llm_calls_by_phase=_sum_phases(u.llm_calls_by_phase for u in every),
         prompt_tokens_by_phase=_sum_phases(u.prompt_tokens_by_phase for u in every),
         output_tokens_by_phase=_sum_phases(u.output_tokens_by_phase for u in every),
@@ -333,10 +334,18 @@ def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     return joined if len(known) == len(models) else None
 
 
-def _sum_costs(costs: Iterable[float | None]) -> float | None:
+def sum_known(values: Iterable[_Number | None]) -> _Number | None:
+    """Return the sum; None where one is not known."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return cast("_Number", sum(known)) if len(known) == len(every) else None
+
+
+def sum_usd(costs: Iterable[float | None]) -> float | None:
+    """Return the sum, the same whatever their order; None where one is not known."""
     every = list(costs)
     known = [cost for cost in every if cost is not None]
-    return fsum(known) if len(known) == len(every) else None  # the same whatever their order
+    return fsum(known) if len(known) == len(every) else None
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

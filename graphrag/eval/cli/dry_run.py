@@ -6,7 +6,7 @@ own as often as it likes. What a text takes is known to its model's tokenizer al
 are rather too many than too few.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -30,6 +30,7 @@ from graphrag.query.index_header import IndexHeader
 from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
+from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 _UNBOUND = "not bounded by the settings"
@@ -101,7 +102,7 @@ class Figures:
     @property
     def prompt_tokens(self) -> int | None:
         """Of searches and verdicts."""
-        return _sum([self.searched, self.judged])
+        return sum_known([self.searched, self.judged])
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +261,9 @@ def show_dry_run(
     n_compared, compared = run.comparisons(MOST)
     dollars = {name: run.dollars(name, each) for name, each in most.items()}
     expected = {name: run.dollars(name, each) for name, each in typical.items()}
-    tokens = _sum(each.prompt_tokens for each in most.values())
-    completions = _sum(each.completions for each in most.values())
-    embeddings = _sum(each.embeddings for each in most.values())
+    tokens = sum_known(each.prompt_tokens for each in most.values())
+    completions = sum_known(each.completions for each in most.values())
+    embeddings = sum_known(each.embeddings for each in most.values())
     calls = told = _UNBOUND
     if tokens is not None:
         told = (
@@ -317,14 +318,13 @@ def _expected(
     run: DryRun, typical: Mapping[str, Figures], dollars: Mapping[str, float | None]
 ) -> str:
     """Return what all methods are expected to take, with what compares two of them."""
-    tokens = _sum(each.prompt_tokens for each in typical.values())
+    tokens = sum_known(each.prompt_tokens for each in typical.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"
     _, compared = run.comparisons(TYPICAL)
     line = f"about {tokens + compared:,} prompt tokens"
-    known = [amount for amount in dollars.values() if amount is not None]
-    if len(known) == len(dollars) and sum(known):
-        line += f" and ${sum(known):,.2f}{', comparisons aside' if compared else ''}"
+    if usd := sum_known(dollars.values()):
+        line += f" and ${usd:,.2f}{', comparisons aside' if compared else ''}"
     return f"{line}; an estimate, see below"
 
 
@@ -343,20 +343,13 @@ def _budgets(run: DryRun) -> str:
 
 
 def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
-    known = [amount for amount in dollars if amount is not None]
-    if len(known) < len(dollars):
+    if (usd := sum_known(dollars)) is None:
         return f"{_UNBOUND}, or a price is not known"
-    if sum(known):
-        return f"about {sum(known):,.2f}, the judge's replies, comparisons and embeddings aside"
+    if usd:
+        return f"about {usd:,.2f}, the judge's replies, comparisons and embeddings aside"
     if any(_price(model) != (0.0, 0.0) for model in models):
         return "0 besides embeddings, whose tokens are not known beforehand"
     return "0, as every model of the searches and the judge is free"
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    listed = list(values)
-    known = [value for value in listed if value is not None]
-    return sum(known) if len(known) == len(listed) else None
 
 
 def _figure(value: float | None, form: str = ",.0f") -> str:

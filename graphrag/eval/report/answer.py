@@ -11,12 +11,13 @@ from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent
 from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.run_lines import label_results
-from graphrag.eval.report.run_tables import RIGHT, name_figure, total_of
+from graphrag.eval.report.run_tables import RIGHT, name_figure
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -399,7 +400,7 @@ class _Run:
         n, of = self._results.counts[method]["n"], self._results.efficiency[method]
         if n and None not in dollars.values() and any(dollars.values()):
             return dollars[method] / n, f"${dollars[method] / n:.4f}"
-        tokens = total_of(of["avg_prompt_tokens"], of["avg_output_tokens"])
+        tokens = sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
         return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
 
     def _price(self, method: str, rival: str | None, is_named: bool = False) -> str:

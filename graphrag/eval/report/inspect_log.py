@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import QueryResult
-from graphrag.eval.report.run_tables import total_of
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import state_of
 from graphrag.eval.results.usage import is_judged
 from graphrag.eval.stats.outcomes import Outcomes, State
-from graphrag.query.usage import Usage
+from graphrag.query.usage import Usage, sum_known
 from graphrag.text.json_pieces import json_pieces
 
 _TASK = "graphrag-eval"
@@ -238,7 +237,7 @@ def _usage_of(usage: Usage | None) -> Usages | None:
         if names:
             used[" + ".join(names)] = {
                 **dict(zip(_COUNTS, (*counts, sum(n or 0 for n in counts)), strict=True)),
-                "total_cost": total_of(*costs),
+                "total_cost": sum_known(costs),
             }
     return used
 
@@ -250,4 +249,4 @@ def _total(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for name in _COUNTS:
         known = [entry[name] for entry in every if entry[name] is not None]
         total[name] = sum(known) if known else None
-    return {**total, "total_cost": total_of(*(entry["total_cost"] for entry in every))}
+    return {**total, "total_cost": sum_known(entry["total_cost"] for entry in every)}

@@ -24,6 +24,7 @@ from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.scorers.loss import STAGES, LossRow, Stage
 from graphrag.eval.scorers.measures import Group, MeasureForm
+from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
                 f"{of.n_scored:,} of {of.n_planned:,}" if results.metrics else None,
                 results.counts[method]["n_search_failed"],
                 sum(result.abstained for result in answered),
-                total_of(spent["avg_prompt_tokens"], spent["avg_output_tokens"]),
+                sum_known([spent["avg_prompt_tokens"], spent["avg_output_tokens"]]),
                 seconds(analysis.efficiency[method].latency_median),
                 spent["cost_usd"] / n if n and spent["cost_usd"] is not None else None,
             ]
@@ -172,10 +173,10 @@ def spent_table(results: "EvaluationResults") -> Table:
     spent: dict[str, list[float | None]] = {
         m: [of[n] for n in names] for m, of in by_method.items()
     }
-    spent["judging"] = [total_of(*(of[f"judge_{n}"] for of in by_method.values())) for n in names]
+    spent["judging"] = [sum_known(of[f"judge_{n}"] for of in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
-    spent["total"] = [total_of(*each) for each in zip(*spent.values(), strict=True)]
+    spent["total"] = [sum_known(each) for each in zip(*spent.values(), strict=True)]
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
     return Table(
@@ -526,9 +527,3 @@ def criteria_table(figures: "Figures") -> Table | None:
         [("measure", "text"), *((method, "count") for method in methods)],
         [[wanted, *(of.get(method) for method in methods)] for wanted, of in cells.items()],
     )
-
-
-def total_of(*parts: float | None) -> float | None:
-    """Return a sum; None where a part of it is not known."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None

@@ -18,7 +18,7 @@ from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
-from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
+from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.assertions import (
     AssertionEvaluation,
     AssertionSummary,
@@ -47,7 +47,7 @@ from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summar
 from graphrag.eval.stats.intervals import Estimate, mean_real
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, fsum
+from math import ceil
 
 from graphrag.eval.results.rows import QuestionKey, Row, grouped, item_means
 from graphrag.eval.stats.intervals import Estimate, mean_real
 from graphrag.eval.store.index_costs import KINDS, IndexCost
 from graphrag.query.methods import RANKED, embeds
+from graphrag.query.usage import sum_usd
 
 _TEXTS_ALONE = ("basic", *RANKED)
 """Search methods that read text units and, where they embed, their vectors, but no graph."""
@@ -63,8 +64,7 @@ def index_usd(search: str, costs: Mapping[str, IndexCost | None]) -> float | Non
     """
     needed = KINDS if search not in _TEXTS_ALONE else KINDS[1:] if embeds(search) else ()
     usd = [None if cost is None else cost.cost_usd(needed) for cost in costs.values()]
-    known = [each for each in usd if each is not None]
-    return fsum(known) if costs and len(known) == len(usd) else None
+    return sum_usd(usd) if usd else None
 
 
 def costs_by_method(rows: Sequence[Row]) -> dict[str, Costs]:

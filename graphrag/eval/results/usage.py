@@ -12,7 +12,7 @@ from graphrag.query.model_labels import (
     label_names,
     label_roles,
 )
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.usage import Usage, sum_known, sum_usages
 
 _SUMS = (
     *("llm_calls_by_phase", "prompt_tokens_by_phase", "output_tokens_by_phase"),
@@ -160,12 +160,6 @@ def tokens_of(usage: Usage) -> int | None:
     """Return all tokens; None where they are not counted."""
     tokens = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
     return tokens if usage.is_counted else None
-
-
-def sum_known(values: Sequence[float | None]) -> float | None:
-    """Return the sum, None as soon as one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from graphrag.query.usage import CallKind, summarize_attempts
+from graphrag.query.usage import CallKind, sum_known, sum_usd, summarize_attempts
 
 if TYPE_CHECKING:
     from graphrag.query.release_replies import ReleaseReply
@@ -53,15 +53,15 @@ class IndexCost:
     @property
     def tokens(self) -> int | None:
         """All tokens; None where they are not known."""
-        counts = [n for s in self.steps or () for n in (s.prompt_tokens, s.output_tokens)]
-        known = [n for n in counts if n is not None]
-        return None if self.steps is None or len(known) < len(counts) else sum(known)
+        if self.steps is None:
+            return None
+        return sum_known(n for s in self.steps for n in (s.prompt_tokens, s.output_tokens))
 
     def cost_usd(self, kinds: Iterable[CallKind] = KINDS) -> float | None:
         """Return US dollars of completions, embeddings or both; None where they are not known."""
-        costs = [s.cost_usd for s in self.steps or () if s.kind in kinds]
-        known = [cost for cost in costs if cost is not None]
-        return None if self.steps is None or len(known) < len(costs) else fsum(known)
+        if self.steps is None:
+            return None
+        return sum_usd(s.cost_usd for s in self.steps if s.kind in kinds)
 
     def to_dict(self) -> dict[str, object]:
         """Return it with its sums as JSON-ready values."""

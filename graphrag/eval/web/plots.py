@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from graphrag.eval.report.run_tables import by_score, name_figure, total_of
+from graphrag.eval.report.run_tables import by_score, name_figure
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
+from graphrag.query.usage import sum_known
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
@@ -109,7 +110,7 @@ def _costs(results: EvaluationResults) -> tuple[dict[str, float | None], str]:
     if None not in dollars.values() and any(dollars.values()) and all(ns.values()):
         return {m: dollars[m] / ns[m] for m in efficiency}, "US dollars a question"
     parts = ("avg_prompt_tokens", "avg_output_tokens")
-    tokens = {m: total_of(*(of[name] for name in parts)) for m, of in efficiency.items()}
+    tokens = {m: sum_known(of[name] for name in parts) for m, of in efficiency.items()}
     return tokens, "tokens a question"
 
 
