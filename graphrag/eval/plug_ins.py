@@ -4,7 +4,7 @@ They are read where a name is not built in, or where all are listed, and loaded 
 is broken is named by its package, and stops nothing that does not ask for it.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -43,6 +43,13 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no function")
         return part
 
+    def check(self, built_in: Container[str], wanted: type | None) -> None:
+        """Raise ConfigError if the part can't be used; ``wanted``: None for functions."""
+        if self.name in built_in:
+            raise self.refuse("the name is built in, and keeps its meaning")
+        find_plug_in(self.kind, self.name)
+        self.load(wanted) if wanted else self.load_function()
+
     def refuse(self, why: str) -> ConfigError:
         """Return the error of a part that can't be used."""
         return ConfigError(
@@ -67,24 +74,3 @@ def find_plug_in(kind: Kind, name: object) -> PlugIn | None:
     if len(found) > 1:
         raise found[0].refuse(f"{found[1].package} brings one of the same name")
     return found[0] if found else None
-
-
-def list_usable(
-    kind: Kind, built_in: Container[str], wanted: type | None
-) -> Sequence[tuple[PlugIn, str | None]]:
-    """Load what the installed packages bring; each with why it can't be used, None if it can.
-
-    ``wanted``: None for functions.
-    """
-
-    def trouble(plug_in: PlugIn) -> str | None:
-        try:
-            if plug_in.name in built_in:
-                raise plug_in.refuse("the name is built in, and keeps its meaning")
-            find_plug_in(kind, plug_in.name)
-            plug_in.load(wanted) if wanted else plug_in.load_function()
-        except ConfigError as error:
-            return str(error)
-        return None
-
-    return [(each, trouble(each)) for each in list_plug_ins(kind)]

@@ -3,7 +3,8 @@
 from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting
-from graphrag.eval.plug_ins import KINDS, Kind, list_usable
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
 from graphrag.installation import extras, missing_requirements, pip_install
 
 
@@ -31,11 +32,13 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     for kind in KINDS:
         names, wanted = built_in[kind]
         origins = {"built in": names}
-        for plug_in, why in list_usable(kind, names, wanted):
-            if why is None:
+        for plug_in in list_plug_ins(kind):
+            try:
+                plug_in.check(names, wanted)
                 origins.setdefault(plug_in.package, []).append(plug_in.name)
-            elif (line := Line(why, "yellow")) not in lines:
-                lines.append(line)
+            except ConfigError as error:
+                if (line := Line(str(error), "yellow")) not in lines:
+                    lines.append(line)
         listed = (f"{kind.capitalize()}, {of}: {', '.join(own)}" for of, own in origins.items())
         show(console, map(Line, listed))
     for extra in extras():
