@@ -1,5 +1,6 @@
 """The worked examples, run as a reader would run them."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pandas as pd
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -18,6 +20,8 @@ from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import parse_config
 from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
 from graphrag.query.index_header import IndexHeader
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import Usage, measure_calls
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +76,32 @@ def test_a_second_library_is_compared_in_the_same_run(root: Path):
     assert set(summary["by_method"]) == {"basic", "haystack"}
     assert summary["by_method"]["haystack"]["relevance"] > 0
     assert next((c["a"], c["b"]) for c in summary["comparisons"]) == ("basic", "haystack")
+
+
+@pytest.mark.usefixtures("imports")
+async def test_llamaindex_answers_from_an_index_of_these_texts(root: Path):
+    project = root / FILM
+    text = (project / "input" / f"{FILM}.txt").read_text(encoding="utf-8")
+    (project / "output").mkdir()
+    pd.DataFrame({"text": [text]}).to_parquet(project / "output" / "documents.parquet")
+    method = load_method("examples.llamaindex_rag:answer", root)
+
+    async def ask(question: str) -> tuple[SearchResult, Usage]:
+        with measure_calls() as log:
+            result = await ask_method(method, question, FILM, lambda: project)
+        return result, log.usage()
+
+    rows = json.loads((root / "eval" / "qa_eval.json").read_text(encoding="utf-8"))
+    with pytest.raises(FileNotFoundError, match="index first"):
+        await ask(rows[0]["question"])
+    sys.modules["examples.llamaindex_rag"].open_system(project, build=True)
+    answered = await asyncio.gather(*(ask(row["question"]) for row in rows))
+    for result, usage in answered:
+        assert (usage.llm_calls, usage.embedding_calls) == (1, 1)
+        assert usage.prompt_tokens > 1_000
+        assert len(result.context_text) == 10
+        assert all(" ".join(t.split()) in " ".join(text.split()) for t in result.context_text)
+    assert any("[Data: Sources (" in result.response for result, _ in answered)
 
 
 @pytest.mark.usefixtures("imports")
