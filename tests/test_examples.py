@@ -2,18 +2,24 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
+from support.openai_server import Fault, running_server
+from support.projects import server_settings
 from typer.testing import CliRunner
+from uv import find_uv_bin
 
 from graphrag.cli.main import app
 from graphrag.config.project_settings import read_settings
@@ -115,6 +121,84 @@ async def test_the_passages_that_were_read_come_back(root: Path):
     assert all(" ".join(passage.split()) in " ".join(text.split()) for passage in passages)
     quote = " ".join(row["evidence"][0].split())
     assert any(quote in " ".join(passage.split()) for passage in passages)
+
+
+_ASK_LIGHTRAG = """
+import asyncio, json, sys
+from pathlib import Path
+from graphrag.eval.runner.methods import ask_method, load_method
+from graphrag.query.usage import measure_calls
+
+async def ask(method, question):
+    with measure_calls() as log:
+        result = await ask_method(method, question, "index", lambda: Path(sys.argv[1]))
+    usage = log.usage()
+    counts = [usage.llm_calls, usage.prompt_tokens, usage.output_tokens, usage.embedding_calls]
+    return [result.response, result.context_text, counts]
+
+async def main():
+    method = load_method("examples.lightrag_rag:answer", Path("."))
+    return await asyncio.gather(*(ask(method, f"Who taught {n}?") for n in ("Ben", "Ben", "Cy")))
+
+print(json.dumps(asyncio.run(main())))
+"""
+
+
+def _reply_to_lightrag(request: dict[str, Any]) -> str:
+    asked = request["messages"][-1]["content"]
+    if "high_level_keywords" in asked:
+        return json.dumps({"high_level_keywords": ["teaching"], "low_level_keywords": ["Ada"]})
+    if "---Input Text---" in asked or "extraction" in asked:
+        relation = "relation<|#|>Ada<|#|>Ben<|#|>teaching<|#|>Ada taught Ben to sail."
+        entities = (f"entity<|#|>{name}<|#|>person<|#|>{name} sails." for name in ("Ada", "Ben"))
+        return "\n".join([*entities, relation, "<|COMPLETE|>"])
+    return "Ada did."
+
+
+def test_lightrag_has_each_question_counted_by_itself(tmp_path: Path):
+    # It goes into an environment of its own, as it brings other versions of packages with it.
+    python = tmp_path / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
+
+    def run(*command: object, fails: bool = False) -> str:
+        made = subprocess.run(
+            [str(part) for part in command],
+            cwd=SHIPPED, env=environment, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert (made.returncode != 0) == fails, made.stdout + made.stderr
+        return made.stdout + made.stderr if fails else made.stdout
+
+    run(find_uv_bin(), "venv", "--python", sys.executable, tmp_path / "env")
+    (wanted,) = re.findall(r"pip install (lightrag\S+)", _example("lightrag_rag"))
+    run(find_uv_bin(), "pip", "install", "--python", python, SHIPPED, wanted)
+    project = tmp_path / "project"
+    (project / "output").mkdir(parents=True)
+    texts = pd.DataFrame({"text": ["Ada taught Ben to sail.", "Ben taught nobody."]})
+    texts.to_parquet(project / "output" / "documents.parquet")
+    build = (python, "-m", "examples.lightrag_rag", project)
+
+    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+        return Fault(status=400) if n == 1 else None
+
+    with running_server(_reply_to_lightrag, faults=faults) as server:
+        (project / "settings.yaml").write_text(server_settings(server.base_url))
+        assert "LightRAG indexed 1 of 2 texts" in run(*build, fails=True)
+        run(*build)
+        before = len(server.records)
+        answered = json.loads(run(python, "-c", _ASK_LIGHTRAG, project).splitlines()[-1])
+        totals = server.totals(before)
+    for response, contexts, _ in answered:
+        assert response == "Ada did."
+        assert {"Ada taught Ben to sail.", "Ada sails."} <= set(contexts)
+    # Equal questions are asked again, and none is counted in another's figures.
+    assert [(calls, vectors) for _, _, (calls, _, _, vectors) in answered] == [(2, 1)] * 3
+    assert sum(counts[1] for _, _, counts in answered) == totals["chat"].prompt_tokens
+    assert sum(counts[2] for _, _, counts in answered) == totals["chat"].output_tokens
+    assert totals["chat"].calls == 6
+
+
+def _example(name: str) -> str:
+    return (SHIPPED / "examples" / f"{name}.py").read_text(encoding="utf-8")
 
 
 def test_the_example_sends_no_telemetry(imports: None, root: Path):
