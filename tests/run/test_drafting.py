@@ -1,6 +1,9 @@
 """A drafted question is kept only when every proof holds; the model here is scripted."""
 
+import asyncio
+import gc
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -97,6 +100,17 @@ class Model:
 
 async def draft(kind: str, model: Model, n: int = 1, asked: tuple[str, ...] = ()) -> Drafted:
     return await Drafter(model, CallLog).draft(materials(), {kind: n}, asked)
+
+
+async def test_a_draft_that_is_interrupted_leaves_nothing_unawaited():
+    drafting = asyncio.create_task(draft("fact", Model(FACT)))
+    await asyncio.sleep(0)
+    drafting.cancel()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(asyncio.CancelledError):
+            await drafting
+        gc.collect()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.dataset.drafts import KINDS, Cause
 from graphrag.eval.dataset.samples import VETTED
-from graphrag.eval.errors import NoRowsError, RunStoppedError, UsageError
+from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -83,6 +83,11 @@ def draft(place: Place, flags: DraftFlags) -> int:
     code = DONE
     try:
         run_coroutine(_draft(place, roots, kinds, flags, path, drafted, rows))
+    except AllowanceStop as error:
+        allowed = f"of the ${flags.max_cost:g} allowed too little is left"
+        line = again(instead={"--max-cost": "MORE"})
+        stopped = f"Stopped: {allowed}, and {error}; raise --max-cost; {_LATER}{line}"
+        code = INCOMPLETE
     except RunStoppedError as error:
         stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE
     except KeyboardInterrupt:
