@@ -42,7 +42,9 @@ class Import:
         asked: list[tuple[str, str, Row, list[Support]]] = []
         questions: set[str] = set()
         for where, entry in read_entries(name, files, self.reading):
-            if entry.row is not None:
+            if entry.row is not None and "question" not in entry.row:
+                self.reading.note(_UNUSABLE, f"{where}: it has no question")
+            elif entry.row is not None:
                 question = fold_wording(str(entry.row["question"]))
                 if len(questions) == limit and question not in questions:
                     continue
