@@ -111,6 +111,14 @@ def test_a_service_is_compared_with_a_search(evaluation: Evaluation, service: Se
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
 
 
+def test_an_empty_answer_costs_what_the_service_tells(evaluation: Evaluation, service: Service):
+    evaluation.configure(methods=[method("rag", service.block(**TOLD))])
+    service.reply = {**WHOLE, "answer": " "}
+    said = " ".join(evaluation.run().output.split())
+    assert "every search failed (2 of 2)" in said
+    assert "The run took 4 calls, 68 tokens and $0.5000." in said
+
+
 def test_what_a_service_does_not_tell_is_unknown_and_never_0(
     evaluation: Evaluation, service: Service
 ):

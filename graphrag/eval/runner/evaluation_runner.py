@@ -310,7 +310,8 @@ class EvaluationRunner:
             failure = Failure("search", "empty", "the response is empty")
         if failure is not None:
             is_own = self._methods.function(unit.method) is None
-            response = failed_response(unit, failure, log, is_own)
+            failed = failed_response(unit, failure, log, is_own)
+            response = failed if response is None else replace(failed, usage=response.usage)
         assert response is not None
         if result is not None and failure is None:
             response = replace(response, retrieved=self._read_retrieved(unit, result))
