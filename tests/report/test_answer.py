@@ -1,6 +1,7 @@
 """The answer before the tables: which method to take, how sure that is, and what next."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -72,8 +73,8 @@ CASES = {
     "it beats all others": (
         partial(evaluate, {"local": range(50), "tog": range(80), "basic": range(40)}),
         "WINNER: Use tog. Right on 80 of 100 questions; local 50, basic 40. 100 questions on 1 "
-        "document, all answered and judged.",
-        "Lead over local: 17 to 42 points. Holds for more questions on this document; other",
+        "index, all answered and judged.",
+        "Lead over local: 17 to 42 points. Holds for more questions on this index; other",
         "Cost: 9,000 tokens a question, 2.2 times local.",
         "label 60 responses to check the judge",
     ),
@@ -137,7 +138,7 @@ CASES = {
     ),
     "a method without any verdict is not beaten": (
         partial(evaluate, dict.fromkeys(("tog", "basic"), range(100)), unread={"tog": range(100)}),
-        "TOO FEW: Undecided. Of 100 questions right: basic 100. 100 questions on 1 document, 100 v",
+        "TOO FEW: Undecided. Of 100 questions right: basic 100. 100 questions on 1 index, 100 v",
         "Missing: 100 of 100 verdicts are missing of tog.",
         "Cost",
         "get",
@@ -152,15 +153,15 @@ CASES = {
     ),
     "but not every one": (
         partial(evaluate, {"a": range(60), "b": range(0)}, n=60, unread={"b": range(3)}),
-        "WINNER: Use a. Right on 100 of 100 questions; b 0. 60 questions on 1 document, 3 verdicts",
+        "WINNER: Use a. Right on 100 of 100 questions; b 0. 60 questions on 1 index, 3 verdicts",
         "Lead over b: 90 to 100 points.",
         "Cost",
         "label",
     ),
     "one method has its score": (
         partial(evaluate, {"basic": range(30)}, n=50),
-        "basic is right on 30 of 50 questions. 50 questions on 1 document, all",
-        "95 % sure: 46.1 to 72.4 of 100. This is for this document; other documents may differ.",
+        "basic is right on 30 of 50 questions. 50 questions on 1 index, all",
+        "95 % sure: 46.1 to 72.4 of 100. This is for this index; other indexes may differ.",
         "Cost: 1,000 tokens a question.",
         "compare it with another method",
     ),
@@ -191,7 +192,7 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch: pytest.Mon
     assert answer.chip == "TOO FEW"
     how = " ".join(answer.how)
     assert "tog and basic share 0 of 200." in how
-    assert "Every p and interval is for this document only." in how
+    assert "Every p and interval is for this index only." in how
     assert "p is corrected by Holm" in how
     monkeypatch.setitem(TOKENS, "basic", 9001)
     results = evaluate({"tog": range(90), "basic": range(10)})
@@ -210,6 +211,9 @@ def test_without_a_verdict_there_is_no_answer(methods: list[str]):
         QueryResult("a", "Q", m, "x", MetricScores(), EfficiencyMetrics(1.0, 1, 1, 1))
         for m in methods
     ]
+    answer = answer_of(aggregate_results(unjudged))
+    assert answer.headline == "No question has an answer, so correctness is not judged."
+    unjudged = [replace(each, ground_truth="x") for each in unjudged]
     answer = answer_of(aggregate_results(unjudged))
     assert answer.headline == "No answer: no response has a verdict on correctness."
 
@@ -249,8 +253,7 @@ def test_a_lead_says_on_how_many_documents_it_is_one():
     answer = answer_of(aggregate_results(results))
     assert answer.line.startswith("WINNER: Use tog. Right on 100 of 100 questions; basic 33. 120")
     assert answer.lead.endswith(
-        "Holds for more questions on these 3 documents; other documents may differ (tog led on 2 "
-        "of 3)."
+        "Holds for more questions on these 3 indexes; other indexes may differ (tog led on 2 of 3)."
     )
 
 

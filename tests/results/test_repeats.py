@@ -220,7 +220,7 @@ def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     shown = " ".join(result.output.split())
     assert "What repeats change, over 2 searches and 3 verdicts each" in shown
     assert "Each question was searched 2 times: searches are counted" in shown
-    assert f"{len(ROWS)} questions, each searched 2 times, on 1 document, all" in shown
+    assert f"{len(ROWS)} questions, each searched 2 times, on 1 index, all" in shown
     _, _, further = shown.partition("(offline baseline models): ")
     assert "Efficiency of the searches" in further
     assert "Traced to the index, in % (95 % interval)" in further

@@ -128,6 +128,9 @@ class _Run:
         if all(failed):
             why = self._line("show", "--failed")
             return self._none(f"every search failed ({n:,} of {n:,})", "see why", why)
+        if not contenders and self._primary == "correctness" and not self._has_references():
+            headline = "No question has an answer, so correctness is not judged."
+            return Answer("", headline, lead="See what was judged instead.")
         if not contenders:
             return self._none(f"no response has a verdict on {self._primary}")
         if len(self._outcomes) == 1:
@@ -182,6 +185,9 @@ class _Run:
             (how, *self._how()),
         )
 
+    def _has_references(self) -> bool:
+        return any(each.ground_truth for each in self._results.results)
+
     def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._missing() and not next_:
             next_, command = "get what is missing", self._retry()
@@ -220,10 +226,10 @@ class _Run:
             )
         n = len(self._results.by_movie)
         if not self._is_clustered:
-            this = "this document" if n == 1 else f"these {n:,} documents"
+            this = "this index" if n == 1 else f"these {n:,} indexes"
             yield (
-                f"Every p and interval is for {this} only. Other documents may rank the methods "
-                "differently: of methods that are equal in general, a few documents show a "
+                f"Every p and interval is for {this} only. Other indexes may rank the methods "
+                "differently: of methods that are equal in general, a few indexes show a "
                 "difference in up to 61 % of runs."
             )
 
@@ -277,7 +283,7 @@ class _Run:
             (
                 counted(results.metadata["total_questions"], "question"),
                 f", each searched {trials} times," if trials > 1 else "",
-                f" on {counted(len(documents), 'document')}, " if any(documents) else ", ",
+                f" on {counted(len(documents), 'index', 'indexes')}, " if any(documents) else ", ",
                 ", ".join(parts) or f"all {'' if declined else 'answered and '}judged",
                 ".",
             )
@@ -300,7 +306,7 @@ class _Run:
         return f" {join_names(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
     def _scope(self, method: str | None) -> str:
-        """Return which questions the lead holds for, and on how many documents it is the same."""
+        """Return which questions the lead holds for, and on how many indexes it is the same."""
         start = "Corrected by people's labels. " if self._is_corrected else ""
         if self._shared:
             start += "Methods were asked different questions: pairs share fewer. "
@@ -308,14 +314,14 @@ class _Run:
         start += "Holds for more questions on" if method else "This is for"
         n, led = len(by_document), 0
         if self._is_clustered:
-            return f"{start} documents like these {n:,}."
+            return f"{start} indexes like these {n:,}."
         for outcomes in by_document.values():
             means = {m: of[self._primary].mean.mean or 0 for m, of in outcomes.items()}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
         count = f" ({method} led on {led:,} of {n:,})" if method and n > 1 else ""
-        these = "this document" if n < 2 else f"these {n:,} documents"
-        return f"{start} {these}; other documents may differ{count}."
+        these = "this index" if n < 2 else f"these {n:,} indexes"
+        return f"{start} {these}; other indexes may differ{count}."
 
     def _more(self, pivot: str, rival: str) -> str:
         """Return how many more questions would decide, see docs/numbers.md.
