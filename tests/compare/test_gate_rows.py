@@ -108,6 +108,19 @@ def test_a_failed_search_counts_in_every_metric():
     assert {item.decision.newly_right for item in gate(old, new, *METRICS).items} == {150}
 
 
+def test_questions_without_an_answer_are_no_verdicts_that_the_judge_owes():
+    rest = dict.fromkeys(METRICS, State.SCORED)
+    no_answer = [
+        row(i, reference=None, states=rest | {"correctness": State.NOT_JUDGED}, scores=scores)
+        for i in range(100, 120)
+        for scores in [dict.fromkeys(METRICS, 1) | {"correctness": None}]
+    ]
+    rows = [row(i) for i in range(100)]
+    assert gate([*rows, *no_answer], [*rows, *no_answer]).items[0].decision.outcome is PASS
+    (item,) = gate(no_answer, no_answer).items
+    assert item.decision.reason == "there is no question with both verdicts"
+
+
 def test_an_abstention_counts_unless_it_is_the_right_answer():
     old = [row(i) for i in range(100)]
     refused = gate([abstained(i) if i < 30 else row(i) for i in range(100)], old, "faithfulness")

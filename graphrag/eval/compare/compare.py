@@ -407,16 +407,24 @@ def _difference(pairs: MetricPairs) -> PairedDifference:
 def _coverages(joined: Joined, metric: str) -> tuple[float, float]:
     """Return the share, in each run, of the verdicts asked of the judge that exist.
 
-    Of the joined questions; a response that was not judged counts as missing, a failed search was
-    never asked.
+    Of the joined questions; a response that was not judged counts as missing. Of a failed search,
+    and of correctness where a question has no answer, the judge was never asked.
     """
 
     def share(side: int) -> float:
-        states = Counter(pair[side].states[metric] for pair in joined.pairs)
+        states = Counter(
+            pair[side].states[metric]
+            for pair in joined.pairs
+            if metric != "correctness" or _has_reference(pair[side])
+        )
         asked = states.total() - sum(states[state] for state in _NEVER_ASKED)
         return states[State.SCORED] / asked if asked else 1.0
 
     return share(0), share(1)
+
+
+def _has_reference(row: Row) -> bool:
+    return row.reference is not None or row.states["correctness"] is not State.NOT_JUDGED
 
 
 def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:

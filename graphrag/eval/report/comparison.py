@@ -53,7 +53,7 @@ def answer_comparison(
     who = join_names(list(dict.fromkeys(each.method for each in decisive)))
     n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
     dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
-    n_pairs = max((item.decision.n_pairs for item in comparison.items), default=0)
+    n_pairs = max((each.decision.n_pairs for each in comparison.items or every), default=0)
     n_more = max((_more(item.decision) for item in items), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
