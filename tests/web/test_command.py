@@ -32,3 +32,29 @@ def test_it_prints_an_address_and_ends_by_ctrl_c(tmp_path: Path):
     assert (process.returncode, errors.split()[-1]) == (130, "Interrupted.")
     assert errors.count("\n") == 2
     assert not [path for path in tmp_path.iterdir() if not path.name.startswith("eval.db")]
+
+
+SLOW = """
+import asyncio
+from graphrag.eval.web.server import Listener, make_server
+
+async def app(scope, receive, send):
+    server.should_exit = True
+    await asyncio.sleep(30)
+
+listener = Listener.on(0)
+server = make_server(app, listener)
+print(listener.address, flush=True)
+server.run(sockets=[listener.socket])
+"""
+
+
+def test_a_request_that_is_cut_off_at_the_end_prints_no_traceback():
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(address, follow_redirects=True, timeout=20).raise_for_status()
+        assert (process.wait(20), process.stderr and process.stderr.read()) == (0, "")

@@ -7,6 +7,7 @@ this server as its host, come from its own pages, and bring the token that was p
 
 import errno
 import hmac
+import logging
 import re
 import secrets
 import socket
@@ -88,7 +89,10 @@ def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
         proxy_headers=False,
         timeout_graceful_shutdown=_LET_GO_S,
     )
-    return uvicorn.Server(config)
+    server = uvicorn.Server(config)
+    # What is asked while it ends is cut off, which is no error to tell.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+    return server
 
 
 def own_policy(html: str) -> dict[str, str]:
