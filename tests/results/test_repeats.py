@@ -224,7 +224,7 @@ def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     _, _, further = shown.partition("(offline baseline models): ")
     assert "Efficiency of the searches" in further
     assert "Traced to the index, in % (95 % interval)" in further
-    assert "is of the first search of each question." in further
+    assert "the first search of each question." in further
     summary = evaluation.read_results("summary")
     assert summary["metadata"]["n_planned"] == 2 * len(ROWS)
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}
