@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line
-from graphrag.eval.cli.command import Quiet, option
+from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.init import write_config, write_template
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
@@ -41,6 +41,7 @@ class ImportFlags:
     limit: Annotated[int | None, option("Import only the first N questions.", min=1)] = None
     dry_run: Annotated[bool, option("Write nothing.", "--dry-run")] = False
     quiet: Quiet = False
+    verbose: Verbose = False
 
 
 def import_(
