@@ -32,9 +32,11 @@ def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluati
     settings = server_settings(server.base_url).replace("api_key: test", f"api_key: {KEY}")
     made.write_settings(settings)
 
+    before = len(server.records)
+
     def fails_once(n: int, request: Json) -> Fault | None:
         message = f"Too many requests of {KEY}."
-        return Fault(status=429, message=message, retry_after_s=0) if n == 3 else None
+        return Fault(status=429, message=message, retry_after_s=0) if n == before + 3 else None
 
     server.behaviour = Behaviour(offline_reply(), fails_once)
     return made
