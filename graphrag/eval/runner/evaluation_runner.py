@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
@@ -43,13 +43,13 @@ from graphrag.eval.runner.queue import (
     RunOutcome,
     RunRequest,
     Stop,
+    Watch,
     Work,
     check_asked,
     describe_timeout,
     failed_response,
     read_response,
     search_failure,
-    watch_from_python,
 )
 from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.eval.scorers.judge import Judge
@@ -165,7 +165,7 @@ class EvaluationRunner:
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
-            watch, session = watch_from_python(progress_callback), MemorySession()
+            watch, session = _watch(progress_callback), MemorySession()
             if keeps:
                 store = stack.enter_context(EvaluationStore.of(config))
                 judge = describe_judge(config, samples, headers, self.judge)
@@ -367,3 +367,24 @@ async def run_evaluation(
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
     await read_headers(config.project_folders(), MethodSet(config).reads_vectors(config.methods))
     return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
+
+
+def _watch(callback: ProgressCallback | None) -> Watch:
+    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
+    if callback is not None:
+        return lambda tally, latest: (
+            None
+            if latest is None
+            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
+        )
+    from rich import get_console
+
+    if not get_console().is_jupyter:
+        return lambda tally, latest: None
+    import IPython.display
+
+    display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
+    line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
+    return lambda tally, latest: line.update(
+        {"text/plain": f"Evaluating {tally.done}/{tally.total}"}, raw=True
+    )

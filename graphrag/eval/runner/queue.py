@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -235,27 +235,6 @@ class Tally:
 
 Watch: TypeAlias = Callable[[Tally, QueryResult | None], None]
 """Told how far a run is; the latest result is None when what was there is counted."""
-
-
-def watch_from_python(callback: ProgressCallback | None) -> Watch:
-    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
-    if callback is not None:
-        return lambda tally, latest: (
-            None
-            if latest is None
-            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
-        )
-    from rich import get_console
-
-    if not get_console().is_jupyter:
-        return lambda tally, latest: None
-    import IPython.display
-
-    display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
-    line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
-    return lambda tally, latest: line.update(
-        {"text/plain": f"Evaluating {tally.done}/{tally.total}"}, raw=True
-    )
 
 
 async def run_bounded(
