@@ -72,7 +72,7 @@ ALL = range(2000)
 CASES = {
     "it beats all others": (
         partial(evaluate, {"local": range(50), "tog": range(80), "basic": range(40)}),
-        "WINNER: Use tog. Right on 80 of 100 questions; local 50, basic 40. 100 questions on 1 "
+        "WINNER: Use tog. Right on 80 % of questions; local 50, basic 40. 100 questions on 1 "
         "index, all answered and judged.",
         "Lead over local: 17 to 42 points. Holds for more questions on this index; other",
         "Cost: 9,000 tokens a question, 2.2 times local.",
@@ -80,14 +80,14 @@ CASES = {
     ),
     "the cheapest is shown to lose little": (
         partial(evaluate, {"tog": range(1200), "basic": range(2, 1200)}, 2000),
-        "TIED: Use basic, the cheapest of 2 that tie. Right on 60 of 100 questions; tog 60. 2,000",
+        "TIED: Use basic, the cheapest of 2 that tie. Right on 60 % of questions; tog 60. 2,000",
         "It loses less than 5 points to tog, if any. Holds for",
         "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
         "label 60",
     ),
     "nothing is shown": (
         partial(evaluate, {"tog": range(60), "local": range(3, 60), "basic": range(10)}, usd=1e-6),
-        "TOO FEW: Undecided between tog and local. Of 100 questions right: tog 60, local 57, basic",
+        "TOO FEW: Undecided between tog and local. Right, in percent: tog 60, local 57, basic",
         "local may be up to 8.6 points worse than tog, or 2.7 better. basic is shown to be worse.",
         "Cost: local takes $0.0040 a question, 0.44 times tog.",
         "about 260 more questions decide",
@@ -117,7 +117,7 @@ CASES = {
             2000,
             asked={"local": range(40)},
         ),
-        "TOO FEW: Undecided between tog, basic and local. Of 100 questions right: tog 99.9, ",
+        "TOO FEW: Undecided between tog, basic and local. Right, in percent: tog 99.9, ",
         "Missing: 1,960 of 2,000 searches are not made of local.",
         "Cost",
         "get",
@@ -138,7 +138,7 @@ CASES = {
     ),
     "a method without any verdict is not beaten": (
         partial(evaluate, dict.fromkeys(("tog", "basic"), range(100)), unread={"tog": range(100)}),
-        "TOO FEW: Undecided. Of 100 questions right: basic 100. 100 questions on 1 index, 100 v",
+        "TOO FEW: Undecided. Right, in percent: basic 100. 100 questions on 1 index, 100 v",
         "Missing: 100 of 100 verdicts are missing of tog.",
         "Cost",
         "get",
@@ -153,7 +153,7 @@ CASES = {
     ),
     "but not every one": (
         partial(evaluate, {"a": range(60), "b": range(0)}, n=60, unread={"b": range(3)}),
-        "WINNER: Use a. Right on 100 of 100 questions; b 0. 60 questions on 1 index, 3 verdicts",
+        "WINNER: Use a. Right on 100 % of questions; b 0. 60 questions on 1 index, 3 verdicts",
         "Lead over b: 90 to 100 points.",
         "Cost",
         "label",
@@ -161,7 +161,7 @@ CASES = {
     "one method has its score": (
         partial(evaluate, {"basic": range(30)}, n=50),
         "basic is right on 30 of 50 questions. 50 questions on 1 index, all",
-        "95 % sure: 46.1 to 72.4 of 100. This is for this index; other indexes may differ.",
+        "95 % sure: 46.1 to 72.4 %. This is for this index; other indexes may differ.",
         "Cost: 1,000 tokens a question.",
         "compare it with another method",
     ),
@@ -251,7 +251,7 @@ def test_a_lead_says_on_how_many_documents_it_is_one():
         for method in ("tog", "basic")
     ]
     answer = answer_of(aggregate_results(results))
-    assert answer.line.startswith("WINNER: Use tog. Right on 100 of 100 questions; basic 33. 120")
+    assert answer.line.startswith("WINNER: Use tog. Right on 100 % of questions; basic 33. 120")
     assert answer.lead.endswith(
         "Holds for more questions on these 3 indexes; other indexes may differ (tog led on 2 of 3)."
     )

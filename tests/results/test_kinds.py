@@ -80,7 +80,7 @@ def test_the_answer_names_the_kind_on_which_another_method_is_better():
     said = answer_kinds(results, "basic")
     assert said.startswith("Shown to be better than basic: tog on kind link (+27.")
     assert said.endswith(f"100 questions). {router}")
-    assert router.startswith("A router by kind pays: right on 85.0 of 100 questions that it was")
+    assert router.startswith("A router by kind pays: right on 85.0 % of the questions it wa")
     assert router.endswith("It sends link to tog, all else to basic.")
     assert "100 tokens a question against 100 tokens" in router
 
@@ -89,5 +89,5 @@ def test_a_router_that_gives_nothing_is_not_in_the_answer():
     results = _results({"tog": (40, 40), "basic": (90, 80)})
     assert answer_kinds(results, "basic") == ""
     (router,) = describe_routers(results)
-    assert router.startswith("A router by kind would not pay: right on 85.0 of 100")
+    assert router.startswith("A router by kind would not pay: right on 85.0 %")
     assert answer_kinds(_results({"tog": (40, 40)}), "tog") == ""

@@ -110,8 +110,8 @@ class _Run:
         self._right = RIGHT.get(self._primary, self._primary)
         ns = {of.mean.n for of in self._outcomes.values()}
         n_trials = 1 if results.repeats is None else results.repeats.n_trials
-        # Scores are told of 100 questions, or of all where these are fewer.
-        self._whole = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else 100
+        # Scores are told as a number of all questions where these are few, else in percent.
+        self._few = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else None
         asked: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
         for each in results.results:
             asked[each.method].add((each.imdb_key, each.sample_id or each.question))
@@ -199,13 +199,13 @@ class _Run:
         lead = ""
         if of.low is not None and of.high is not None:
             low, high = floor(1000 * of.low) / 10, ceil(1000 * of.high) / 10
-            lead = f"95 % sure: {low:.1f} to {high:.1f} of 100. "
+            lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
         next_, command = "compare it with another method, by --methods", ""
         if self._missing():
             next_, command = "get what is missing", self._retry()
         return Answer(
             "",
-            f"{method} is {self._right} on {self._of(method)} of {self._questions}.",
+            f"{method} is {self._right} on {self._share(method)}.",
             self._asked(),
             f"{lead}{self._scope(None)}",
             "",
@@ -246,13 +246,16 @@ class _Run:
         ]
         return [f"Missing: {', '.join(missing)}."] if missing else []
 
-    @property
-    def _questions(self) -> str:
-        return counted(self._whole, "question")
+    def _share(self, method: str) -> str:
+        """Return on how much of the questions a method is right."""
+        if self._few is None:
+            return f"{self._of(method)} % of questions"
+        return f"{self._of(method)} of {counted(self._few, 'question')}"
 
     def _of(self, method: str) -> str:
-        """Return a score as a number of questions: 0 or all only where it is exactly that."""
-        number, whole = self._whole * self._means[method], self._whole
+        """Return a score as a number: 0 or all only where it is exactly that."""
+        whole = 100 if self._few is None else self._few
+        number = whole * self._means[method]
         is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
         return f"{number:.1f}" if is_near else f"{number:.0f}"
 
@@ -261,9 +264,11 @@ class _Run:
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells = [f"{each} {self._of(each)}" for each in ranked]
         if method is None:
-            return f"Of {self._questions} {self._right}: {join_names(cells, _MOST + 1, ', ')}."
+            few, right = self._few, self._right
+            lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
+            return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}."
         rest = join_names(cells[1:], _MOST, ", ")
-        own = f"{self._right.capitalize()} on {self._of(method)} of {self._questions}"
+        own = f"{self._right.capitalize()} on {self._share(method)}"
         return f"{own}; {rest}." if rest else f"{own}."
 
     def _asked(self) -> str:

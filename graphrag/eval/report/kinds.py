@@ -54,8 +54,8 @@ def _describe_router(grouping: "Grouping", primary: str) -> str:
     right = RIGHT.get(primary, primary)
     limits = "" if gain.low is None else f", {span(gain.low, gain.high)} points"
     line = (
-        f"A router by {name} {pays}: {right} on {100 * routing.router:.1f} of 100 questions that "
-        f"it was not fitted on, {100 * routing.single:.1f} with one method for all "
+        f"A router by {name} {pays}: {right} on {100 * routing.router:.1f} % of the questions "
+        f"it was not fitted on, {100 * routing.single:.1f} % with one method for all "
         f"({routing.best}){limits}"
     )
     if routing.router_cost is not None and routing.single_cost is not None:

@@ -63,6 +63,8 @@ def list_brief(
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
         paid = f"${usd[0]}" if usd else "no dollars"
+        if usd and spent.rows[-1][-1] is None:
+            paid = "an unknown number of dollars"
         parts.append(Line(f"The run took {calls} calls, {tokens} tokens and {paid}."))
     parts += (Line(line, is_command=True) for line in describe_gold(results))
     for describe in (
