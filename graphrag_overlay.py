@@ -46,8 +46,7 @@ def _read_tog_section(module: "ModuleType") -> None:
     from graphrag.config.project_settings import ProjectConfig
 
     if not hasattr(module, "GraphRagConfig"):
-        msg = "it reads no GraphRagConfig"
-        raise LookupError(msg)
+        raise LookupError("it reads no GraphRagConfig")
     vars(module)["GraphRagConfig"] = ProjectConfig
 
 

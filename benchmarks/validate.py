@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphrag.eval.validation.pipeline import validate_index
+from graphrag.eval.validation.validators import validate_index
 
 _COLUMNS = {
     "documents": ["id", "text", "text_unit_ids"],

@@ -108,19 +108,16 @@ def _parse(path: Path) -> dict[str, object]:
         msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."
         raise SettingsError(msg) from error
     except ValueError as error:
-        msg = f"{path}: a lone $ must be written $$ ({error})."
-        raise SettingsError(msg) from error
+        raise SettingsError(f"{path}: a lone $ must be written $$ ({error}).") from error
     except yaml.YAMLError as error:
         msg = f"{path} is not valid YAML: {redact(' '.join(str(error).split()))}"
         raise SettingsError(msg) from error
     except OSError as error:
-        msg = f"{path} can't be read: {error.strerror}."
-        raise SettingsError(msg) from error
+        raise SettingsError(f"{path} can't be read: {error.strerror}.") from error
     if values is None:
         values = {}
     if not isinstance(values, dict):
-        msg = f"{path} must hold sections (a mapping), not {type(values).__name__}."
-        raise SettingsError(msg)
+        raise SettingsError(f"{path} must hold sections (a mapping), not {type(values).__name__}.")
     return cast("dict[str, object]", values)
 
 

@@ -37,12 +37,10 @@ def read_yaml(text: str) -> object:
             return None
         sizes: dict[int, int] = {}
         if _size(node, sizes) - len(sizes) > _MOST_BY_ALIASES:
-            msg = f"its aliases stand for more than {_MOST_BY_ALIASES:,} values"
-            raise yaml.YAMLError(msg)
+            raise yaml.YAMLError(f"its aliases stand for more than {_MOST_BY_ALIASES:,} values")
         return cast("object", loader.construct_document(node))
     except RecursionError as error:
-        msg = "it is nested too deeply"
-        raise yaml.YAMLError(msg) from error
+        raise yaml.YAMLError("it is nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits, the 30th of February
         raise yaml.YAMLError(str(error)) from error
     finally:
@@ -53,8 +51,7 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     known = sizes.get(id(node))
     if known is not None:
         if known == 0:
-            msg = "an alias stands for what it is part of"
-            raise yaml.YAMLError(msg)
+            raise yaml.YAMLError("an alias stands for what it is part of")
         return known
     sizes[id(node)] = 0
     parts: list[yaml.Node] = []
@@ -99,11 +96,10 @@ def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
             continue
         found[key] = Path(value)
         if not found[key].is_file():
-            msg = (
+            raise SettingsError(
                 f"{name}.{key}: the prompt file {value} does not exist; correct the path, or "
                 "take the line out to use the built-in prompt."
             )
-            raise SettingsError(msg)
     return found
 
 
@@ -142,8 +138,7 @@ def find_settings(root: Path | str) -> Path:
         msg = f"The project folder {folder} does not exist; name an existing GraphRAG project."
         raise SettingsError(msg)
     init = release_line("init", "--root", folder)
-    msg = f"{folder} holds no settings.yaml; make a project with: {init}"
-    raise SettingsError(msg)
+    raise SettingsError(f"{folder} holds no settings.yaml; make a project with: {init}")
 
 
 VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")

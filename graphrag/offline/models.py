@@ -23,15 +23,7 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
-from graphrag.offline import (
-    OfflineModelError,
-    drafting,
-    grading,
-    note_call,
-    search_replies,
-    summaries,
-)
-from graphrag.offline.extraction import answer_extraction
+from graphrag.offline import OfflineModelError, extraction, grading, note_call, search_replies
 from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import (
     WORDLLAMA,
@@ -73,16 +65,16 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         ),
         "reasoning accuracy completeness relevance overall_score": grading.grade_quality,
         "reasoning winner": grading.compare_answers,
-        "rulings": drafting.rule_on_statements,
+        "rulings": grading.rule_on_statements,
         "sentences": grading.split_claims,
         "claims": grading.rule_on_claims,
-        "question answer quotes difficulty": drafting.draft_question,
-        "question answer quotes difficulty assertions": drafting.draft_question,
-        "assertions": drafting.propose_assertions,
-        "found answer": drafting.answer_from_texts,
-        "difference same": drafting.compare_meaning,
+        "question answer quotes difficulty": grading.draft_question,
+        "question answer quotes difficulty assertions": grading.draft_question,
+        "assertions": grading.propose_assertions,
+        "found answer": grading.answer_from_texts,
+        "difference same": grading.compare_meaning,
         "intermediate_answer score follow_up_queries": search_replies.answer_primer,
-        "title summary findings rating rating_explanation": summaries.answer_community_report,
+        "title summary findings rating rating_explanation": extraction.answer_community_report,
     }.items()
 }
 
@@ -93,8 +85,8 @@ def _answer_connectivity(request: Request) -> str | None:
 
 
 _PLAIN: tuple[Callable[[Request], str | None], ...] = (
-    answer_extraction,
-    summaries.answer_description_summary,
+    extraction.answer_extraction,
+    extraction.answer_description_summary,
     _answer_connectivity,
     search_replies.answer_hypothesis,
     search_replies.answer_rating,

@@ -113,16 +113,14 @@ class GraphIndex:
         if log.failures:
             raise SearchError(name_remedy(log.failures[0], context_budget(method)))
         if not outcome.response.strip():
-            msg = "the model answered with an empty response"
-            raise SearchError(msg)
+            raise SearchError("the model answered with an empty response")
         seconds = time.perf_counter() - started - (log.waited_s - waited_s)
         outcome = replace(outcome, abstained=outcome.abstained or log.abstained)
         return make_result(outcome, log.usage(), seconds)
 
     async def _engine(self, method: str) -> "SearchEngine":
         if method not in METHODS:
-            msg = f"unknown method {method!r}{nearest(method, METHODS)}"
-            raise ValueError(msg)
+            raise ValueError(f"unknown method {method!r}{nearest(method, METHODS)}")
         if method not in self._engines:
             async with self._building:
                 if method not in self._engines:

@@ -57,8 +57,7 @@ class IndexTables:
         Raises IndexNotBuiltError if the index has no such table.
         """
         if not self.has(name):
-            msg = f"the index has no {name} table, which this search needs"
-            raise IndexNotBuiltError(msg)
+            raise IndexNotBuiltError(f"the index has no {name} table, which this search needs")
         if name not in self._frames:
             self._frames[name] = _read_file(self.paths[name], name)
         return self._frames[name].copy()
@@ -178,8 +177,7 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
 
     rebuild = f"rebuild the index with: {release_line('index', '--root', Path(root))}"
     if not Path(str(store.db_uri)).is_dir():
-        msg = f"{root} has no vector store at {store.db_uri}; {rebuild}"
-        raise IndexNotBuiltError(msg)
+        raise IndexNotBuiltError(f"{root} has no vector store at {store.db_uri}; {rebuild}")
     connection = lancedb.connect(str(store.db_uri))
     present = set(connection.list_tables().tables)
     for name in (entity_description_embedding, text_unit_text_embedding):
@@ -190,12 +188,11 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
         table = connection.open_table(schema.index_name)
         stored = int(cast("Any", table.schema).field(schema.vector_field).type.list_size)
         if stored != schema.vector_size:
-            msg = (
+            raise IndexNotBuiltError(
                 f"{root}: the index holds vectors of length {stored}, but vector_store.vector_size "
                 f"in its settings is {schema.vector_size}; name the embedding model that built it, "
                 f"or {rebuild}"
             )
-            raise IndexNotBuiltError(msg)
 
 
 _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IGNORECASE)

@@ -99,11 +99,10 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
 def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema]]":
     store = config.vector_store
     if not uses_lancedb(config):
-        msg = (
+        raise VectorStoreError(
             f"vector_store.type is {store.type}; only lancedb is optimized here, other stores "
             "keep indexes of their own"
         )
-        raise VectorStoreError(msg)
     place = Path(str(store.db_uri))
     if not place.is_dir():
         msg = f"there is no vector store at {place}; build the project's index first"

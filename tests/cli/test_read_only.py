@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from support.viewed_store import keep_run
 
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.database import EvaluationStore, open_store
 
 DONE, ERROR, INCOMPLETE = 0, 1, 3
 _NOBODY = 65534

@@ -20,8 +20,7 @@ from graphrag.eval.report.comparison import list_unjoined
 from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
 from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.stats.gates import GateOutcome
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import BASELINE_FILE
+from graphrag.eval.store.database import BASELINE_FILE, EvaluationStore
 from graphrag.eval.store.records import RunSetup
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 from support.lighthouse import TEXT
 
-from graphrag.eval.validation.pipeline import validate_index
 from graphrag.eval.validation.report import PipelineValidationReport
+from graphrag.eval.validation.validators import validate_index
 
 _ISLE, FERRY = TEXT.split("\n\n")
 ISLE = f"{_ISLE} Oswin Tarrant admired Berta Lindqvist.\n"

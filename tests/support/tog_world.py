@@ -15,7 +15,12 @@ from support.openai_server import Json
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.models import read_reply
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, ToGSearch
+from graphrag.query.structured_search.tog_search import (
+    GraphStore,
+    PPRSearch,
+    ToGSearch,
+    build_in_memory,
+)
 from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, CallKind, current_phase, current_scope
 
@@ -109,6 +114,11 @@ def text_units() -> pd.DataFrame:
             "text": list(_TEXTS.values()),
         }
     )
+
+
+def graph_of(*tables: pd.DataFrame) -> GraphStore:
+    """The graph of entities, relationships, text units and documents."""
+    return build_in_memory(*tables).graph
 
 
 def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -278,7 +288,7 @@ class World:
     """The small index, opened once; searches differ in model and settings."""
 
     def __init__(self) -> None:
-        self.graph = GraphStore.from_tables(entities(), relationships(), text_units())
+        self.graph = graph_of(entities(), relationships(), text_units())
 
     def search(self, model: ScriptedModel, **settings: object) -> ToGSearch:
         """Make a search with these settings."""

@@ -19,6 +19,7 @@ from support.tog_world import (
     ScriptedModel,
     World,
     entities,
+    graph_of,
     lacking,
     relationships,
     text_units,
@@ -164,7 +165,7 @@ def make_graph(edges: list[tuple[int, int, float]]) -> GraphStore:
             "weight": pd.Series([weight for _, _, weight in edges], dtype=float),
         }
     )
-    return GraphStore.from_tables(people, joins)
+    return graph_of(people, joins)
 
 
 @settings(max_examples=120)
@@ -272,7 +273,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
     unimproved = walk.is_unimproved
     monkeypatch.setattr(walk, "is_unimproved", partial(unimproved, max_paths=most))
     people = pd.DataFrame({"id": names, "title": names})
-    search = tog_search(model, GraphStore.from_tables(people, joins, text_units()), **WALKED)
+    search = tog_search(model, graph_of(people, joins, text_units()), **WALKED)
     found = await search.search("Where does the TOWN lead?")
     assert len(model.scoring) == n_depths
     assert len(model.reasoning) == 1
@@ -282,7 +283,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
 @pytest.mark.parametrize("grounded", [True, False])
 async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: bool) -> None:
     """Whatever it is; what a budget leaves out is left out as a whole, and all of it is used."""
-    graph = world.graph if grounded else GraphStore.from_tables(entities(), relationships())
+    graph = world.graph if grounded else graph_of(entities(), relationships())
     units = text_units() if grounded else text_units().iloc[:0]
 
     async def context(budget: int) -> str:

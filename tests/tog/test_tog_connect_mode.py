@@ -8,6 +8,7 @@ from support.tog_world import (
     World,
     entities,
     frames,
+    graph_of,
     ids_in,
     lacking,
     relationships,
@@ -18,7 +19,6 @@ from support.tog_world import (
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import (
-    GraphStore,
     PPRSearch,
     ToGSearch,
     ToGSearchError,
@@ -161,7 +161,7 @@ def shuffled(settings: Json | None) -> ToGSearch | PPRSearch:
     people, joins, texts = (
         make().sample(frac=1, random_state=7) for make in (entities, relationships, text_units)
     )
-    graph, model = GraphStore.from_tables(people, joins, texts), ScriptedModel(answer=lacking)
+    graph, model = graph_of(people, joins, texts), ScriptedModel(answer=lacking)
     if settings is None:
         return PPRSearch(model=model, graph=graph, text_units=texts)
     config = ToGSearchConfig(**WALKED | settings)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.openai_server import Json
+from support.tog_world import graph_of
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
@@ -42,7 +43,7 @@ def make_store(edges: Edges) -> GraphStore:
         columns=["source", "target", "weight"],
     )
     people = pd.DataFrame({"id": names[:-1], "title": names[:-1]})
-    return GraphStore.from_tables(people, joins.astype({"weight": float}))
+    return graph_of(people, joins.astype({"weight": float}))
 
 
 def usable(edges: Edges) -> list[tuple[int, int]]:
@@ -139,7 +140,7 @@ def joined(*chains: str) -> GraphStore:
     pairs = [pair for chain in chains for pair in pairwise(chain.split("-"))]
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     people = pd.DataFrame({"id": names, "title": names})
-    return GraphStore.from_tables(people, pd.DataFrame(pairs, columns=["source", "target"]))
+    return graph_of(people, pd.DataFrame(pairs, columns=["source", "target"]))
 
 
 def found_between(store: GraphStore, source: str, target: str, **options: object) -> Connection:
@@ -228,7 +229,7 @@ def giant() -> GraphStore:
             "weight": np.append(np.full(2 * n, 5.0), [0.1, 0.1, 0.1]),
         }
     )
-    return GraphStore.from_tables(pd.DataFrame({"id": names, "title": names}), joins)
+    return graph_of(pd.DataFrame({"id": names, "title": names}), joins)
 
 
 @pytest.mark.parametrize(

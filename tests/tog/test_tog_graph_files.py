@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from support.openai_server import Json
 from support.tog_world import (
     entities,
+    graph_of,
     relationships,
     text_units,
 )
@@ -27,13 +28,13 @@ from support.tog_world import (
 from graphrag.query.graph_index import open_graph_of
 from graphrag.query.index_header import IndexNotBuiltError, IndexTables
 from graphrag.query.structured_search.tog_search import GraphStore
+from graphrag.query.structured_search.tog_search.building import UnreadableTableError
 from graphrag.query.structured_search.tog_search.store import (
     FOLDER,
     TableFiles,
     fingerprint_files,
     open_graph,
 )
-from graphrag.query.structured_search.tog_search.tables import UnreadableTableError
 from graphrag.text.terms import word_keys
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
@@ -75,7 +76,7 @@ def the_cache(files: TableFiles) -> Path:
 def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> None:
     """Built, and opened again, from either kind of table."""
     files = write_index(tmp_path, kind)
-    expected = contents(GraphStore.from_tables(entities(), relationships()))
+    expected = contents(graph_of(entities(), relationships()))
     assert contents(open_graph(files).graph) == expected
     before = the_cache(files).stat()
     opened = open_graph(files)
@@ -111,7 +112,7 @@ def test_changed_tables_are_noticed(tmp_path: Path) -> None:
     joins = pd.concat([relationships(), relationships().iloc[[0]].assign(source="NEW")])
     people.to_parquet(files.entities)
     joins.to_parquet(files.relationships)
-    assert contents(open_graph(files).graph) == contents(GraphStore.from_tables(people, joins))
+    assert contents(open_graph(files).graph) == contents(graph_of(people, joins))
     assert the_cache(files) != old
     # The first and last bytes tell where a table keeps its length and time.
     fingerprints: list[str] = []
@@ -198,7 +199,7 @@ def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_li
     shutil.rmtree(home)
     home.write_text("in the way", encoding="utf-8")
     opened = open_graph(files)
-    assert contents(opened.graph) == contents(GraphStore.from_tables(entities(), relationships()))
+    assert contents(opened.graph) == contents(graph_of(entities(), relationships()))
     assert opened.text_units.best({6: 1.0}, 1)[0].id == "t7"
     (warning,) = (r.message for r in caplog.records if r.levelno == logging.WARNING)
     assert "can't be kept beside the index" in warning
@@ -247,7 +248,7 @@ def test_a_table_that_lacks_or_spoils_a_column_is_refused(
         open_graph(write_index(tmp_path, kind, relationships=joins))
     assert not list((tmp_path / FOLDER).iterdir())
     with pytest.raises(UnreadableTableError, match=f"relationships table {said}"):
-        GraphStore.from_tables(entities(), joins)
+        graph_of(entities(), joins)
 
 
 def test_a_hub_costs_no_more_than_its_cap(tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_rows_read_back_as_they_were_written(
     first = {name: i for i, (name, _, _) in reversed(list(enumerate(people))) if name}
     with tempfile.TemporaryDirectory() as folder:
         files = write_index(Path(folder), entities=some, relationships=links)
-        for graph in (GraphStore.from_tables(some, links), open_graph(files).graph):
+        for graph in (graph_of(some, links), open_graph(files).graph):
             for i, (name, told, units) in enumerate(people):
                 row = graph.entity_row(i)
                 assert (row.id, row.title, row.human_readable_id) == (f"e{i}", name, i)

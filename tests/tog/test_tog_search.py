@@ -15,6 +15,7 @@ from support.tog_world import (
     cite_all,
     entities,
     frames,
+    graph_of,
     hub,
     ids_in,
     lacking,
@@ -24,7 +25,7 @@ from support.tog_world import (
     tog_search,
 )
 
-from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, ToGSearchError
+from graphrag.query.structured_search.tog_search import ToGSearch, ToGSearchError
 from graphrag.query.structured_search.tog_search.answer import NOT_FOUND, WITHDRAWN
 
 QUESTION = "Who melted the Wicked Witch?"
@@ -82,7 +83,7 @@ async def test_what_a_walk_costs_is_bounded_whatever_the_graph(budget: int, most
     people = pd.DataFrame({"id": titles, "title": titles, "description": long})
     joins = pd.DataFrame({"source": "HUB", "target": titles[1:], "description": long})
     model = ScriptedModel()
-    search = tog_search(model, GraphStore.from_tables(people, joins), max_context_tokens=budget)
+    search = tog_search(model, graph_of(people, joins), max_context_tokens=budget)
     found = await search.search("Where does the HUB lead?")
     asked = [r["messages"][1]["content"] for r in model.requests]
     tokens = [TOKENIZER.num_tokens(text) for text in asked if "Edges of" in text]
@@ -137,7 +138,7 @@ async def test_a_hub_is_capped_and_its_matching_edge_is_seen() -> None:
     """A thousand spokes give a bounded request; the one that matches is in it."""
     people, joins = hub(150)
     model = ScriptedModel()
-    graph = GraphStore.from_tables(people, joins, text_units())
+    graph = graph_of(people, joins, text_units())
     search = tog_search(model, graph, **WALKED, max_relations_per_entity=40, depth=1)
     await search.search("Where does the HUB hide the zircon treasure?")
     shown = [edge for asked in model.scoring for edge in asked["edges"]]
@@ -267,7 +268,7 @@ async def test_an_answer_that_cites_nothing_is_asked_for_again_and_never_given(
 async def test_an_empty_question_or_graph_is_refused(
     world: World, question: str, says: str
 ) -> None:
-    model, nothing = ScriptedModel(), GraphStore.from_tables(entities()[:0], relationships()[:0])
+    model, nothing = ScriptedModel(), graph_of(entities()[:0], relationships()[:0])
     search = tog_search(model, nothing) if question == QUESTION else world.search(model)
     with pytest.raises(ToGSearchError, match=says):
         await search.search(question)
@@ -290,7 +291,7 @@ async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(
 
 async def test_without_texts_words_of_descriptions_choose_the_starts() -> None:
     """Nothing is named, and there is no text unit to start from."""
-    graph = GraphStore.from_tables(entities(), relationships())
+    graph = graph_of(entities(), relationships())
     search = tog_search(ScriptedModel(), graph, text_units().iloc[:0])
     result = await search.search("Who has courage?")
     assert list(frames(result)["starts"]["entity"]) == ["COWARDLY LION"]
@@ -300,7 +301,7 @@ async def test_without_texts_words_of_descriptions_choose_the_starts() -> None:
 
 async def test_entities_without_usable_edges_still_answer() -> None:
     """Only a self-loop and dangling relationships: descriptions and texts remain."""
-    graph = GraphStore.from_tables(entities(), relationships().iloc[[13, 14, 15]], text_units())
+    graph = graph_of(entities(), relationships().iloc[[13, 14, 15]], text_units())
     model = ScriptedModel()
     result = await tog_search(model, graph).search("Who is Dorothy?")
     assert not model.scoring

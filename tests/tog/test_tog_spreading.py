@@ -12,6 +12,7 @@ from support.tog_world import (
     World,
     entities,
     frames,
+    graph_of,
     ids_in,
     lacking,
     relationships,
@@ -20,7 +21,7 @@ from support.tog_world import (
 )
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
-from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, spreading
+from graphrag.query.structured_search.tog_search import PPRSearch, spreading
 from graphrag.query.structured_search.tog_search.building import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
@@ -179,7 +180,7 @@ def articles() -> tuple[pd.DataFrame, ...]:
 
 def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> None:
     """No extraction found the island; the harbour shares no word with the question."""
-    store = GraphStore.from_tables(*articles())
+    store = graph_of(*articles())
     units = TextUnits.from_table(articles()[2])
     question = "Where was Ada Brandt born?"
     found = spread(find_seeds(question, units.score_by_words(question, N_SEEDS), store), store, 50)

@@ -8,7 +8,7 @@ from graphrag_chunking.chunking_config import ChunkingConfig
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.validation.coverage import measure_coverage
+from graphrag.eval.validation.checks import measure_coverage
 from graphrag.index.workflows.create_base_text_units import chunk_document
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from graphrag.eval.validation.pipeline import validate_index
+from graphrag.eval.validation.validators import validate_index
 
 SETTINGS = "vector_store: {type: azure_ai_search, url: 'https://localhost'}\n"
 DISTINCT = ["C", "C++", "C#", "कि", "का", "PORT MERROW", "PORT MARROW", "ROOM 12", "ROOM 1", "♥"]

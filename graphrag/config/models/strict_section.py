@@ -18,8 +18,7 @@ class StrictSection(BaseModel):
         if isinstance(values, Mapping):
             for key in cast("Mapping[str, object]", values):
                 if key not in cls.model_fields:
-                    msg = f"unknown key {key!r}{nearest(str(key), cls.model_fields)}"
-                    raise ValueError(msg)
+                    raise ValueError(f"unknown key {key!r}{nearest(str(key), cls.model_fields)}")
         return cast("object", values)
 
 

@@ -31,8 +31,7 @@ from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
 from graphrag.eval.stats.correction import Corrected, draw_for_labels
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import find_run
+from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
 
 

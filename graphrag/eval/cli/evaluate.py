@@ -14,9 +14,8 @@ from graphrag.eval.cli.run_end import RunDescription, Supervisor, was_interrupte
 from graphrag.eval.cli.run_input import RunFlags, RunInput, change_metrics
 from graphrag.eval.cli.terminal import DONE, log_to, open_console, working
 from graphrag.eval.cli.validate import list_vector_warnings
-from graphrag.eval.config.budgets import check_pairs, read_budgets, split_name
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.config.sections import Variant
+from graphrag.eval.config.sections import Variant, check_pairs, read_budgets, split_name
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.report.index_costs import describe_index_costs
 from graphrag.eval.results.runs import unfinished_usages
@@ -57,8 +56,7 @@ from graphrag.eval.runner.plan import (
     plan_run,
 )
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import find_run, open_store
+from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
 from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder

@@ -96,7 +96,7 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet
         from graphrag.eval.report.table import show
-        from graphrag.eval.store.lookup import open_store
+        from graphrag.eval.store.database import open_store
 
     items = read_sheet(sheet)
     if all(item.label is None for item in items):

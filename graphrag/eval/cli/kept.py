@@ -18,8 +18,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.terminal import open_console, say
 from graphrag.eval.errors import EvalError
 from graphrag.eval.report.table import Part, keep_parts, show
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import find_run, open_store
+from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,

@@ -97,21 +97,21 @@ class Place:
         Says which run "latest" is, see :func:`latest_run`. Raises UsageError if there is no such
         run or file; StoreError if another process holds the store.
         """
-        from graphrag.eval.store import lookup
+        from graphrag.eval.store import database
 
         store_path = self.store_path()
         is_file = name.endswith((".json", ".csv")) or Path(name).is_file()
-        if is_file or name == lookup.PINNED:
-            path = Path(name) if is_file else lookup.baseline_path(store_path)
+        if is_file or name == database.PINNED:
+            path = Path(name) if is_file else database.baseline_path(store_path)
             if not path.is_file():
-                raise lookup.no_such_file(path, store_path)
+                raise database.no_such_file(path, store_path)
             return name
-        with lookup.open_store(store_path) as store:
+        with database.open_store(store_path) as store:
             runs = store.runs()
-        run = lookup.find_run(runs, name, store_path, suites)
-        if name == lookup.LATEST:
+        run = database.find_run(runs, name, store_path, suites)
+        if name == database.LATEST:
             notes = open_console(stderr=True, quiet=quiet)
-            notes.print(lookup.explain_latest(runs, run), soft_wrap=True)
+            notes.print(database.explain_latest(runs, run), soft_wrap=True)
             say_instead(name, run.run_id)
         return run.run_id
 

@@ -14,7 +14,7 @@ from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
 from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_needed
-from graphrag.eval.store.lookup import LATEST, open_store
+from graphrag.eval.store.database import LATEST, open_store
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 _POWER = 0.8

@@ -131,7 +131,7 @@ def history(
 
 def _check_question(place: Place, run_id: str, question: str) -> None:
     from graphrag.config.models.strict_section import as_sentence, nearest
-    from graphrag.eval.store.lookup import open_store
+    from graphrag.eval.store.database import open_store
 
     with open_store(place.store_path()) as store:
         known = [sample.id for sample in store.samples(run_id)]

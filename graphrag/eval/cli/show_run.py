@@ -31,8 +31,7 @@ from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.plan import ReadRun, read_run
 from graphrag.eval.store.connection import hold_folder
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import PINNED, find_run, open_store
+from graphrag.eval.store.database import PINNED, EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import (
     PAGE_FILE,

@@ -61,7 +61,7 @@ def validate(
         from graphrag.eval.report.table import show
         from graphrag.eval.report.validation import answer_validation, list_validation
         from graphrag.eval.store.whole_files import write_file
-        from graphrag.eval.validation.pipeline import validate_index
+        from graphrag.eval.validation.validators import validate_index
 
     if fix:
         index_vectors(roots, quiet)

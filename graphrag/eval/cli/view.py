@@ -197,7 +197,7 @@ def draw_labels(
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
         from graphrag.eval.stats.correction import MIN_LABELS
-        from graphrag.eval.store.lookup import open_store
+        from graphrag.eval.store.database import open_store
         from graphrag.eval.store.whole_files import write_file
         from graphrag.eval.web.labels import render_labels
 

@@ -42,7 +42,7 @@ from graphrag.eval.stats.gates import (
 from graphrag.eval.stats.intervals import Score
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, holm, paired_binary
-from graphrag.eval.store.lookup import baseline_path
+from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
 
 NEW, BASELINE = "new run", "baseline"

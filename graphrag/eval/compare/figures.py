@@ -14,8 +14,7 @@ from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.stats.gates import FigureCase, FigureDecision
 from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.stats.power import ALPHA
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.database import EvaluationStore, open_store
 from graphrag.eval.store.records import Run
 
 FigureKey: TypeAlias = tuple[str, str]

@@ -12,16 +12,9 @@ from pydantic_core import to_jsonable_python
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.settings_files import read_yaml
-from graphrag.eval.config.budgets import (
-    LEAST_BUDGET,
-    check_pairs,
-    read_budgets,
-    split_name,
-    with_budgets,
-    without_own_budget,
-)
 from graphrag.eval.config.sections import (
     CONTROLS,
+    LEAST_BUDGET,
     DatasetSettings,
     EqualTerms,
     FrozenSection,
@@ -31,6 +24,11 @@ from graphrag.eval.config.sections import (
     OutputSettings,
     SearchMethod,
     Variant,
+    check_pairs,
+    read_budgets,
+    split_name,
+    with_budgets,
+    without_own_budget,
 )
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.plug_ins import find_plug_in
@@ -284,11 +282,10 @@ def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
     """
     below = Path(os.path.abspath(folder))
     if not below.is_relative_to(os.path.abspath(root)):
-        msg = (
+        raise ConfigError(
             f"{setting}: {below} lies outside of {root.absolute()}; if results are to be written "
             f"there, set {allow}: true, or name it with --output."
         )
-        raise ConfigError(msg)
 
 
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
@@ -302,14 +299,12 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
         if isinstance(whole, BaseModel):
             whole = whole.model_dump(exclude_unset=True)
         if key and whole is not None and not isinstance(whole, Mapping):
-            msg = f"{section} must hold keys and values, not {type(whole).__name__}"
-            raise ValueError(msg)
+            raise ValueError(f"{section} must hold keys and values, not {type(whole).__name__}")
         known = cast("Mapping[str, object]", whole or {})
         if (key in known) if key else (section in given):
-            msg = (
+            raise ValueError(
                 f"{name} and {section}{f'.{key}' if key else ''} are one setting; give one of them"
             )
-            raise ValueError(msg)
         given[section] = {**known, key: value} if key else value
     return given
 
@@ -334,8 +329,7 @@ def _name_of(entry: object) -> object:
         return entry
     name = cast("dict[str, object]", entry).get("name")
     if not isinstance(name, str) or not name:
-        msg = f"methods: a variant needs a name, which {entry} lacks"
-        raise ValueError(msg)
+        raise ValueError(f"methods: a variant needs a name, which {entry} lacks")
     return name
 
 

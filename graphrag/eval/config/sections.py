@@ -1,4 +1,4 @@
-"""The sections of eval_config.yaml."""
+"""The sections of eval_config.yaml, and the context budgets that searches are asked at."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,8 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    TypeAdapter,
+    ValidationError,
     field_validator,
     model_validator,
 )
@@ -64,8 +66,7 @@ class SuccessCriterion(FrozenSection):
     @model_validator(mode="after")
     def _ordered(self) -> "SuccessCriterion":
         if self.minimum is None and self.target is None:
-            msg = f"{self.metric}: give a minimum or a target, or both"
-            raise ValueError(msg)
+            raise ValueError(f"{self.metric}: give a minimum or a target, or both")
         if self.minimum is None or self.target is None:
             return self
         strict, lax = (self.minimum, self.target)
@@ -98,8 +99,7 @@ DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
 
 def _known_metric(given: object) -> object:
     if given not in METRICS:
-        msg = f"unknown name {str(given)!r}{nearest(str(given), METRICS)}"
-        raise ValueError(msg)
+        raise ValueError(f"unknown name {str(given)!r}{nearest(str(given), METRICS)}")
     return given
 
 
@@ -185,8 +185,7 @@ class JudgeSettings(FrozenSection):
     @classmethod
     def _odd(cls, value: int) -> int:
         if value % 2 == 0:
-            msg = f"must be odd, so that there is a majority, not {value}"
-            raise ValueError(msg)
+            raise ValueError(f"must be odd, so that there is a majority, not {value}")
         return value
 
     def pairs(self, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -235,8 +234,7 @@ class HttpService(FrozenSection):
     @model_validator(mode="after")
     def _check(self) -> "HttpService":
         if not self.url.startswith(("http://", "https://")):
-            msg = f"url must begin with http:// or https://, not {self.url!r}"
-            raise ValueError(msg)
+            raise ValueError(f"url must begin with http:// or https://, not {self.url!r}")
         for name, value in self.headers.items():
             if not _IN_BRACES.search(value):
                 msg = f"headers.{name}: name a variable of the environment, such as ${{RAG_KEY}}"
@@ -263,12 +261,10 @@ class Variant(BaseModel):
     @model_validator(mode="after")
     def _one_of_three(self) -> "Variant":
         if [self.method, self.function, self.http].count(None) != 2:
-            msg = "give either method, with settings of its own, or function, or http"
-            raise ValueError(msg)
+            raise ValueError("give either method, with settings of its own, or function, or http")
         if self.method is None and self.changes:
             kind = "a function takes" if self.http is None else "a service beside http takes"
-            msg = f"{kind} no settings, but {', '.join(self.changes)} is given"
-            raise ValueError(msg)
+            raise ValueError(f"{kind} no settings, but {', '.join(self.changes)} is given")
         return self
 
     @property
@@ -309,3 +305,100 @@ class MeasuresSettings(FrozenSection):
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
     """Reported as met or missed, with no effect on the exit code. Your list replaces the default
     one; an empty one holds a run to nothing."""
+
+
+LEAST_BUDGET = 200
+"""Tokens; the smallest budget that Think-on-Graph takes."""
+SETTING = "max_context_tokens"
+_BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
+# Global search and DRIFT read reports in many calls: no setting bounds what they answer from.
+_WITH_BUDGET = frozenset(get_args(SearchMethod)) - {"global", "drift"}
+
+
+def read_budgets(given: object) -> tuple[int, ...]:
+    """Return budgets in tokens, ascending; none of None and of an empty list.
+
+    A ValueError unless they are two whole numbers or more, each >= 200 and none twice.
+    """
+    try:
+        budgets = sorted(_BUDGETS.validate_python([] if given is None else given))
+    except ValidationError as error:
+        raise ValueError(
+            "budgets is a list of numbers of tokens, whole and each at least "
+            f"{LEAST_BUDGET}, such as 1000,2000,4000; not {error.errors()[0]['input']!r}"
+        ) from error
+    if len(set(budgets)) != len(budgets):
+        raise ValueError(f"budgets names one twice: {', '.join(map(str, budgets))}")
+    if len(budgets) == 1:
+        raise ValueError(
+            "budgets needs two numbers of tokens or more for a curve; one budget for all searches "
+            f"is equal_terms.{SETTING}"
+        )
+    return tuple(budgets)
+
+
+def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
+    """Refuse (ValueError) pairs of methods that are each asked at several budgets."""
+    if budgets and judge.pairwise:
+        raise ValueError(
+            "judge.pairwise would hold every method at every budget against each other; leave it "
+            "or budgets out"
+        )
+
+
+def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
+    """Return a method and the budget that it is asked at; None of one that has none."""
+    method, _, budget = name.rpartition("@")
+    if method and budget.isascii() and budget.isdecimal() and int(budget) in budgets:
+        return method, int(budget)
+    return name, None
+
+
+def with_budgets(
+    methods: Sequence[object], variants: Mapping[str, object], budgets: Sequence[int]
+) -> tuple[list[object], dict[str, object]]:
+    """Return methods and variants with every search at every budget, method by method.
+
+    Controls, functions, and searches without a context budget stay as they are; so do names that
+    were made here before. A ValueError if a variant sets a budget of its own.
+    """
+    names: list[object] = []
+    made = dict(variants)
+    for name in methods:
+        # What is no name is refused where names are looked at.
+        settings = _settings_of(name, variants) if isinstance(name, str) else None
+        if settings is None or (name in variants and split_name(str(name), budgets)[1]):
+            names.append(name)
+            continue
+        if SETTING in settings:
+            raise ValueError(
+                f"variants.{name} sets {SETTING} of its own, and budgets sets it too; leave it out"
+            )
+        at = {f"{name}@{budget}": {**settings, SETTING: budget} for budget in budgets}
+        names += at
+        made |= at
+    return names, made
+
+
+def _settings_of(name: str, variants: Mapping[str, object]) -> dict[str, object] | None:
+    """Return a search as the settings of a variant; None of what has no context budget."""
+    given = variants.get(name, {"method": name})
+    if isinstance(given, Variant):
+        given = given.model_dump()
+    if not isinstance(given, Mapping):
+        return None
+    settings = {k: v for k, v in cast("Mapping[str, object]", given).items() if k != "function"}
+    return settings if settings.get("method") in _WITH_BUDGET else None
+
+
+def without_own_budget(terms: object) -> object:
+    """Return equal terms that leave the budget to ``budgets``; a ValueError if they set one."""
+    if isinstance(terms, EqualTerms):
+        terms = terms.model_dump(exclude_unset=True)
+    if not isinstance(terms, Mapping):
+        return terms
+    given = cast("Mapping[str, object]", terms)
+    if given.get(SETTING) is not None:
+        msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
+        raise ValueError(msg)
+    return {**given, SETTING: None}

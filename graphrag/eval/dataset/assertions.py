@@ -43,8 +43,7 @@ def _of_row(value: object) -> object:
     """
     if not isinstance(value, Mapping):
         if not isinstance(value, str):
-            msg = "it must be a text, or an object with text, weight and must"
-            raise ValueError(msg)
+            raise ValueError("it must be a text, or an object with text, weight and must")
         return value
     given = {k: v for k, v in cast("Mapping[str, object]", value).items() if v is not None}
     if "statement" in given:

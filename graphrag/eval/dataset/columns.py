@@ -54,8 +54,7 @@ def check_columns(columns: Mapping[str, str]) -> None:
     headings = list(columns.values())
     for heading in headings:
         if headings.count(heading) > 1:
-            msg = f"the column {heading!r} is given for two fields"
-            raise ValueError(msg)
+            raise ValueError(f"the column {heading!r} is given for two fields")
 
 
 def map_rows(
@@ -120,12 +119,11 @@ def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str
 def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: str) -> None:
     """Refuse columns that may both be the field and differ, such as an answer and a reference."""
     if any(row[heading] != row[given[0]] for heading in given[1:]):
-        msg = (
+        raise DatasetError(
             f"{where}: the columns {' and '.join(given)} may both be the {field}, and differ; "
             f"say which in {config_name()}, under dataset.columns: {field}: {given[0]}, or "
             f"{field}: {given[1]}."
         )
-        raise DatasetError(msg)
 
 
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:

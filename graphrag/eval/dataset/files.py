@@ -152,11 +152,10 @@ def _table_rows(
         where = f"{file}: row {len(rows) + 1} (line {line})"
         extra = [cell for name, cell in zip(header, cells, strict=False) if not name and cell]
         if len(cells) < len(header) or any(cells[len(header) :]) or extra:
-            msg = (
+            raise DatasetError(
                 f"{where} has {len(cells)} cells, the header has {len(named)} columns; is a cell "
                 f"that holds {_DELIMITERS.get(delimiter, repr(delimiter))} not in double quotes?"
             )
-            raise DatasetError(msg)
         rows.append(
             {
                 name: _list_of(cell) if name in lists or heading_key(name) in LIST_FIELDS else cell
@@ -237,5 +236,4 @@ def _json(text: str, where: str) -> object:
 
 def _refuse_constant(name: str) -> None:
     """Refuse NaN and Infinity, which JSON lacks and no results file could hold."""
-    msg = f"{name} is not a value; use null"
-    raise ValueError(msg)
+    raise ValueError(f"{name} is not a value; use null")

@@ -121,11 +121,9 @@ def _as_text(value: object) -> object:
 
 def _check_text(value: str) -> str:
     if len(value) > MAX_CHARACTERS:
-        msg = f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}"
-        raise ValueError(msg)
+        raise ValueError(f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}")
     if "\x00" in value:
-        msg = "it holds a NUL character"
-        raise ValueError(msg)
+        raise ValueError("it holds a NUL character")
     return value
 
 
@@ -250,11 +248,10 @@ def _parse_rows(
             repeated.append(f"{before} and {number}")
             continue
         if sample.id in ids:
-            msg = (
+            raise DatasetError(
                 f"{source}: rows {ids[sample.id]} and {number} have the same id {sample.id!r}, but "
                 "ask different questions; ids must be unique."
             )
-            raise DatasetError(msg)
         first_row[asked] = (number, sample)
         ids[sample.id] = number
         samples.append(sample)

@@ -39,16 +39,16 @@ from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.index_costs import IndexCost
-from graphrag.eval.store.lookup import (
+from graphrag.eval.store.database import (
     ORIGIN_NAMES,
     PINNED,
+    EvaluationStore,
     baseline_path,
     find_run,
     no_such_file,
     open_store,
 )
+from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names

@@ -8,7 +8,7 @@ is part of; at the latest in the next turn of the event loop.
 import asyncio
 import os
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -74,14 +74,12 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     """
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        msg = f"{path} is a database of something else; choose another --output."
-        raise StoreError(msg)
+        raise StoreError(f"{path} is a database of something else; choose another --output.")
     if version not in (0, FORMAT):
-        msg = (
+        raise StoreError(
             f"{path} has format {version}, this release reads {FORMAT}; "
             "choose another folder with --output."
         )
-        raise StoreError(msg)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
     if version == 0:
@@ -114,11 +112,10 @@ def explain_errors(path: Path) -> Generator[None]:
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" in str(error):
             raise damage_error(path, "a text of it is damaged", in_row=True) from error
-        msg = (
+        raise StoreError(
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."
-        )
-        raise StoreError(msg) from error
+        ) from error
     except sqlite3.DatabaseError as error:
         raise damage_error(path, error) from error
 
@@ -212,11 +209,10 @@ def hold_folder(path: Path) -> FileLock:
         lock = FileLock(f"{path}.lock", timeout=0)
         lock.acquire()
     except Timeout as error:
-        msg = (
+        raise StoreError(
             f"Another process is running an evaluation in {path.parent}; wait for it, "
             "or choose another folder with --output."
-        )
-        raise StoreError(msg) from error
+        ) from error
     except OSError as error:
         msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
         raise StoreError(msg) from error
@@ -374,3 +370,50 @@ class StoreWriter:
     def _check(self) -> None:
         if self._failed is not None:
             raise self._failed
+
+
+REPLIES_TABLE = (
+    "CREATE TABLE IF NOT EXISTS judge_replies (key TEXT NOT NULL, run_id TEXT NOT NULL, "
+    "scope TEXT NOT NULL, nth INTEGER NOT NULL, reply TEXT NOT NULL, source INTEGER, "
+    "PRIMARY KEY (key, run_id, scope, nth))"
+)
+_OWN = (
+    "SELECT reply, source FROM judge_replies WHERE key = ? AND run_id = ? AND scope = ? AND nth = ?"
+)
+_EARLIER = (
+    "SELECT rowid, reply FROM judge_replies WHERE key = ?1 AND run_id <> ?2 AND source IS NULL "
+    "AND rowid NOT IN (SELECT source FROM judge_replies WHERE key = ?1 AND run_id = ?2 AND source "
+    "IS NOT NULL) ORDER BY rowid LIMIT 1"
+)
+_KEEP = "INSERT INTO judge_replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierReplies:
+    """A judge's replies, as one judging of a run sees them; see ``query.usage.ReplyReuse``.
+
+    A reply that a run asked for stands in for one call of each later run, so that repeats, and
+    equal answers of several methods, never share one: what varies in a judge stays visible.
+    """
+
+    read: Callable[[str, tuple[object, ...]], list[Values]]
+    write: Callable[[Statement], None]
+    run_id: str
+    scope: str
+
+    def take(self, key: str, nth: int) -> str | None:
+        """Return a reply to what is asked for the nth time here; None if it is to be asked.
+
+        An interrupted run takes what it took before, and asks what it asked before.
+        """
+        own = (key, self.run_id, self.scope, nth)
+        for reply, source in self.read(_OWN, own):
+            return None if source is None else str(reply)
+        for source, reply in self.read(_EARLIER, (key, self.run_id)):
+            self.write((_KEEP, (*own, reply, source)))
+            return str(reply)
+        return None
+
+    def keep(self, key: str, nth: int, reply: str) -> None:
+        """Keep a reply that was asked for."""
+        self.write((_KEEP, (key, self.run_id, self.scope, nth, reply, None)))

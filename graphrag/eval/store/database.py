@@ -9,14 +9,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
+from graphrag.command_lines import eval_line_in
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import UsageError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import (
     COLUMNS,
+    REPLIES_TABLE,
+    EarlierReplies,
     Statement,
     StoreWriter,
     Values,
@@ -25,10 +30,10 @@ from graphrag.eval.store.connection import (
     insert,
     open_connection,
 )
-from graphrag.eval.store.earlier_replies import TABLE, EarlierReplies
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
+    Origin,
     Run,
     RunDetails,
     RunSetup,
@@ -41,6 +46,16 @@ from graphrag.eval.store.sums import RunSums
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 _T = TypeVar("_T")
+PINNED, LATEST = "pinned", "latest"
+BASELINE_FILE = "baseline.json"
+ORIGIN_NAMES: dict[Origin, str] = {
+    "command": "graphrag eval",
+    "judge": "graphrag eval judge",
+    "suite": "graphrag eval suite",
+    "monitor": "graphrag eval monitor",
+    "python": "Python",
+}
+_LISTED = 3
 _CHANGES = {
     "samples": "count(*)",
     "responses": "count(*), max(recorded_at)",
@@ -143,7 +158,7 @@ class EvaluationStore:
 
     def prepare_earlier_replies(self) -> None:
         """Make the place where a judge's replies are kept for later runs, if there is none."""
-        self._write(TABLE, ())
+        self._write(REPLIES_TABLE, ())
 
     def earlier_replies(self, run_id: str, scope: CallScope) -> EarlierReplies:
         """Return the replies of other runs, for one judging of a run."""
@@ -496,3 +511,86 @@ def _verdict_of(row: Values) -> tuple[str, str, JudgeResult]:
         failed = Failure("judge", "unreadable", message)
         verdict = JudgeResult(None, f"Unscored: {message}", failed)
     return unit, metric, verdict
+
+
+def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
+    """Return the run of this id, of the only id that begins so, or the latest.
+
+    ``runs``: those of the store, the newest first. ``suites``: whether "latest" is of graphrag eval
+    suite, see :func:`latest_run`.
+    """
+    if not runs:
+        raise UsageError(f"{store_path} holds no run yet.")
+    if name == LATEST:
+        return latest_run(runs, suites)
+    found = [run for run in runs if run.run_id == name]
+    found = found or [run for run in runs if name and run.run_id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        msg = f"{len(found)} runs begin with {name!r}: {_listed(found)}; give more of the id."
+        raise UsageError(msg)
+    near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
+    hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
+    line = eval_line_in(store_path.parent.resolve(), "show")
+    raise UsageError(f"{store_path} holds no run {name!r}{hint} List its runs with: {line}")
+
+
+def baseline_path(store_path: Path) -> Path:
+    """Return the file of the pinned baseline, beside the store."""
+    return store_path.with_name(BASELINE_FILE)
+
+
+def no_such_file(path: Path, store_path: Path) -> UsageError:
+    """Return the error of a file of rows that is not there, the pinned baseline's among them."""
+    if path == baseline_path(store_path):
+        pin = eval_line_in(path.parent, "compare", "latest", "--pin")
+        return UsageError(f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}")
+    return UsageError(f"{path} does not exist; name a run, or a baseline.json.")
+
+
+def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
+    """Return the newest finished run of ``graphrag eval``, or of ``graphrag eval suite``.
+
+    Without one it is the newest unfinished run of that command, then the newest run that was
+    begun otherwise, a finished one first.
+    """
+    wanted = "suite" if suites else "command"
+    # min keeps the first of equal ones, which is the newest.
+    return min(runs, key=lambda run: (run.origin != wanted, run.status != "finished"))
+
+
+def explain_latest(runs: Sequence[Run], taken: Run) -> str:
+    """Say which run "latest" is, and which newer ones it is not."""
+    ids = [run.run_id for run in runs]
+    text = f"latest is run {taken.describe()}"
+    if taken.origin != "command":
+        text += f" by {ORIGIN_NAMES[taken.origin]}"
+    if newer := runs[: ids.index(taken.run_id)]:
+        text += f"; newer, but not taken: {_listed(newer, with_origin=True)}"
+    return f"{text}."
+
+
+def _listed(runs: Sequence[Run], with_origin: bool = False) -> str:
+    more = f" and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
+    named = (
+        f"{run.describe()} by {ORIGIN_NAMES[run.origin]}" if with_origin else run.describe()
+        for run in runs[:_LISTED]
+    )
+    return ", ".join(named) + more
+
+
+def open_store(path: Path) -> EvaluationStore:
+    """Open a store that is there already to read it, also beside a run that writes it.
+
+    Raises UsageError if there is none; StoreError if it can't be read.
+    """
+    check_there(path)
+    return EvaluationStore(path, reads_only=True)
+
+
+def check_there(path: Path) -> None:
+    """Raise UsageError where there is no store."""
+    if not path.is_file():
+        msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
+        raise UsageError(msg)

@@ -27,8 +27,7 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     Raises StoreError if the id, which may be read from anybody's files, leads anywhere else.
     """
     if run_id in (".", "..") or {"/", "\\", "\0"} & {*run_id}:
-        msg = f"{run_id!r} is no run's id: it leads out of {output_dir / RUNS_FOLDER}."
-        raise StoreError(msg)
+        raise StoreError(f"{run_id!r} is no run's id: it leads out of {output_dir / RUNS_FOLDER}.")
     return output_dir / RUNS_FOLDER / run_id
 
 
@@ -66,8 +65,7 @@ def write_file(path: Path, content: Content, flag: str | None = None) -> None:
     except OSError as error:
         reason = error.strerror
         why = f": {reason}." if flag is None else f" ({reason}); choose another {flag}."
-        msg = f"{path} can't be written{why}"
-        raise StoreError(msg) from error
+        raise StoreError(f"{path} can't be written{why}") from error
 
 
 def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:

@@ -1,5 +1,4 @@
-from .coverage import measure_coverage
-from .pipeline import validate_index
+from .checks import measure_coverage
 from .report import (
     CheckResult,
     PhaseValidation,
@@ -13,6 +12,7 @@ from .validators import (
     EntityExtractionValidator,
     GraphConstructionValidator,
     RelationshipExtractionValidator,
+    validate_index,
 )
 
 __all__ = [

@@ -93,11 +93,10 @@ def open_table(config: "GraphRagConfig", name: str) -> Frame | None:
         return _read_csv(source) if file.endswith("csv") else ParquetFrame(source)
     except (arrow.ArrowException, OSError, ValueError) as error:
         cause = " ".join(str(error).split())
-        msg = (
+        raise IndexUnavailableError(
             f"{file} in {config.output_storage.base_dir} can't be read ({cause}); "
             f"build the index anew."
-        )
-        raise IndexUnavailableError(msg) from error
+        ) from error
 
 
 def _read_csv(source: Path | io.BytesIO) -> pd.DataFrame:

@@ -1,26 +1,31 @@
-"""The validators of one phase each, for records that are held in memory.
+"""Validating one built index, and records that are held in memory, one phase each.
 
-They are the checks of an index over tables made of the records. A document or chunk is a text, a
-mapping or an object; an entity or relationship is a mapping or an object; a data frame of an
-index stands for its rows. Which fields are read is in docs/validation.md.
+The validators are the checks of an index over tables made of the records. A document or chunk is a
+text, a mapping or an object; an entity or relationship is a mapping or an object; a data frame of
+an index stands for its rows. Which fields are read is in docs/validation.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import cast
 
 import pandas as pd
 
+from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import SettingsError
+from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.checks import (
     ENRICHMENT,
     check_documents,
     check_entities,
     check_relationships,
 )
-from graphrag.eval.validation.graph import check_counts, read_edges
-from graphrag.eval.validation.report import PhaseValidation, Thresholds
-from graphrag.eval.validation.tables import Tables
+from graphrag.eval.validation.graph import check_counts, check_graph, read_edges
+from graphrag.eval.validation.report import PhaseValidation, PipelineValidationReport, Thresholds
+from graphrag.eval.validation.tables import Tables, arrow, open_tables
+from graphrag.eval.validation.vectors import check_vectors
 
 _NAME = ("name", "title")
 _TYPE = ("type", "entity_type", "relation_type")
@@ -29,6 +34,36 @@ _ABSENT = object()
 """Stands for a field that a record does not have."""
 _LIMITS = Thresholds()
 Records = Iterable[object] | pd.DataFrame
+
+
+def validate_index(
+    root: Path | str, thresholds: Thresholds | None = None
+) -> PipelineValidationReport:
+    """Check a built index phase by phase, without asking a model.
+
+    A plain function: it can be called from a notebook, and inside a running event loop (which it
+    then blocks). ``root`` is the project folder. IndexUnavailableError if the settings or a table
+    can't be read, or no table is there.
+    """
+    limits = thresholds or Thresholds()
+    try:
+        config = read_settings(root)
+        tables = open_tables(config, Path(root))
+        edges = read_edges(tables)
+        phases = (
+            check_documents(tables, limits),
+            check_entities(tables, limits),
+            check_relationships(tables, edges, limits),
+            check_graph(tables, edges, limits),
+            check_vectors(config, limits),
+        )
+    except SettingsError as error:
+        raise IndexUnavailableError(str(error)) from error
+    except (arrow.ArrowException, OSError) as error:
+        cause = " ".join(str(error).split())
+        msg = f"A table of {root} can't be read ({cause}); build the index anew."
+        raise IndexUnavailableError(msg) from error
+    return PipelineValidationReport(str(root), phases)
 
 
 class DocumentProcessingValidator:
@@ -131,8 +166,7 @@ class GraphConstructionValidator:
         for name, count in counts.items():
             # Of pandas and numpy too; NaN is below nothing, and would pass for a count.
             if not isinstance(count, Integral) or count < 0:
-                msg = f"{name} must be a count of 0 or more, not {count!r}"
-                raise ValueError(msg)
+                raise ValueError(f"{name} must be a count of 0 or more, not {count!r}")
         return check_counts(counts, _LIMITS)
 
 
@@ -178,8 +212,7 @@ class _Records:
         ]
         for number, text in enumerate(texts, start=1):
             if text is _ABSENT:
-                msg = f"{self.kind} {number} has neither text nor content"
-                raise ValueError(msg)
+                raise ValueError(f"{self.kind} {number} has neither text nor content")
         return [None if _is_missing(text) else str(text) for text in texts]
 
     def frame(self, columns: Mapping[str, list[object]]) -> pd.DataFrame:
@@ -194,8 +227,7 @@ def _read(given: object, kind: str) -> _Records:
         return _Records(kind, rows, is_table=True)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         name = type(cast("object", given)).__name__
-        msg = f"{kind} must be a list of records or a data frame, not {name}"
-        raise ValueError(msg)
+        raise ValueError(f"{kind} must be a list of records or a data frame, not {name}")
     return _Records(kind, list(cast("Iterable[object]", given)))
 
 

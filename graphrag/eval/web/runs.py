@@ -22,8 +22,7 @@ from graphrag.eval.results.runs import (
     stored_metadata,
     stored_rows,
 )
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import PINNED, baseline_path, open_store
+from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path, open_store
 from graphrag.eval.store.records import Run, now
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series

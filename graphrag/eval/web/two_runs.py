@@ -15,8 +15,7 @@ from graphrag.eval.report.comparison import (
 )
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.runs import RunRows, StoredRun
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.database import EvaluationStore, open_store
 from graphrag.eval.web.page import render
 
 _MOST = 100

@@ -81,8 +81,7 @@ def describe_form(form: type) -> dict[str, object]:
     Raises TypeError if the form is another class.
     """
     if not issubclass(form, BaseModel):
-        msg = f"a reply's form is a pydantic model, not {form!r}"
-        raise TypeError(msg)
+        raise TypeError(f"a reply's form is a pydantic model, not {form!r}")
     schema = cast("dict[str, object]", form.model_json_schema())
     strict = _strict(schema, schema)
     return {

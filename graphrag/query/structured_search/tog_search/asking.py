@@ -200,8 +200,7 @@ def read_prompt(path: str | None, setting: str, built_in: str, fields: Sequence[
         text, fault = "", f"can't be read ({error})"
     missing = ", ".join(f"{{{name}}}" for name in fields if f"{{{name}}}" not in text)
     if fault or missing:
-        msg = f"{setting}: the prompt file {path} {fault or f'lacks {missing}'}."
-        raise ToGSearchError(msg)
+        raise ToGSearchError(f"{setting}: the prompt file {path} {fault or f'lacks {missing}'}.")
     return text
 
 

@@ -46,11 +46,10 @@ def find_ends(
         return tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}"
     nodes = find_starts(question, reached, store, most).starts[:_MIN_ENDS]
     if len(nodes) < _MIN_ENDS:
-        msg = (
+        raise ToGSearchError(
             f"Connecting needs two entities, and {len(nodes)} of the index stands in the question "
             "or near it; name both in the question."
         )
-        raise ToGSearchError(msg)
     added = " and ".join(_title(store, node) for node in nodes[len(named) :])
     return nodes, f"{len(named)} named in the question; nearest to it: {added}"
 

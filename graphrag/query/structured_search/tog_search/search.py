@@ -154,8 +154,7 @@ class GraphSearch(ABC):
         began = time.perf_counter()
         n_before = len(scope.attempts)
         if not query.strip():
-            msg = "The question is empty."
-            raise asking.ToGSearchError(msg)
+            raise asking.ToGSearchError("The question is empty.")
         if self.graph.n_entities == 0:
             msg = "The index has no entities, so there is no graph to search; build it again."
             raise asking.ToGSearchError(msg)

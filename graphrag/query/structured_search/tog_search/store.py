@@ -20,18 +20,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from graphrag.query.structured_search.tog_search.building import (
-    GraphArrays,
-    NameIndex,
-    build_arrays,
-)
-from graphrag.query.structured_search.tog_search.tables import (
     ENTITIES,
     RELATIONSHIPS,
     TEXT_UNITS,
     Batch,
+    GraphArrays,
+    NameIndex,
     Source,
     TableForm,
     arrow,
+    build_arrays,
 )
 from graphrag.text.ranking import WordIndex, WordIndexes
 
@@ -110,7 +108,7 @@ class _Rows:
 class GraphStore:
     """Entities as nodes 0..n-1, relationships as edges that are walked both ways.
 
-    Made with :meth:`from_tables`, or mapped from files by :func:`open_graph`. Self-loops, and
+    Made with :func:`build_in_memory`, or mapped from files by :func:`open_graph`. Self-loops, and
     relationships with an end that is no entity, are never walked; their rows stay readable.
 
     ``tables`` are ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
@@ -133,24 +131,6 @@ class GraphStore:
         )
         """Reads a row of the relationships table by its row number."""
         self._counting = Lock()
-
-    @classmethod
-    def from_tables(
-        cls,
-        entities: pd.DataFrame,
-        relationships: pd.DataFrame,
-        text_units: pd.DataFrame | None = None,
-        documents: pd.DataFrame | None = None,
-    ) -> "GraphStore":
-        """Build the store from an index's tables.
-
-        Entities have ``id`` and ``title``, relationships ``source`` and ``target`` (titles), both
-        optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
-        ``weight`` (default 1); text units ``id``, ``text`` and optionally ``human_readable_id`` and
-        ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first
-        is used. Raises UnreadableTableError if a needed column is missing.
-        """
-        return build_in_memory(entities, relationships, text_units, documents).graph
 
     def title(self, node: int) -> str:
         """Return an entity's title."""
@@ -327,7 +307,14 @@ def open_graph(files: TableFiles) -> OpenedGraph:
 def build_in_memory(
     entities: Source, relationships: Source, text_units: Source = None, documents: Source = None
 ) -> OpenedGraph:
-    """Build the graph of an index, which leaves no file; see :func:`open_graph`."""
+    """Build the graph of an index, which leaves no file; see :func:`open_graph`.
+
+    Entities have ``id`` and ``title``, relationships ``source`` and ``target`` (titles), both
+    optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
+    ``weight`` (default 1); text units ``id``, ``text`` and optionally ``human_readable_id`` and
+    ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first is
+    used.
+    """
     batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
     arrays = build_arrays(
         entities,
