@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from graphrag_llm.config import ModelConfig
 from nbclient import NotebookClient
 from support.chromium import open_browser
@@ -120,6 +121,27 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
     (code,) = blocks(page, "python")
     os.chdir(my_project)
     assert len((await execute(code, {}))["results"]) == 3
+
+
+@pytest.mark.slow
+def test_the_settings_for_ones_own_machine_make_a_project_that_answers(project_root, tmp_path):
+    block, *_ = blocks(project_root / "docs" / "own_machine.md", "yaml")
+    (tmp_path / "input").mkdir()
+    text = "The audit office wrote the report about the harbour of Lynmouth. Tom Reed repairs it. "
+    (tmp_path / "input" / "report.txt").write_text(text, encoding="utf-8")
+
+    def done(command):
+        made = run(f"graphrag {command}", tmp_path)
+        assert made.returncode == 0, made.stderr
+        return made.stdout
+
+    done("init --root . --model none --embedding none")
+    path, pasted = tmp_path / "settings.yaml", yaml.safe_load(block)
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert settings.keys() >= pasted.keys()
+    path.write_text(yaml.safe_dump(settings | pasted), encoding="utf-8")
+    done("index --root .")
+    assert "audit office" in done("query --root . --method tog 'Who wrote the report?'")
 
 
 async def execute(code, names):

@@ -3,12 +3,8 @@
 Its own model settings stay as they are, sent to a server on this machine.
 """
 
-import asyncio
-import gc
 import json
-import logging
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.lighthouse import METHODS, QUESTION, TEXT
 from support.openai_server import running_server
+from support.released_commands import undo_logging_and_loops
 from typer.testing import CliRunner, Result
 
 # asyncio.run, which graphrag_llm patches, leaves its event loops open, for any collection to find.
@@ -53,15 +50,7 @@ def run(root: Path, *words: str) -> Result:
         return CliRunner().invoke(app, list(words))
     finally:
         os.chdir(before)
-        for name in ("graphrag", "graphrag_llm"):
-            logger = logging.getLogger(name)
-            for handler in list(logger.handlers):
-                logger.removeHandler(handler)
-                handler.close()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            asyncio.set_event_loop(None)
-            gc.collect()
+        undo_logging_and_loops()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A fixture for tests that run the released commands in their own process."""
+"""What the released commands leave behind in the process that runs them, undone."""
 
 import asyncio
 import gc
@@ -16,6 +16,11 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(Path.cwd())
     gc.freeze()  # or all that was imported is looked through again below: seconds a test
     yield
+    undo_logging_and_loops()
+
+
+def undo_logging_and_loops() -> None:
+    """Close the log files and event loops that are left open."""
     for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
         for handler in list(logger.handlers):
             logger.removeHandler(handler)
