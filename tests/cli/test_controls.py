@@ -21,7 +21,7 @@ from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.query.usage import Usage
-from graphrag.text.controls import ShownStream, ShownText, strip_controls
+from graphrag.text.controls import ShownText
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x08\r\x85\x7f\u202e\u2066\u200f\u061c"
 TEXT = f"{STEERS} said\n::error::owned\n ::add-mask::e\n##[group]owned"
@@ -201,19 +201,6 @@ def test_what_comes_in_pieces_is_shown_as_the_whole(text: str, data: st.DataObje
     assert pieces == whole
     assert not OBEYED.search(whole)
     assert not WORKFLOW.search(whole)
-
-
-def test_an_answer_that_is_streamed(monkeypatch: pytest.MonkeyPatch):
-    written: list[str] = []
-
-    class Terminal:
-        def write(self, text: str) -> None:
-            written.append(text)
-
-    stream = ShownStream(Terminal())  # pyright: ignore[reportArgumentType]
-    for letter in hostile("An answer"):
-        stream.write(letter)
-    assert "".join(written) == strip_controls(hostile("An answer"))
 
 
 def test_nothing_is_printed_past_the_console():

@@ -415,13 +415,3 @@ def test_only_missing_indexes_are_built_and_never_by_half(
     assert "Built index clock" not in result.output
     assert entities.stat().st_mtime_ns == stamp
     assert is_built(new)
-
-
-def test_a_run_of_failures_only_is_an_error(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
-    result = evaluation.run()
-    assert result.exit_code == ERROR
-    assert "6 of 6 searches failed" in sentence(result)

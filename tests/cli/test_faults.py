@@ -1,7 +1,6 @@
 """What breaks around a run: the service, the key, the disk, the index, a second runner."""
 
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,29 +83,3 @@ def test_an_index_that_vanishes_costs_its_searches_and_no_others(
         assert found.failure is None or found.failure.message in found.response
     assert ended.exit_code in (0, 1, 2), ended.output
     assert "Traceback" not in ended.output
-
-
-def test_a_clock_that_jumps_changes_no_latency_and_no_choice_of_a_run(
-    basic: Evaluation, monkeypatch: pytest.MonkeyPatch, server: LocalServer
-):
-    fail_from(server, 16, Fault(status=503))
-    real, calls = time.time, 0
-
-    def jumping() -> float:
-        nonlocal calls
-        calls += 1
-        return real() + (3600 if calls % 2 else -3600)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(time, "time", jumping)
-        assert basic.run().exit_code == 3
-    stopped, _, _ = run_of(basic)
-    server.behaviour = Behaviour(offline_reply())
-    with monkeypatch.context() as patched:
-        patched.setattr(time, "time", lambda: real() - 7 * 86400)
-        assert basic.run("--resume").exit_code == 0
-    run, responses, _ = run_of(basic)
-    assert run.run_id == stopped.run_id
-    latencies = [f.latency_s for f in responses.values() if f.latency_s is not None]
-    assert latencies
-    assert all(0 <= each < 30 for each in latencies)

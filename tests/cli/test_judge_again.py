@@ -133,16 +133,3 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
     for figures in repeats["figures"]:
         assert figures["judge_flip_rate"] == pytest.approx(2 / 3)
         assert figures["search_flip_rate"] is None
-
-
-def test_wrong_use_is_one_sentence(asked_copy: Evaluation):
-    for flags, sentence in {
-        (): "Name the run whose responses",
-        ("nothing",): "holds no run 'nothing'",
-        ("latest", "--repeats", "2"): "must be odd",
-        ("latest", "--metrics", "relevanc"): "did you mean 'relevance'",
-        ("latest", "--resume"): "no unfinished run",
-    }.items():
-        result = asked_copy.run("judge", *flags)
-        assert result.exit_code == USAGE, result.output
-        assert sentence in " ".join(result.output.split())

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation
-from support.openai_server import Behaviour, LocalServer
-from support.projects import server_settings
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
@@ -85,21 +83,6 @@ def loaded_by(evaluation: Evaluation, *words: str) -> list[str]:
 def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
     assert finished_copy.run("show", "latest").exit_code == 0
     assert loaded_by(finished_copy, "show", "latest") == ["0"]
-
-
-@pytest.mark.slow  # a process of its own
-def test_given_answers_that_are_judged_load_no_vector_store(
-    make_evaluation: MakeEvaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
-):
-    server.behaviour = Behaviour(lambda _: '{"reason": "so", "score": 1}')
-    evaluation = make_evaluation(methods=["mine"], variants={"mine": {"function": "given:answer"}})
-    evaluation.write_settings(server_settings(server.base_url))
-    text = "async def answer(question):\n    return 'Idris Vane'\n"
-    (evaluation.root / "given.py").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    code, *loaded = loaded_by(evaluation, "--quiet")
-    assert code == "0"
-    assert not {"lancedb", "litellm", "openai"} & {*loaded}
 
 
 def test_what_is_another_now_is_computed(

@@ -10,14 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat
 from typer.testing import CliRunner
 
 from graphrag.command_lines import runnable
-from graphrag.eval.compare.compare import shared_metrics
-from graphrag.eval.errors import UsageError
-from graphrag.eval.runner.checks import list_judge_warnings
-from graphrag.eval.store.database import EvaluationStore
 
 DONE, USAGE = 0, 2
 BIN = Path(sys.executable).parent
@@ -56,9 +52,7 @@ def spaced(make_evaluation: MakeEvaluation) -> Evaluation:
     return make_evaluation(name="my evaluation", methods=["basic"])
 
 
-def test_config_and_output_are_relative_to_the_root(
-    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path: Path):
     other = spaced.root / "settings" / "other.yaml"
     other.parent.mkdir()
     shutil.move(spaced.root / "eval_config.yaml", other)
@@ -73,17 +67,6 @@ def test_config_and_output_are_relative_to_the_root(
     absolute = tmp_path / "absolute"
     assert spaced.run("--limit", "1", "-q", *flags[:2], "-o", str(absolute)).exit_code == DONE
     assert (absolute / "eval.db").is_file()
-    # One that only the working directory has is taken from there, one that both have is not.
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    shutil.copy(other, elsewhere / "mine.yaml")
-    monkeypatch.chdir(elsewhere)
-    flags = ("--config", "mine.yaml", *flags[2:])
-    assert spaced.run("show", *flags).exit_code == DONE
-    (spaced.root / "mine.yaml").write_text("methods: [nothing]", encoding="utf-8")
-    result = spaced.run("--dry-run", *flags)
-    assert result.exit_code == USAGE
-    assert "unknown name 'nothing'" in flat(result.output)
 
 
 def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
@@ -146,39 +129,6 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     (labelled,) = told(in_process("view", "--labels", "latest", *there).stdout)
     assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())
-
-
-def test_hints_that_lie_deeper_name_the_place_too(
-    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Each is taken from where it is made, with the place of the command that was given."""
-    assert spaced.run("--limit", "2", "-q").exit_code == DONE
-    there = ["--root", str(spaced.root), "--config", "eval_config.yaml", "--output", "eval/results"]
-    with EvaluationStore(spaced.store_path) as store:
-        (run,) = store.runs()
-    monkeypatch.chdir(tmp_path)
-
-    def pasted(text: str, **words: str) -> Result:
-        (line,) = told(text)
-        assert f"--root '{spaced.root}' --config '{spaced.root}/eval_config.yaml'" in line
-        for name, word in words.items():
-            line = line.replace(f" {name}", f" {word}")
-        return paste(line, tmp_path, monkeypatch)
-
-    unpinned = in_process("compare", run.run_id, *there)
-    assert pasted(unpinned.stderr).exit_code == DONE
-    spaced.write_rows([{**row, "question": f"{row['question']} Again?"} for row in ROWS])
-    assert spaced.run("--limit", "2", "-q").exit_code == DONE
-    others = in_process("compare", "latest", *there)
-    assert others.exit_code == USAGE
-    assert pasted(others.stderr, RUN="latest").exit_code == DONE
-    missing = in_process("judge", "--labels", "none.csv", *there)
-    assert missing.exit_code == USAGE
-    (family,) = list_judge_warnings("openai/gpt-4o", ["openai/gpt-4o"])
-    assert pasted(family.replace("run: ", "with: ")).exit_code == DONE
-    with pytest.raises(UsageError) as nothing:
-        shared_metrics(["correctness"], ["relevance"])
-    assert pasted(str(nothing.value), RUN=run.run_id, NAME="relevance").exit_code == DONE
 
 
 def test_a_project_that_is_not_built_says_how_to_build_it(

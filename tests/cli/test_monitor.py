@@ -149,19 +149,6 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert len(set[str]().union(*asked_in(pinned))) == 8  # the pass went on in a new process
 
 
-def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evaluation):
-    pinned.configure(concurrency=1)
-    first = watch(pinned, "--max-cost", "0.01")
-    assert first.exit_code == INCOMPLETE, first.output
-    assert "The next round asks what is left" in flat(first.output)
-    assert "--resume" not in first.output
-    assert watch(pinned, "-q").exit_code == DONE
-    one, two = asked_in(pinned)
-    assert 0 < len(one) < N
-    assert one | two == {f"q{i}" for i in range(N)}
-    assert len(one & two) <= 1  # what the bound left without its verdict
-
-
 def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pinned: Evaluation):
     pinned.configure(concurrency=1)
     first = pinned.run("monitor", "--max-cost", "0.01", "--baseline-runs", "2")

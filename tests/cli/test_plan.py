@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation
 from typer.testing import CliRunner
@@ -43,18 +42,3 @@ def test_what_a_run_shows_is_used(finished: Evaluation):
     seen = detectable_difference(len(ROWS), 0.4)
     assert seen is not None
     assert f"{100 * seen:.1f} points" in result.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--plan", "5"), "0.05 means 5 points"),
-        (("--plan", "0.1", "--methods", "tog"), "it takes two methods or more"),
-        (("latest", "--plan", "0.1"), "eval_config.yaml does not exist"),
-        ((), "Name the run that is to be compared"),
-    ],
-)
-def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str):
-    result = plan(*arguments, root=tmp_path)
-    assert result.exit_code == 2
-    assert sentence in " ".join(result.output.split())

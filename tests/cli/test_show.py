@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -36,10 +36,6 @@ def files_in(folder: Path) -> dict[str, str]:
 
 def own_folder(evaluation: Evaluation, run: Run) -> Path:
     return evaluation.output / "runs" / run.run_id
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluation):
@@ -294,15 +290,6 @@ def test_results_are_kept_once(finished: Evaluation):
     (run,) = runs_of(finished)
     for name in (*FILES, "report.html"):
         assert (finished.output / name).samefile(own_folder(finished, run) / name), name
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"), [("list", "show"), ("diff", "compare"), ("ui", "view"), ("shwo", "show")]
-)
-def test_a_command_of_another_name_is_told_which_is_meant(given: str, meant: str):
-    asked = CliRunner().invoke(app, ["eval", given])
-    assert asked.exit_code == USAGE
-    assert f"Did you mean '{meant}'?" in flat(asked.stderr)
 
 
 def test_every_command_has_a_quiet_form_and_there_is_a_version():

@@ -1,6 +1,5 @@
 """A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
 
-import asyncio
 import json
 from unittest.mock import AsyncMock, MagicMock, patch
 
@@ -8,12 +7,10 @@ import pytest
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.graph_index import SearchError
 
@@ -177,28 +174,6 @@ def answer_right(method, question, key):
     return {"Who?": "It was Ann.", "Where?": "In Rome."}[question]
 
 
-async def test_results_come_in_the_order_of_the_dataset(config):
-    async def search(method, query, key):
-        await asyncio.sleep(0.05 if query == "Who?" else 0)
-        return await ScriptedRunner._run_search(runner, method, query, key)
-
-    runner = ScriptedRunner(config, answer_right)
-    runner._run_search = search
-    results = await runner.run_evaluation(ROWS)
-    assert [(r.question, r.method) for r in results] == [
-        ("Who?", "tog"),
-        ("Who?", "basic"),
-        ("Where?", "tog"),
-        ("Where?", "basic"),
-    ]
-
-
-async def test_nothing_is_written_without_save_intermediate(config):
-    quiet = config.model_copy(update={"output": OutputSettings(save_intermediate=False)})
-    await ScriptedRunner(quiet, answer_right).run_evaluation(ROWS)
-    assert not config.output_folder.exists()
-
-
 async def test_many_failures_in_a_row_stop_the_run(config):
     def answer(*_):
         raise SearchError("connection refused")
@@ -208,17 +183,3 @@ async def test_many_failures_in_a_row_stop_the_run(config):
     with pytest.raises(RunStoppedError, match="last 10 searches all failed"):
         await runner.run_evaluation(rows)
     assert len(runner.asked) == 10
-
-
-async def test_stopping_begins_nothing_new(config):
-    def answer(method, question, key):
-        runner.stop("enough")
-        return "Ann"
-
-    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
-    with pytest.raises(RunStoppedError, match="enough"):
-        await runner.run_evaluation(ROWS)
-    assert len(runner.asked) == 1
-    with EvaluationStore(config.output_folder / "eval.db") as store:
-        (run,) = store.runs()
-        assert len(store.responses(run.run_id)) == 1

@@ -49,24 +49,6 @@ async def fail() -> None:
     raise ValueError("broken")
 
 
-async def test_what_the_first_job_asks_is_asked_before_the_next_begins():
-    done: list[str] = []
-
-    def asking(name: str) -> Callable[[], Awaitable[None]]:
-        async def ask() -> None:
-            done.append(f"{name} asks")
-            await wait_a_turn()
-
-        async def run() -> None:
-            done.append(f"{name} begins")
-            await asyncio.gather(ask(), ask())
-
-        return run
-
-    await run_bounded([asking("Ada"), asking("Bo")], concurrency=2)
-    assert done == ["Ada begins", "Ada asks", "Ada asks", "Bo begins", "Bo asks", "Bo asks"]
-
-
 @given(
     turns=st.lists(st.integers(0, 4), max_size=12) | st.lists(st.integers(6, 9), max_size=12),
     concurrency=st.integers(1, 5),
@@ -134,16 +116,6 @@ async def test_an_error_stops_the_others_and_is_raised_once_they_had_their_time(
     assert log.begun == [0, 1]
     assert sorted(log.ended) == [0, 1]
     assert not others()
-
-
-async def test_a_job_that_is_cancelled_by_itself_does_not_pass_for_done():
-    async def give_up() -> None:
-        raise asyncio.CancelledError
-
-    log = Log()
-    with pytest.raises(asyncio.CancelledError):
-        await run_bounded([give_up, log.job(1, wait_a_turn)], 1)
-    assert log.begun == []
 
 
 @pytest.mark.parametrize("stopped", [False, True])
