@@ -111,13 +111,8 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
 def release_line(*words: str | Path) -> str:
     """Return a command of the released ``graphrag``; a Path is made absolute."""
     beside = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
-    if _finds("graphrag", beside) or not (beside.exists() or _finds_python()):
-        program = ["graphrag"]
-    elif beside.exists():
-        program = [str(beside)]
-    else:
-        program = ["python", "-m", "graphrag"]
-    return _join([*program, *_absolute(words)])
+    by_name = _finds("graphrag", beside) or not beside.exists()
+    return _join(["graphrag" if by_name else str(beside), *_absolute(words)])
 
 
 def runnable(program: str) -> tuple[str, ...]:

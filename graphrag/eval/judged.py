@@ -32,26 +32,17 @@ _SHOWN_AS = {
 class JudgedMetric:
     """A metric that the judge scores, one call a response.
 
-    Attributes
-    ----------
-    instructions : str
-        What the judge is to look for, and what scores 1 and 0. Other wording makes another
-        prompt, and runs with another prompt are other runs.
-    fields : tuple of str
-        What the judge reads, in this order: of question, ground_truth, context, and the response
-        as predicted or as answer.
-    one, zero : str
-        What 1 and 0 mean to a person who labels responses.
-    zero_if_failed : bool
-        Whether a failed search counts 0 and an abstention is scored. Else a failed search has
-        nothing to judge, and an abstention none where the response is read: its context is judged.
-    version : int
-        Raised when what a score means changes otherwise than by the prompt's text.
+    - ``instructions``: what the judge is to look for, and what scores 1 and 0. Other wording makes
+      another prompt, and runs with another prompt are other runs.
+    - ``fields``: what the judge reads, in this order: of question, ground_truth, context, and the
+      response as predicted or as answer.
+    - ``one``, ``zero``: what 1 and 0 mean to a person who labels responses.
+    - ``zero_if_failed``: whether a failed search counts 0 and an abstention is scored. Else a
+      failed search has nothing to judge, and an abstention none where the response is read: its
+      context is judged.
+    - ``version``: raised when what a score means changes otherwise than by the prompt's text.
 
-    Raises
-    ------
-    ValueError
-        If the name is no identifier, or a field is not one of the five.
+    Raises ValueError if the name is no identifier, or a field is not one of the five.
     """
 
     name: str

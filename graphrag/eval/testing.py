@@ -29,15 +29,8 @@ def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResul
 class ScriptedJudge:
     """A judge that follows a script and remembers what it was asked.
 
-    Parameters
-    ----------
-    grade : callable
-        From a metric and its material to a verdict.
-
-    Attributes
-    ----------
-    asked : list of (str, dict)
-        Metric and material of each grading, in order.
+    ``grade``: from a metric and its material to a verdict. ``asked``: metric and material of each
+    grading, in order.
     """
 
     def __init__(self, grade: Grade = grade_by_containment) -> None:
@@ -89,18 +82,9 @@ class ScriptedJudge:
 class ScriptedRunner(EvaluationRunner):
     """A runner whose methods follow a script; it opens no index and asks no model.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-    answer : callable
-        From (method, question, imdb_key) to a response; what it raises, the search raises.
-    judge : Judge or None
-        None: a :class:`ScriptedJudge`.
-
-    Attributes
-    ----------
-    asked : list of (str, str, str)
-        Method, question and key of each search, in order.
+    ``answer``: from (method, question, imdb_key) to a response; what it raises, the search raises.
+    ``judge``: None: a :class:`ScriptedJudge`. ``asked``: method, question and key of each search,
+    in order.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.method_answer import MethodAnswer
+from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit

@@ -20,7 +20,7 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.report.files import render_rows, tabulate_rows
-from graphrag.eval.report.inspect_log import check_inspect_path, place_log, render_inspect
+from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 
@@ -67,6 +67,10 @@ def answered(question: int, method: str, score: int | None, **changes: object) -
         judge_usage=JUDGE,
     )
     return replace(result, **changes)  # type: ignore[arg-type]
+
+
+def render_inspect(results: EvaluationResults, retrieval: dict[str, object]) -> str:
+    return "".join(inspect_pieces(results, retrieval))
 
 
 @pytest.fixture

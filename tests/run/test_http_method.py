@@ -11,9 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
-from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import HttpService
-from graphrag.eval.runner.http_method import find, read_answer
+from graphrag.eval.runner.methods import find, read_answer
 from graphrag.query.calls import GarbledReplyError
 
 KEY = "rk-4711-abcdefgh"
@@ -233,10 +232,3 @@ def test_places_of_a_reply():
     assert read(llm_calls=1).llm_calls == 1
     with pytest.raises(GarbledReplyError, match=r"such as a\.0\.b\.\*\.text"):
         read(contexts="a.0.b")
-
-
-def test_a_block_is_read_as_part_of_a_configuration():
-    with pytest.raises(ValueError, match="give either method"):
-        EvaluationConfig(
-            methods=[{"name": "x", "method": "tog", "http": {"url": "http://a/{question}"}}]
-        )

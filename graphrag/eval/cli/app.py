@@ -4,7 +4,6 @@ from importlib.metadata import version as version_of
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from graphrag.eval.cli import (
     compare,
@@ -24,24 +23,6 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import RunFlags, read_input
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
-
-_MEANT = {
-    **dict.fromkeys(("list", "ls", "runs", "report"), "show"),
-    **{"diff": "compare", "check": "validate", "test": "suite", "watch": "monitor"},
-    **dict.fromkeys(("open", "serve", "ui"), "view"),
-}
-"""What other programs call it -> the command."""
-
-
-class Commands(TyperGroup):
-    """The commands, by the names that other programs gave them as well."""
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]):  # pyright: ignore
-        """Name the command that was meant."""
-        meant = None if args[0] in self.commands else _MEANT.get(args[0])
-        if meant is not None:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
-        return super().resolve_command(ctx, args)
 
 
 def evaluate(
@@ -77,7 +58,6 @@ def evaluate(
 
 
 app = typer.Typer(
-    cls=Commands,
     add_completion=False,
     help="Compare search methods over a list of questions.",
     invoke_without_command=True,

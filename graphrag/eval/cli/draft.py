@@ -295,7 +295,10 @@ def _show(
     usage = sum_usages(usage for each in drafted.values() for usage in each.usages)
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
-    say(f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.", quiet=flags.quiet)
+    n_kept = sum(each.n_kept_calls for each in drafted.values())
+    before = f" {n_kept:,} of the calls are of an earlier draft and not sent again."
+    told = f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.{before if n_kept else ''}"
+    say(told, quiet=flags.quiet)
     if kept or rows is not None:
         vetted = "Nobody has looked at them yet."
         if n_vetted:

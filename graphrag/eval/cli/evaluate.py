@@ -10,7 +10,7 @@ from graphrag.eval.cli.building import build_missing
 from graphrag.eval.cli.dry_run import DryRun, show_dry_run
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_end import RunDescription, Supervisor, was_interrupted
+from graphrag.eval.cli.run_end import Supervisor, was_interrupted
 from graphrag.eval.cli.run_input import RunFlags, RunInput, change_metrics
 from graphrag.eval.cli.terminal import DONE, log_to, open_console, working
 from graphrag.eval.cli.validate import list_vector_warnings
@@ -48,6 +48,7 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.on_ray import open_executor
 from graphrag.eval.runner.plan import (
     ResumeOptions,
+    RunDescription,
     RunPlan,
     choose_run,
     describe_judging,
@@ -59,7 +60,6 @@ from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
 from graphrag.eval.store.session import MemorySession, StoredSession
-from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.phrases import counted
@@ -119,7 +119,8 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
         unbuilt = [key for key, root in roots.items() if flags.index and not is_built(root)]
     else:
         check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
-        if flags.index:
+        if flags.index:  # what the settings forbid is told before anything is built
+            describe_indexes(read_model_settings(roots), MethodSet(config), config.methods, roots)
             await build_missing(roots, supervisor.notes, supervisor.warn)
     with working(supervisor.notes, "Reading the indexes"):
         plan = await _plan_run(flags, given, unbuilt, supervisor)
@@ -251,7 +252,12 @@ async def _conduct(
         described = RunDescription(run, config, plan.samples, is_stored=False)
         return await _finish(described, outcome, supervisor)
     with EvaluationStore.of(config) as store:
-        run = _choose(store, plan, flags, supervisor)
+        chosen = choose_run(store, plan, ResumeOptions(flags.resume, flags.retry_errors, True))
+        for line in chosen.warnings:
+            supervisor.warn(line)
+        for line in chosen.notes:
+            supervisor.note(line)
+        run = chosen.run
         if origin is not None:
             store.copy_responses(origin.run_id, run.run_id)
         if origin is not None and run.status != "finished":
@@ -273,7 +279,7 @@ async def _conduct(
             recorded_at=store.recorded_at(run.run_id),
             forgotten=store.forgotten_usage(run.run_id),
             unfinished=unfinished_usages(store, run, outcome.results),
-            made_of=digest_run(store, run.run_id, config.output_folder),
+            made_of=digest_run(store, run.run_id),
         )
         code = await _finish(described, outcome, supervisor)
         before = {} if origin is None else store.verdicts(origin.run_id)
@@ -321,22 +327,6 @@ async def _finish(description: RunDescription, outcome: RunOutcome, supervisor: 
         for line in description.unread:
             supervisor.warn(line)
     return supervisor.finish(description, outcome)
-
-
-def _choose(store: EvaluationStore, plan: _Plan, flags: RunFlags, supervisor: Supervisor) -> Run:
-    """Return the run that is begun or resumed, and say what is to be said of the choice."""
-    folder = store.path.parent
-
-    def lacks_files(run: Run) -> bool:  # the page comes last
-        return not (run_folder(folder, run.run_id) / PAGE_FILE).exists()
-
-    options = ResumeOptions(flags.resume, flags.retry_errors, lacks_files)
-    chosen = choose_run(store, plan, options)
-    for line in chosen.warnings:
-        supervisor.warn(line)
-    for line in chosen.notes:
-        supervisor.note(line)
-    return chosen.run
 
 
 def _judging_config(

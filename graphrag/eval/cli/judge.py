@@ -63,12 +63,17 @@ def judge(
     Judging again makes a new run and pays for no search. With --labels or --ratings no model is
     asked: the judge is compared with what people say. Exit codes are those of graphrag eval.
     """
+    if (file := labels or ratings) is not None:
+        place.store_path()
+        if not file.exists():
+            what = (
+                "the CSV that graphrag eval view --labels wrote" if labels else "a file of ratings"
+            )
+            raise UsageError(f"{file} does not exist; name {what}.")
     if labels is not None:
-        _check_there(labels, "the CSV that graphrag eval view --labels wrote", place)
         need_extra("audit", "--labels")
         return import_labels(place, labels, quiet)
     if ratings is not None:
-        _check_there(ratings, "a .csv or .jsonl file of ratings", place)
         return import_ratings(place, ratings, run or "latest", quiet)
     if run is None:
         msg = "Name the run whose responses are to be judged: its id, or latest."
@@ -151,10 +156,3 @@ def _write(
         write_run(folder, run_id, {name: text})
     (path,) = write_whole(folder, {name: text})
     say(f"Wrote {path}.", quiet=quiet)
-
-
-def _check_there(file: Path, what: str, place: Place) -> None:
-    place.store_path()
-    if not file.exists():
-        msg = f"{file} does not exist; name {what}."
-        raise UsageError(msg)

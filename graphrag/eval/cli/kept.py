@@ -6,6 +6,8 @@ code. Where one of these is another now, or a file of the run is missing, nothin
 """
 
 import json
+from collections.abc import Iterable
+from filecmp import cmpfiles
 from hashlib import blake2b
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -42,13 +44,13 @@ _KEPT = TypeAdapter(_Kept)
 _FILES = (SUMMARY_FILE, DETAILED_FILE, PAGE_FILE, KEPT_FILE)
 
 
-def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
-    """Return a digest of what the tables of a run are made of; its files are in ``folder``."""
+def digest_run(store: EvaluationStore, run_id: str) -> str:
+    """Return a digest of what the tables of a run are made of."""
     run = next(each for each in store.runs() if each.run_id == run_id)
     details = run.details.to_dict()
     digest = blake2b(digest_size=16)
     digest.update(json.dumps([store.fingerprint(run_id), run.setup.root, details]).encode())
-    for path in sorted(run_folder(folder, run_id).glob("audit_*.json")):
+    for path in sorted(run_folder(store.path.parent, run_id).glob("audit_*.json")):
         digest.update(path.read_bytes())
     digest.update(eval_line_here().encode())
     digest.update(_sources())
@@ -56,12 +58,17 @@ def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
 
 
 def keep_tables(
-    made_of: str, warnings: list[str], answer: str | None, tables: dict[str, list[Part]]
+    made_of: str, warnings: list[str], answer: str | None, brief: Iterable[Part], full: list[Part]
 ) -> str:
-    """Return the content of ``KEPT_FILE``; ``tables`` are the brief ones and the full ones."""
-    parts = {name: keep_parts(listed) for name, listed in tables.items()}
-    kept = {"made_of": made_of, "warnings": warnings, "answer": answer, **parts}
-    return _KEPT.dump_json(_KEPT.validate_python(kept)).decode()
+    """Return the content of ``KEPT_FILE``."""
+    kept = _Kept(
+        made_of=made_of,
+        warnings=warnings,
+        answer=answer,
+        brief=keep_parts(brief),
+        full=keep_parts(full),
+    )
+    return _KEPT.dump_json(kept).decode()
 
 
 def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
@@ -77,8 +84,7 @@ def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
             say(kept["answer"])
         return True
     show(open_console(), kept["full" if full else "brief"])
-    name_files(open_console(), folder if is_on_top else own, own if is_on_top else None, full)
-    name_more(open_console(), run_id, full)
+    name_files(open_console(), own, folder if is_on_top else None, full, run_id)
     return True
 
 
@@ -92,49 +98,47 @@ def read_page(store_path: Path, run_id: str) -> str | None:
         return None
 
 
-def name_files(console: Console, folder: Path, kept: Path | None, full: bool) -> None:
-    """Say where a run's files are, and where they stay when a later run replaces them."""
+def name_files(
+    console: Console, own: Path, top: Path | None, full: bool, run_id: str | None
+) -> None:
+    """Say where a run's files are, and how every table of it is shown, if it is kept.
+
+    ``own`` is where they stay when a later run replaces them in ``top``, which is None where they
+    are not there.
+    """
+    folder = top or own
     lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []
     if full:
         names = {"Summary: ": SUMMARY_FILE, "Detailed:": DETAILED_FILE, "Retrieval:": REPORT_FILE}
         lines += [f"{what} {folder / name}" for what, name in names.items()]
     else:
         lines.append(f"Files in: {folder}")
-    for line in (*lines, *([] if kept is None else [f"Kept in:  {kept}"])):
+    lines += [] if top is None else [f"Kept in:  {own}"]
+    if run_id is not None and not full:
+        lines.append(f"All tables: {eval_line_here('show', run_id, '--full')}")
+    for line in lines:
         console.print(line, soft_wrap=True)
 
 
-def name_more(console: Console, run_id: str, full: bool) -> None:
-    """Say how every table of a run is shown."""
-    if not full:
-        line = eval_line_here("show", run_id, "--full")
-        console.print(f"All tables: {line}", soft_wrap=True)
-
-
 def _read_kept(store_path: Path, run_id: str) -> _Kept | None:
-    folder, own = store_path.parent, run_folder(store_path.parent, run_id)
+    own = run_folder(store_path.parent, run_id)
     try:
         with open_store(store_path) as store:
             run = find_run(store.runs(), run_id, store_path)
             if run.status != "finished" or not all((own / name).exists() for name in _FILES):
                 return None
             kept = _KEPT.validate_json((own / KEPT_FILE).read_text(encoding="utf-8"))
-            return kept if kept["made_of"] == digest_run(store, run_id, folder) else None
+            return kept if kept["made_of"] == digest_run(store, run_id) else None
     except (EvalError, OSError, ValueError, KeyError, TypeError):  # cut short, or somebody else's
         return None
 
 
 def _is_on_top(folder: Path, run_id: str) -> bool | None:
     """Whether the files beside eval.db show a run; None where some are to be written again."""
-    try:
-        shown = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
-        is_on_top = shown["metadata"].get("run_id") == run_id
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    evaluations = run_folder(folder, run_id).glob("evaluation*.json")
-    copied = [PAGE_FILE, *(path.name for path in evaluations)]
-    is_whole = all((folder / name).exists() for name in copied)
-    return None if is_on_top and not is_whole else is_on_top
+    own = run_folder(folder, run_id)
+    names = [SUMMARY_FILE, PAGE_FILE, *(path.name for path in own.glob("evaluation*.json"))]
+    _, others, lacking = cmpfiles(own, folder, names)
+    return None if lacking and SUMMARY_FILE not in others else SUMMARY_FILE not in others
 
 
 def _sources() -> bytes:

@@ -4,8 +4,6 @@ import json
 import re
 import signal
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -294,10 +292,11 @@ def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
     left = moment - time.monotonic()
     due = datetime.now(UTC) + timedelta(seconds=left)
     try:
-        with _interruptible():
-            at = f"{due:%Y-%m-%d %H:%M:%S} UTC"
-            say(f"The next round begins at {at}; Ctrl-C ends the watch.", stderr=True, quiet=quiet)
-            time.sleep(max(0.0, left))
+        for number in (signal.SIGINT, signal.SIGTERM):  # of which the event loop let go
+            signal.signal(number, signal.default_int_handler)
+        at = f"{due:%Y-%m-%d %H:%M:%S} UTC"
+        say(f"The next round begins at {at}; Ctrl-C ends the watch.", stderr=True, quiet=quiet)
+        time.sleep(max(0.0, left))
     except KeyboardInterrupt:
         say(
             f"Interrupted between rounds; {counted(n_done, 'round')} of this watch "
@@ -306,16 +305,3 @@ def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
         )
         return False
     return True
-
-
-@contextmanager
-def _interruptible() -> Generator[None]:
-    """Let Ctrl-C and SIGTERM interrupt, also where an event loop holds them still."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in kept:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place
-from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
+from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -23,7 +23,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import Sample, count_gold
+from graphrag.eval.dataset.samples import count_gold
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.cells import has_two_means
@@ -48,54 +48,14 @@ from graphrag.eval.results.rows import FAILED_AS_0, Row, rows_of
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.judging import asks_judge
-from graphrag.eval.runner.plan import is_asked
+from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.store.records import Run, RunDetails
 from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
 from graphrag.eval.web.run_page import ReportInput, report_pieces
-from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class RunDescription:
-    """What a run's files and its end say about it.
-
-    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
-    latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
-    were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
-    result yet, and goes on; ``unread`` says what can't be read
-    any more, a line each; ``made_of`` is a digest of what the store holds, None where the run is
-    not to be read by it.
-    """
-
-    run: Run
-    config: EvaluationConfig
-    samples: Sequence[Sample] = ()
-    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
-    recorded_at: str | None = None
-    is_stored: bool = True
-    forgotten: Sequence[Usage] = ()
-    unfinished: Sequence[Usage] = ()
-    unread: Sequence[str] = ()
-    made_of: str | None = None
-
-    @property
-    def details(self) -> RunDetails:
-        """The run's details."""
-        return self.run.details
-
-    async def with_views(self) -> "RunDescription":
-        """Return it with the indexes that are as they were searched, and a line for any other."""
-        setup = self.run.setup
-        views = await read_searched_views(self.config.project_folders(), setup)
-        unread = describe_unmeasured(key for key in setup.indexes if key not in views)
-        return replace(self, views=views, unread=tuple(unread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +109,10 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             description.views,
             description.details.search_methods,
             outcome.judged,
-            {m: {**means, **_averages(results, m)} for m, means in results.by_method.items()},
+            {
+                method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
+                for method, means in results.by_method.items()
+            },
             is_judged=not description.details.skip_judge,
             read_whole=outcome.read_whole,
             index_costs={
@@ -162,10 +125,6 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
     notes = (*_describe_unjudged(outcome), *_describe_unmeasured(figures))
     return RunReport(results, figures, notes, description)
-
-
-def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:
-    return {name: results.efficiency[method][name] for name in AVERAGES}
 
 
 def _describe_unjudged(outcome: RunOutcome) -> list[str]:
@@ -299,7 +258,7 @@ class Supervisor:
         report = self.report(description, outcome)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
             self.show(report, answers=not (is_round or details.skip_judge))
-            self.write(description, report, on_top=details.origin == "command")
+            self.write(report, on_top=details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
         if is_stored and _name_setup(outcome) and not is_round:
             self.note(
@@ -346,19 +305,19 @@ class Supervisor:
         else:
             show(self.console, list_brief(report.results, report.figures, report.notes))
 
-    def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
+    def write(self, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
 
         ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
         that they show now are kept. Raises StoreError if they can't be written; says how to write
         them again.
         """
+        description = report.description
         output_dir, run_id = description.config.output_folder, description.run.run_id
         try:
             with working(self.notes, "Writing the files"):
                 files = report.files()
-                kept_files = self.kept_tables(description, report)
-                own = write_run(output_dir, run_id, {**files, **kept_files})
+                own = write_run(output_dir, run_id, {**files, **_kept_tables(report)})
                 shown = read_shown_run(output_dir) if on_top else None
                 other = None if shown is None or shown.run_id == run_id else shown
                 kept = None if other is None else set_aside(output_dir, other)
@@ -372,33 +331,15 @@ class Supervisor:
             if not description.is_stored:
                 go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
             raise StoreError(f"{error} {go_on}") from error
-        self.name_files(output_dir if on_top else own, own if on_top else None)
-        if description.is_stored:
-            self.name_more(run_id)
+        self.name_files(
+            own, output_dir if on_top else None, run_id if description.is_stored else None
+        )
         if other is not None and kept is not None:
             self.note(_describe_replaced(other, kept))
 
-    def kept_tables(self, description: RunDescription, report: RunReport) -> dict[str, str]:
-        """Return the file from which the tables are printed again, where the run is complete."""
-        is_whole = len(description.views) == len(description.run.setup.indexes)
-        made_of, details = description.made_of, description.details
-        if made_of is None or not is_whole or not report.results.metadata["is_complete"]:
-            return {}
-        answer = None if details.skip_judge else verdict_line(report.results)
-        tables = {
-            "brief": list(list_brief(report.results, report.figures, report.notes)),
-            "full": list_all(report),
-        }
-        warnings = [*details.warnings, *description.unread]
-        return {KEPT_FILE: keep_tables(made_of, warnings, answer, tables)}
-
-    def name_files(self, folder: Path, kept: Path | None = None) -> None:
-        """Say where a run's files are, and where they stay when a later run replaces them."""
-        name_files(self.console, folder, kept, self._full)
-
-    def name_more(self, run_id: str) -> None:
-        """Say how every table of a run is shown."""
-        name_more(self.console, run_id, self._full)
+    def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
+        """Say where a run's files are; see :func:`name_files`."""
+        name_files(self.console, own, top, self._full, run_id)
 
     def note(self, text: str) -> None:
         """Print a line beside the results."""
@@ -428,6 +369,18 @@ class Supervisor:
         if missed and self.console.quiet:  # or nothing would say why the run ends so
             say(f"Threshold missed: {'; '.join(missed)}", stderr=True)
         return FAILED if missed else INCOMPLETE if unknown else DONE
+
+
+def _kept_tables(report: RunReport) -> dict[str, str]:
+    """Return the file from which the tables are printed again, where the run is complete."""
+    about = report.description
+    is_whole = len(about.views) == len(about.run.setup.indexes)
+    if about.made_of is None or not is_whole or not report.results.metadata["is_complete"]:
+        return {}
+    answer = None if about.details.skip_judge else verdict_line(report.results)
+    brief = list_brief(report.results, report.figures, report.notes)
+    warnings = [*about.details.warnings, *about.unread]
+    return {KEPT_FILE: keep_tables(about.made_of, warnings, answer, brief, list_all(report))}
 
 
 def was_interrupted(outcome: RunOutcome) -> bool:

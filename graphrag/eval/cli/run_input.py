@@ -94,7 +94,8 @@ def read_input(place: "Place", flags: RunFlags) -> RunInput:
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
         if lacking is not None:
-            raise IndexUnavailableError(f"Index {key}: {lacking}")
+            how = lacking.replace("build it with: ", "add --index, or build it with: ")
+            raise IndexUnavailableError(f"Index {key}: {how}")
     return RunInput(config, samples, roots, warnings)
 
 

@@ -13,7 +13,7 @@ from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_end import RunDescription, RunReport, Supervisor, make_report
+from graphrag.eval.cli.run_end import RunReport, Supervisor, make_report
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.errors import StoreError, UsageError
@@ -23,13 +23,13 @@ from graphrag.eval.report.files import (
     read_shown_run,
     render_rows,
     tabulate_rows,
-    write_run,
 )
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
-from graphrag.eval.runner.plan import ReadRun, read_run
+from graphrag.eval.runner.plan import RunDescription, read_run
+from graphrag.eval.runner.queue import RunOutcome
 from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import PINNED, EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run
@@ -82,13 +82,13 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             show_suite_run(supervisor.console, store, run, flags.to)
             return DONE
         with working(notes, f"Reading run {run.run_id}"):
-            read = _read(store, place, run)
+            about, outcome = _read(store, place, run)
         if flags.asks and flags.lists:
-            lines = list(list_wrong(read.samples, list(filter(name_wrong, read.outcome.results))))
+            lines = list(list_wrong(about.samples, list(filter(name_wrong, outcome.results))))
             for line in lines:
                 say(line, quiet=flags.quiet)
             n = f"{len(lines):,} of {counted(run.setup.n_questions, 'question')}"
-            label = label_embedded(read.outcome.results)
+            label = label_embedded(outcome.results)
             say(f"{n} have a failure or a 0{_in_brackets(label)}.")
             if lines:
                 one = eval_line_here("show", run.run_id, "--question", lines[0].split()[0])
@@ -97,58 +97,43 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         if flags.asks:
             with working(notes, "Reading the indexes"):
                 before = _read_baseline(store, place, flags.changed)
-                description = await _describe(read)
-            _show_questions(supervisor.console, description, read, before, flags, store_path)
+                about = await about.with_views()
+            _show_questions(supervisor.console, (about, outcome), before, flags, store_path)
             return DONE
         newest = next((each for each in runs if each.origin == "command"), None)
         with working(notes, "Reading the indexes"):
-            made_of = digest_run(store, run.run_id, read.config.output_folder)
-            description = replace(await _describe(read), made_of=made_of)
-        report = _show_tables(supervisor, description, read, flags)
+            about = replace(await about.with_views(), made_of=digest_run(store, run.run_id))
+        report = _show_tables(supervisor, about, outcome, flags)
         if report is None or flags.to is not None:
             return DONE
         if refusal is not None:
             supervisor.note(f"No file is written: {refusal} Or write them with --to FOLDER.")
             return DONE
-        _write(supervisor, description, report, newest)
+        _write(supervisor, report, newest)
     return DONE
 
 
-def _read(store: EvaluationStore, place: Place, run: Run) -> ReadRun:
+def _read(store: EvaluationStore, place: Place, run: Run) -> tuple[RunDescription, RunOutcome]:
     """Read a run; its files are where its eval.db is now, wherever that was once."""
-    read = read_run(store, run, place.root if place.has_config() else None)
-    output_dir = store.path.parent.absolute()
-    if read.config.output_folder.absolute() == output_dir:
-        return read
-    output = read.config.output.model_copy(update={"dir": str(output_dir)})
-    return replace(read, config=read.config.model_copy(update={"output": output}))
+    about, outcome = read_run(store, run, place.root if place.has_config() else None)
+    output = about.config.output.model_copy(update={"dir": str(store.path.parent.absolute())})
+    config = about.config.model_copy(update={"output": output})
+    return replace(about, config=config), outcome
 
 
-def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> ReadRun | None:
+def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> RunOutcome | None:
     """Return the run that questions are held against; None where the store does not hold it."""
     if name == PINNED:
         name = pinned_run_id(store.path)
     run = next((each for each in store.runs() if each.run_id == name), None)
-    return None if run is None else _read(store, place, run)
-
-
-async def _describe(read: ReadRun) -> RunDescription:
-    described = RunDescription(
-        read.run,
-        read.config,
-        read.samples,
-        recorded_at=read.recorded_at,
-        forgotten=read.forgotten,
-        unfinished=read.unfinished,
-    )
-    return await described.with_views()
+    return None if run is None else _read(store, place, run)[1]
 
 
 def _show_tables(
-    supervisor: Supervisor, description: RunDescription, read: ReadRun, flags: "ShowFlags"
+    supervisor: Supervisor, description: RunDescription, outcome: RunOutcome, flags: "ShowFlags"
 ) -> RunReport | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
-    run, outcome = read.run, read.outcome
+    run = description.run
     for line in [*description.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
@@ -184,9 +169,8 @@ def _show_tables(
     return report
 
 
-def _write(
-    supervisor: Supervisor, description: RunDescription, report: RunReport, newest: Run | None
-) -> None:
+def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> None:
+    description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
     shown = read_shown_run(output_dir)
@@ -195,15 +179,13 @@ def _write(
     folders = [own, *([output_dir] if on_top else [])]
     is_poorer = len(description.views) < len(description.run.setup.indexes)
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):
-        write_run(output_dir, run_id, supervisor.kept_tables(description, report))
-        supervisor.name_files(output_dir if on_top else own, own if on_top else None)
-        supervisor.name_more(run_id)
+        supervisor.name_files(own, output_dir if on_top else None, run_id)
         supervisor.note(
             "These files are left as they are: they hold what was measured on the indexes. "
             "--to FOLDER writes those that can be made now."
         )
         return
-    supervisor.write(description, report, on_top)
+    supervisor.write(report, on_top)
 
 
 @asynccontextmanager
@@ -215,8 +197,8 @@ async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
             raise UsageError(msg)
-        read = _read(store, place, run)
-        report = make_report(await _describe(read), read.outcome)
+        about, outcome = _read(store, place, run)
+        report = make_report(await about.with_views(), outcome)
         if not report.results.results:
             msg = f"Run {run.run_id} has no results yet; continue it with --resume."
             raise UsageError(msg)
@@ -257,24 +239,24 @@ def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
 
 def _show_questions(
     console: Console,
-    description: RunDescription,
-    read: ReadRun,
-    before: ReadRun | None,
+    read: tuple[RunDescription, RunOutcome],
+    before: RunOutcome | None,
     flags: "ShowFlags",
     store_path: Path,
 ) -> None:
     """Print the questions of a run that are wanted, while its store is open."""
+    description, whole = read
     notes = open_console(stderr=True, quiet=console.quiet)
     with working(notes, "Looking for the questions"):
-        chosen = _choose(read, flags, store_path)
+        chosen = _choose(description.run.run_id, whole.results, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     shown = ids if flags.full else ids[:_MOST]
     samples = [sample for sample in description.samples if sample.id in shown]
-    of_these = [result for result in read.outcome.results if result.sample_id in shown]
+    of_these = [result for result in whole.results if result.sample_id in shown]
     if not of_these:
         say("No question of the run is one of these.", quiet=console.quiet)
         return
-    outcome = replace(read.outcome, results=of_these, judged=())
+    outcome = replace(whole, results=of_these, judged=())
     with working(notes, f"Computing the figures of {counted(len(of_these), 'result')}"):
         report = make_report(replace(description, samples=samples), outcome)
     measures = {
@@ -285,21 +267,22 @@ def _show_questions(
     wanted = chosen if flags.changed is not None else of_these
     for sample in samples:
         results = [result for result in wanted if result.sample_id == sample.id]
-        answers = _answers(results, measures.get(sample.id, {}), label, read, before)
+        answers = _answers(results, measures.get(sample.id, {}), label, whole, before)
         show_question(console, sample, answers, flags.full)
     if len(shown) < len(ids):
         left = counted(len(ids) - len(shown), "more question")
         say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
 
 
-def _choose(read: ReadRun, flags: "ShowFlags", store_path: Path) -> list[QueryResult]:
-    results = read.outcome.results
+def _choose(
+    run_id: str, results: Sequence[QueryResult], flags: "ShowFlags", store_path: Path
+) -> list[QueryResult]:
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
         results = list(filter(name_wrong, results))
     if flags.changed is not None:
-        rows = read_rows(read.run.run_id, store_path), read_rows(flags.changed, store_path)
+        rows = read_rows(run_id, store_path), read_rows(flags.changed, store_path)
         flips = compare_rows(rows, store_path).flips
         flipped = {(flip.question_id, flip.method) for flip in flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]
@@ -310,21 +293,21 @@ def _answers(
     results: Sequence[QueryResult],
     measures: Mapping[str, Mapping[str, float | None]],
     label: str,
-    read: ReadRun,
-    before: ReadRun | None,
+    read: RunOutcome,
+    before: RunOutcome | None,
 ) -> Iterator[ShownAnswer]:
     """Yield what the methods answered, each after what it answered in the run before, if any."""
     for result in results:
         if before is not None and not result.trial:
-            judged = [judgement.usage for _, judgement in before.outcome.judged]
-            theirs = _in_brackets(label_embedded(before.outcome.results, judged))
+            judged = [judgement.usage for _, judgement in before.judged]
+            theirs = _in_brackets(label_embedded(before.results, judged))
             key = result.sample_id, result.method, 0
-            old = (r for r in before.outcome.results if (r.sample_id, r.method, r.trial) == key)
-            for whole in before.outcome.read_whole(list(old)):
+            old = (r for r in before.results if (r.sample_id, r.method, r.trial) == key)
+            for whole in before.read_whole(list(old)):
                 yield f"{result.method}, in the baseline{theirs}", whole, {}
         which = f", search {result.trial + 1}" if result.trial else ""
         measured = [] if result.trial else [*measures.get(result.method, {}).items()]
-        for whole in read.outcome.read_whole([result]):
+        for whole in read.read_whole([result]):
             yield f"{result.method}{which}{label}", whole, dict(measured)
 
 

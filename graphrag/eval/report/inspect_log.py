@@ -45,11 +45,6 @@ def place_log(path: Path, results: EvaluationResults) -> Path:
     return path / f"{stamp}_{_TASK}_{results.metadata.get('run_id') or 'run'}{_SUFFIX}"
 
 
-def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> str:
-    """Return a run as a log of Inspect; see :func:`inspect_pieces`."""
-    return "".join(inspect_pieces(results, retrieval))
-
-
 def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> Iterator[str]:
     """Yield a run as a log of Inspect, as JSON, a sample a piece.
 

@@ -174,7 +174,8 @@ class Drafted:
     """What came of drafting from one index.
 
     ``held``: id of a dataset's row -> the assertions that were kept. ``short``: kind -> questions
-    that are missing, where the materials or the tries were used up.
+    that are missing, where the materials or the tries were used up. ``n_kept_calls``: calls among
+    ``usages`` that an earlier draft made and kept, which are not sent again.
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
@@ -182,6 +183,7 @@ class Drafted:
     thrown_away: list[ThrownAway] = field(default_factory=list[ThrownAway])
     usages: list[Usage] = field(default_factory=list[Usage])
     short: dict[str, int] = field(default_factory=dict[str, int])
+    n_kept_calls: int = 0
 
     def causes(self) -> Counter[Cause]:
         """Return how many drafts were thrown away, by cause."""
@@ -213,14 +215,9 @@ def _throw_away(subject: Draft | Material | Sample, cause: Cause, detail: str = 
 class Drafter:
     """Drafts questions and proves them.
 
-    Parameters
-    ----------
-    model : object
-        Drafts, answers and judges; as an LLMJudge's.
-    new_log : callable
-        Makes the log of one draft's calls, with the limit and the journal of all.
-    on_progress : callable
-        Told kind, kept so far, wanted.
+    ``model``: drafts, answers and judges; as an LLMJudge's. ``new_log``: makes the log of one
+    draft's calls, with the limit and the journal of all. ``on_progress``: told kind, kept so far,
+    wanted.
     """
 
     def __init__(
@@ -242,19 +239,10 @@ class Drafter:
     ) -> Drafted:
         """Draft questions of each kind until there are enough, or nothing is left to try.
 
-        Parameters
-        ----------
-        wanted : mapping
-            Kind -> number of questions.
-        asked : sequence of str
-            Questions that are not to be asked again.
-        drafted : Drafted or None
-            Filled as drafts end, so that what there is can be kept when it stops early.
-
-        Raises
-        ------
-        RunStoppedError
-            If the service refuses every request or is down, or the allowed cost is spent.
+        ``wanted``: kind -> number of questions. ``asked``: questions that are not to be asked
+        again. ``drafted``: filled as drafts end, so that what there is can be kept when it stops
+        early. Raises RunStoppedError if the service refuses every request or is down, or the
+        allowed cost is spent.
         """
         drafted = drafted or Drafted()
         for kind, number in wanted.items():
@@ -337,6 +325,7 @@ class Drafter:
                 return error
             finally:
                 into.usages.append(log.usage())
+                into.n_kept_calls += log.replayed
                 check_asked(log)
 
         ends = await asyncio.gather(*map(measured, subjects))

@@ -65,7 +65,7 @@ from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.runner.on_ray import Executor
+    from graphrag.eval.runner.on_ray import Crew
     from graphrag.query.structured_search.base import SearchResult
 
 __all__ = [
@@ -106,7 +106,7 @@ class EvaluationRunner:
         judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
-        executor: "Executor | None" = None,
+        executor: "Crew | None" = None,
     ) -> None:
         stay_silent()
         self.config = config
@@ -117,7 +117,7 @@ class EvaluationRunner:
         )
         self._methods = MethodSet(self._settings, methods)
         self._own_judge: Judge | None = None
-        self._executor: Executor = executor or self
+        self._executor = executor or self
         self._indexes: dict[str, GraphIndex] = {}
         self._varied: dict[tuple[str, str], GraphIndex] = {}
         self._readers: dict[str, RetrievalReader] = {}

@@ -192,12 +192,3 @@ async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dic
         if searched <= {found.fingerprint}:
             same[key] = found
     return await read_index_views(same)
-
-
-def describe_unmeasured(keys: Iterable[str]) -> list[str]:
-    """Return a line for each index on which a run can't be measured any more."""
-    return [
-        f"index {key} is not the one that was searched any more, so that retrieval, "
-        "paths and losses are not measured on it"
-        for key in keys
-    ]

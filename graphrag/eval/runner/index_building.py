@@ -35,7 +35,8 @@ def is_built(root: Path) -> bool:
 
 def unfinished_folder(root: Path) -> Path:
     """Return where a project's index is while it is built: beside the output folder."""
-    return _beside(Path(str(_read(root).output_storage.base_dir)))
+    output = Path(str(_read(root).output_storage.base_dir))
+    return output.with_name(f"{output.name}.building")
 
 
 async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | None = None) -> float:
@@ -56,8 +57,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
         check_index_prompts(config)
     except SettingsError as error:
         raise ConfigError(f"Index {root}: {error}") from error
-    output = Path(str(config.output_storage.base_dir))
-    building = _beside(output)
+    output, building = Path(str(config.output_storage.base_dir)), unfinished_folder(root)
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
     from graphrag.query.release_replies import count_replies, watch_replies
@@ -84,12 +84,11 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
             steps=None if counted is None else sum_steps(replies),
         )
         (building / COST_FILE).write_text(json.dumps(cost.to_dict(), indent=2), encoding="utf-8")
-    except VectorStoreError as error:
+    except BaseException as error:
         shutil.rmtree(building, ignore_errors=True)
-        msg = f"Building the index of {root} failed in optimise_vectors: {error}"
-        raise IndexBuildError(msg) from error
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
+        if isinstance(error, VectorStoreError):
+            msg = f"Building the index of {root} failed in optimise_vectors: {error}"
+            raise IndexBuildError(msg) from error
         raise
     _put_in_place(building, output)
     return time.perf_counter() - started
@@ -156,10 +155,6 @@ def _put_in_place(building: Path, output: Path) -> None:
     if output.exists():
         output.rename(output.with_name(f"{output.name}.incomplete-{int(time.time())}"))
     building.rename(output)
-
-
-def _beside(output: Path) -> Path:
-    return output.with_name(f"{output.name}.building")
 
 
 def _redirect(config: ProjectConfig, output: Path, building: Path) -> ProjectConfig:

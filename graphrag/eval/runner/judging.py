@@ -374,8 +374,6 @@ def _check_refused(failures: Iterable[Failure | None]) -> None:
 
 def open_answering(header: IndexHeader) -> CountedCompletion:
     """Open the model of the methods that retrieve nothing."""
-    from graphrag.query.models import open_completion
-
     return open_completion(answering_config(header))
 
 

@@ -14,11 +14,11 @@ import platform
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from graphrag.config.settings_files import is_project
 from graphrag.eval import errors
@@ -48,23 +48,6 @@ Ray: TypeAlias = Any
 
 class WorkerDiedError(RuntimeError):
     """A worker is gone; the message is the end of a sentence."""
-
-
-class Executor(Protocol):
-    """Searches and judges in place of the runner; its errors are the runner's.
-
-    What a unit cost stands in the log when it is done.
-    """
-
-    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
-        """Answer one question, recording a failure with its cause."""
-        ...
-
-    async def judge_unit(
-        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
-    ) -> dict[str, JudgeResult]:
-        """Have a response judged on some metrics."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +228,7 @@ class _Member:
 
 
 class Crew:
-    """Gives units to workers, which begin when there is something to do.
+    """Gives units to workers in place of the runner; they begin when there is something to do.
 
     ``config``: ``workers`` of them share its concurrency. ``hire``: begins a worker and waits until
     it can work.
@@ -317,13 +300,11 @@ class Crew:
         """Return the worker with the least to do; a new one before any gets two."""
         member = min(self._members, key=lambda m: m.n_items, default=None)
         if member is None or (member.n_items and len(self._members) < self._config.workers):
-            n, left = self._config.workers, spending.left_usd
+            config, left = self._config, spending.left_usd
             if not self._members:
-                self._most_usd = None if left is None else left / n
-            config = self._config
-            index = len(self._members)
-            share = Share(index, n, config.concurrency, config.patience_s, self._most_usd)
-            member = self._add(share)
+                self._most_usd = None if left is None else left / config.workers
+            place = len(self._members), config.workers
+            member = self._add(Share(*place, config.concurrency, config.patience_s, self._most_usd))
         return member
 
     def _add(self, share: Share) -> _Member:
@@ -344,8 +325,7 @@ class Crew:
         share = member.share
         _log.warning("worker %d died, %s: another takes its place", share.index + 1, error)
         left = None if share.most_usd is None else share.most_usd - member.spent_usd
-        limits = (share.index, share.of, share.concurrency, share.patience_s)
-        self._add(Share(*limits, left, is_successor=True))
+        self._add(replace(share, most_usd=left, is_successor=True))
 
 
 @asynccontextmanager
@@ -355,8 +335,8 @@ async def open_executor(
     judge: Judge | None = None,
     methods: Mapping[str, Method] | None = None,
     address: str | None = None,
-) -> AsyncGenerator[Executor | None]:
-    """Open the executor that a configuration asks for; None: the work is done in this process.
+) -> AsyncGenerator[Crew | None]:
+    """Open the crew that a configuration asks for; None: the work is done in this process.
 
     Hand it to ``EvaluationRunner(config, executor=...)``; its workers end with the block.
     ``index_roots``: Index key -> project folder; None: the configuration's. ``judge``: A judge of

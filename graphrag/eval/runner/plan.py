@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -14,15 +14,12 @@ from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.judged import JUDGED_METRICS, METRICS, package_of
 from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.runner.judging import (
-    FAITHFULNESS,
-    list_further,
-    list_judged,
-    with_grades,
-)
+from graphrag.eval.runner.headers import read_searched_views
+from graphrag.eval.runner.judging import FAITHFULNESS, list_further, list_judged, with_grades
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT, ASSERTIONS_VERSION
 from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
@@ -30,6 +27,7 @@ from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession
+from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
@@ -188,13 +186,12 @@ class RunPlan:
 class ResumeOptions:
     """Whether an earlier run is continued, and whether what failed in it is asked again.
 
-    ``lacks_files`` says of a finished run whether its files have yet to be written; None: no
-    finished run is taken, as its end is not shown again.
+    ``shows_finished``: whether one that is finished is taken too, as its files are written anew.
     """
 
     resume: bool = False
     retry_errors: bool = False
-    lacks_files: Callable[[Run], bool] | None = None
+    shows_finished: bool = False
 
     @property
     def flags(self) -> str:
@@ -236,7 +233,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         raise ResumeError(_why_not(runs, plan, store.path, options))
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(left or ended, key=lambda run: run.origin != plan.details.origin)
-    unwritten = [run for run in ended if options.lacks_files and options.lacks_files(run)]
+    folders = [(run, run_folder(store.path.parent, run.run_id)) for run in ended]
+    unwritten = [run for run, own in folders if not (own / PAGE_FILE).exists()]  # it comes last
     if unwritten and runs.index(unwritten[0]) < runs.index(same):
         same = unwritten[0]  # as one that is unfinished was given up for it
     is_left = same in left
@@ -262,7 +260,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
 
 
 def _list_ended(alike: Sequence[Run], plan: RunPlan, options: ResumeOptions) -> list[Run]:
-    if options.retry_errors or options.lacks_files is None or plan.details.skip_judge:
+    if options.retry_errors or not options.shows_finished or plan.details.skip_judge:
         return []
     origin = plan.details.origin
     return [run for run in alike if run.status == "finished" and run.origin == origin]
@@ -311,22 +309,43 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRun:
-    """A run as the store holds it.
+class RunDescription:
+    """What a run's files and its end say about it.
 
-    ``config``: as it was when the run was made. ``outcome``: its results are in outline;
-    ``outcome.read_whole`` reads the rest while the store is open. ``recorded_at``: when its latest
-    result was kept; None without any. ``forgotten``: of failed searches that were asked again, and
-    of calls that are part of nothing kept; ``unfinished``: of what is no result yet, and goes on.
+    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
+    latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
+    were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
+    result yet, and goes on; ``unread`` says what can't be read any more, a line each; ``made_of``
+    is a digest of what the store holds, None where the run is not to be read by it.
     """
 
     run: Run
     config: EvaluationConfig
-    samples: tuple[Sample, ...]
-    outcome: RunOutcome
-    recorded_at: str | None
-    forgotten: tuple[Usage, ...] = ()
-    unfinished: tuple[Usage, ...] = ()
+    samples: Sequence[Sample] = ()
+    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
+    recorded_at: str | None = None
+    is_stored: bool = True
+    forgotten: Sequence[Usage] = ()
+    unfinished: Sequence[Usage] = ()
+    unread: Sequence[str] = ()
+    made_of: str | None = None
+
+    @property
+    def details(self) -> RunDetails:
+        """The run's details."""
+        return self.run.details
+
+    async def with_views(self) -> "RunDescription":
+        """Return it with the indexes that are as they were searched, and a line for any other."""
+        setup = self.run.setup
+        views = await read_searched_views(self.config.project_folders(), setup)
+        unread = [
+            f"index {key} is not the one that was searched any more, so that retrieval, paths and "
+            "losses are not measured on it"
+            for key in setup.indexes
+            if key not in views
+        ]
+        return replace(self, views=views, unread=unread)
 
 
 def _of_parts_here(config: Mapping[str, object]) -> dict[str, object]:
@@ -337,8 +356,10 @@ def _of_parts_here(config: Mapping[str, object]) -> dict[str, object]:
     return {**config, "metrics": metrics, "measures": {**measures, "further": further}}
 
 
-def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
-    """Read the results of a run that is not of suites; nothing is asked.
+def read_run(
+    store: EvaluationStore, run: Run, root: Path | None
+) -> tuple[RunDescription, RunOutcome]:
+    """Read the results of a run that is not of suites, in outline; nothing is asked.
 
     ``root`` is the folder that the indexes are relative to; None: where it was when the run was
     made. Raises ConfigError if the settings of the run can't be read; StoreError if the store is
@@ -362,18 +383,18 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected
     judged = list_judged(config, units, session)
-    return ReadRun(
-        run=run,
-        config=config,
-        samples=tuple(samples),
-        outcome=replace(
-            outcome,
-            results=with_grades(outcome.results, judged),
-            n_planned=details.n_units,
-            stopped=None if has_ended else "unfinished",
-            judged=judged,
-        ),
+    described = RunDescription(
+        run,
+        config,
+        samples,
         recorded_at=store.recorded_at(run.run_id),
-        forgotten=tuple(store.forgotten_usage(run.run_id)),
+        forgotten=store.forgotten_usage(run.run_id),
         unfinished=unfinished_usages(store, run, outcome.results),
+    )
+    return described, replace(
+        outcome,
+        results=with_grades(outcome.results, judged),
+        n_planned=details.n_units,
+        stopped=None if has_ended else "unfinished",
+        judged=judged,
     )
