@@ -158,11 +158,7 @@ def test_a_second_interrupt_of_a_build_is_not_lost_in_what_swallows_errors(
 
 
 @pytest.mark.parametrize(
-    ("sent", "gap_s"),
-    [
-        ([signal.SIGTERM], 0),
-        ([signal.SIGINT, signal.SIGTERM], 0.02),
-    ],
+    ("sent", "gap_s"), [([signal.SIGTERM], 0), ([signal.SIGINT, signal.SIGTERM], 0.02)]
 )
 def test_a_build_by_the_embedded_models_ends_with_one_sentence(
     make_evaluation: MakeEvaluation, sent: list[signal.Signals], gap_s: float

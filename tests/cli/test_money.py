@@ -35,10 +35,7 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
 ):
     server.behaviour = Behaviour(offline_reply(), latency_s=0.02)
     evaluation = make_evaluation(
-        server.base_url,
-        methods=["tog", "basic"],
-        concurrency=concurrency,
-        judge={"rubric": True},
+        server.base_url, methods=["tog", "basic"], concurrency=concurrency, judge={"rubric": True}
     )
     before, cap = len(server.records), 0.01
     result = evaluation.run("--max-cost", f"{cap}")

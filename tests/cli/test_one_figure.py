@@ -128,10 +128,7 @@ def page_cells(page: str, caption: str) -> dict[tuple[str, str], str]:
 
 def check(evaluation: Evaluation, output: str, unread: bool) -> None:
     summary = evaluation.read_results("summary")
-    terminal = {
-        **cells(output, "Score: correctness"),
-        **cells(output, "Every metric in %"),
-    }
+    terminal = {**cells(output, "Score: correctness"), **cells(output, "Every metric in %")}
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
     on_page = page_cells(page, "Every metric in %")
     main = page_cells(page, "Score: correctness")

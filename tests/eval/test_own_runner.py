@@ -68,8 +68,7 @@ async def test_a_figure_that_is_no_number_is_not_made_up(name, value):
 
 
 @pytest.mark.parametrize(
-    "result",
-    [MagicMock(), *(MagicMock(response=text) for text in (None, 3, "", " \n")), None],
+    "result", [MagicMock(), *(MagicMock(response=text) for text in (None, 3, "", " \n")), None]
 )
 async def test_a_result_without_text_is_a_failed_search(result):
     judge = mocked_judge()

@@ -64,10 +64,7 @@ def test_what_is_cut_off_is_asked_for_once_and_a_verdict_of_it_unscored(make_eva
         ),
     )
     evaluation = make_evaluation(
-        server.base_url,
-        methods=["basic"],
-        judge={"max_output_tokens": 30},
-        max_output_tokens=20,
+        server.base_url, methods=["basic"], judge={"max_output_tokens": 30}, max_output_tokens=20
     )
     evaluation.write_rows(ROWS)
     n_before = len(server.records)

@@ -44,12 +44,7 @@ WALK = Walk(
     rounds=((0, "start", 0, 1, ""), (1, "llm", 2, 1, ""), (2, "llm", 1, 1, "")),
     rests_on=(("Relationships (7)",), (), ("Relationships (8)", "Sources (3)")),
 )
-PATHS = (
-    (
-        Hop(1, "ADA", "BEN", "uuid-7", True, 0.9),
-        Hop(2, "CARL", "BEN", "uuid-8", False, 0.45),
-    ),
-)
+PATHS = ((Hop(1, "ADA", "BEN", "uuid-7", True, 0.9), Hop(2, "CARL", "BEN", "uuid-8", False, 0.45)),)
 N_QUESTIONS = 120
 
 

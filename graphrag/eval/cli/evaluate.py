@@ -95,10 +95,7 @@ def judge_again(
     """Judge the responses of a run again as a new run, and return its exit code."""
     config = _judging_config(place.read_config(), flags, model, repeats)
     supervisor = Supervisor(flags.quiet, flags.full)
-    with (
-        working(supervisor.notes, "Reading the run"),
-        open_store(config.store_path) as store,
-    ):
+    with working(supervisor.notes, "Reading the run"), open_store(config.store_path) as store:
         plan = _plan_judging(store, run_id, config, flags)
     for warning in plan.details.warnings:
         supervisor.warn(warning)

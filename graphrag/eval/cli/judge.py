@@ -120,11 +120,7 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
 def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = False) -> int:
     """Join a file of ratings with a run, show and write what they say."""
     with starting(quiet):
-        from graphrag.eval.annotation.ratings import (
-            list_ratings,
-            read_ratings,
-            report_ratings,
-        )
+        from graphrag.eval.annotation.ratings import list_ratings, read_ratings, report_ratings
         from graphrag.eval.report.table import show
         from graphrag.eval.results.runs import read_rows
 

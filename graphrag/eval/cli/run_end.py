@@ -204,11 +204,7 @@ def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row
 
 def list_all(report: RunReport) -> list[Part]:
     """Return every table and line of a run."""
-    return [
-        *list_results(report.results),
-        *list_figures(report.figures),
-        *map(Line, report.notes),
-    ]
+    return [*list_results(report.results), *list_figures(report.figures), *map(Line, report.notes)]
 
 
 class Supervisor:

@@ -50,8 +50,7 @@ class RunFlags:
     metrics: Annotated[str | None, option("E.g. correctness,relevance; or none.")] = None
     repeat: Annotated[int | None, option("Ask everything N times.", min=1)] = None
     skip_judge: Annotated[
-        bool,
-        option("Collect responses now, judge them later.", "--skip-judge"),
+        bool, option("Collect responses now, judge them later.", "--skip-judge")
     ] = False
     otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
     workers: Workers = None

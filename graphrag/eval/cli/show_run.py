@@ -18,12 +18,7 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import QueryResult
-from graphrag.eval.report.files import (
-    check_table_file,
-    read_shown_run,
-    render_rows,
-    tabulate_rows,
-)
+from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows

@@ -33,8 +33,7 @@ def view(
     port: Annotated[int, option("Port on 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
     open_: Annotated[bool, option("Open it in a browser.", "--open")] = False,
     export: Annotated[
-        Path | None,
-        option("Serve nothing; write every run's figures over time to this file."),
+        Path | None, option("Serve nothing; write every run's figures over time to this file.")
     ] = None,
     collector: Annotated[
         Path | None,
@@ -51,10 +50,7 @@ def view(
     seed: Annotated[int, option("Another number draws others.", rich_help_panel=LABELS)] = 0,
     review: Annotated[
         Path | None,
-        option(
-            "Serve this dataset (JSON or JSON lines) for review.",
-            rich_help_panel=REVIEW,
-        ),
+        option("Serve this dataset (JSON or JSON lines) for review.", rich_help_panel=REVIEW),
     ] = None,
     by: Annotated[
         str | None, option("Who reviews; default: your user name.", rich_help_panel=REVIEW)

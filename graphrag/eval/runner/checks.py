@@ -301,10 +301,7 @@ async def list_budget_warnings(
 
 
 def list_judge_limit_warnings(
-    config: EvaluationConfig,
-    judge: str,
-    methods: MethodSet,
-    headers: "Mapping[str, IndexHeader]",
+    config: EvaluationConfig, judge: str, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
 ) -> list[str]:
     """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
 

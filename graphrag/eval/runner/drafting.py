@@ -432,10 +432,6 @@ class Drafter:
 
     async def _is_same(self, draft: Draft, given: _OracleReply) -> int:
         reply = await self._ask(
-            _SameReply,
-            SAME_PROMPT,
-            question=draft.question,
-            one=given.answer,
-            other=draft.answer,
+            _SameReply, SAME_PROMPT, question=draft.question, one=given.answer, other=draft.answer
         )
         return int(reply.same)

@@ -15,12 +15,7 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import RunSetup
-from graphrag.query.index_header import (
-    IndexHeader,
-    IndexNotBuiltError,
-    model_name,
-    read_header,
-)
+from graphrag.query.index_header import IndexHeader, IndexNotBuiltError, model_name, read_header
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig

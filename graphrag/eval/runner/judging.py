@@ -272,11 +272,7 @@ class FurtherJudges:
         terms = (model, config.judge.temperature, config.judge.max_retries)
         self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
         self._pairwise, self._assertions = PairwiseJudge(*terms), JudgeModel(*terms)
-        self._ask = {
-            "rubric": self._grade,
-            "quality": self._measure,
-            "assertions": self._rule,
-        }
+        self._ask = {"rubric": self._grade, "quality": self._measure, "assertions": self._rule}
         self._config, self._session, self._entity_types = config, session, entity_types
 
     def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:

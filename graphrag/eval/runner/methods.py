@@ -103,10 +103,7 @@ async def ask_control(
     system = CONTROL_PROMPT.format(
         source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
     )
-    messages = [
-        {"role": "system", "content": system},
-        {"role": "user", "content": sample.question},
-    ]
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": sample.question}]
     started = time.perf_counter()
     with phase("response"):
         reply = await model.completion_async(messages=messages)

@@ -477,10 +477,7 @@ def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     how = {"num_cpus": n_workers, "include_dashboard": False} if is_own else {"address": address}
     try:
         ray.init(
-            **how,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            configure_logging=False,
+            **how, log_to_driver=False, logging_level=logging.CRITICAL, configure_logging=False
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = f"at {address or os.environ.get('RAY_ADDRESS')}" if not is_own else "here"

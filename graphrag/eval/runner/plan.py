@@ -36,10 +36,7 @@ Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
 def plan_run(
-    samples: Sequence[Sample],
-    methods: Sequence[str],
-    descriptions: Descriptions,
-    trials: int = 1,
+    samples: Sequence[Sample], methods: Sequence[str], descriptions: Descriptions, trials: int = 1
 ) -> list[Unit]:
     """Return the units of a run: for each sample every method asked, in order, once a trial."""
 
