@@ -118,21 +118,19 @@ def test_everything_that_a_real_search_walks_and_cites_is_in_the_index(isle, vie
     cites = check_citations(retrieved, result.response, view, str(result.context_text))
     assert cites.values["citation_validity"] == cites.values["citations_in_index"] == 1
     assert 0 < cites.values["sources_cited"] <= 1
-    assert cites.n_shown_sources == len(result.context_data["sources"])
     assert paths.values["answer_entities_traced"] == 1
     if method in ("local", "basic"):
         assert paths.values["path_edges_exist"] is paths.values["path_joins_meet"] is None
         return
-    assert paths.n_edges == len(set(result.context_data["paths"]["relationship_id"]))
     assert paths.values["path_edges_exist"] == paths.values["path_edges_supported"] == 1
-    assert paths.n_joins > 0
     assert paths.values["path_joins_meet"] == 1
     at = next(i for i, path in enumerate(retrieved.paths) if path[-1].hop > 1)
     path = retrieved.paths[at]
     turned = tuple(replace(h, forward=not h.forward) if h.hop == 1 else h for h in path)
     walked = (*retrieved.paths[:at], turned, *retrieved.paths[at + 1 :])
     found = check_paths(replace(retrieved, paths=walked), "", view)
-    assert (len(found.broken_joins), found.missing_edges) == (1, ())
+    assert len(found.faults["path_joins_meet"]) == 1
+    assert found.faults["path_edges_exist"] == ()
 
 
 def answered(view, **changes):

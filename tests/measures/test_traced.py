@@ -12,6 +12,7 @@ from graphrag.eval.records import Hop, Retrieved
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.measures import Answered, measure, summarize_measures
 from graphrag.eval.scorers.traced import (
+    CITATION_MEASURES,
     PATH_MEASURES,
     Citation,
     check_citations,
@@ -21,7 +22,6 @@ from graphrag.eval.scorers.traced import (
 )
 from graphrag.query.index_header import IndexTables
 
-CITED_MEASURES = {"citations_in_index", "citation_validity", "context_cited", "sources_cited"}
 UNITS = {
     "u0": "Oak Hill was founded by Ada. Ada's brother Ben sold it.",
     "u1": "Ben met 王五 at the pier, with a 🚀.",
@@ -83,7 +83,6 @@ WHOLE = [hop(1, "r0", False), hop(2, "r1", False), hop(3, "r2"), hop(4, "r3")]
 
 def test_a_whole_path_holds_in_all_respects():
     found = check_paths(shown(WHOLE), "Ada and Ben.", INDEX)
-    assert (found.n_edges, found.n_joins) == (4, 3)
     assert found.values == dict.fromkeys(PATH_MEASURES, 1.0)
 
 
@@ -99,7 +98,7 @@ def test_a_whole_path_holds_in_all_respects():
 def test_an_edge_that_the_index_does_not_have_so_is_missing_and_unsupported(changed):
     found = check_paths(shown([changed, *WHOLE[1:]]), "", INDEX)
     assert found.values["path_edges_exist"] == found.values["path_edges_supported"] == 0.75
-    (missing,) = found.missing_edges
+    (missing,) = found.faults["path_edges_exist"]
     assert changed.relationship_id in missing
 
 
@@ -117,7 +116,7 @@ def test_an_edge_that_the_index_does_not_have_so_is_missing_and_unsupported(chan
 )
 def test_hops_must_meet(path, n_joins, n_broken):
     found = check_paths(shown(path), "", INDEX)
-    assert (found.n_joins, len(found.broken_joins)) == (n_joins, n_broken)
+    assert len(found.faults["path_joins_meet"]) == n_broken
     expected = None if n_joins == 0 else (n_joins - n_broken) / n_joins
     assert found.values["path_joins_meet"] == expected
 
@@ -125,8 +124,7 @@ def test_hops_must_meet(path, n_joins, n_broken):
 def test_support_is_a_text_unit_with_both_ends_and_an_edge_counts_once():
     paths = [[hop(1, "r1"), hop(2, "r4")], [hop(1, "r1"), hop(2, "r5")], [hop(1, "r4")]]
     found = check_paths(shown(*paths, [hop(1, "r6")], [hop(1, "r7")]), "", INDEX)
-    assert found.n_edges == 5
-    assert found.unsupported_edges == (
+    assert found.faults["path_edges_supported"] == (
         "ADA -> HILL (r4)",
         "ADA -> BEN (r5)",
         "BEN -> ZED (r6)",
@@ -149,8 +147,8 @@ def test_support_is_a_text_unit_with_both_ends_and_an_edge_counts_once():
 )
 def test_entities_of_the_answer_are_on_a_path_or_in_a_source(response, named, untraced):
     found = check_paths(shown([hop(1, "r0")], units=["u1"]), response, INDEX)
-    assert found.answer_entities == named
-    assert found.untraced_entities == untraced
+    assert INDEX.entities_in(strip_citations(response)) == named
+    assert found.faults["answer_entities_traced"] == untraced
     share = pytest.approx(1 - len(untraced) / len(named)) if named else None
     assert found.values["answer_entities_traced"] == share
 
@@ -185,7 +183,7 @@ def test_they_are_measures_of_the_evaluation():
     assert values["citation_validity"] == 0.5
     failed = measure(sample, replace(answered, failed=True), INDEX).values
     assert list(failed) == list(values)
-    assert {failed[name] for name in (*PATH_MEASURES, *CITED_MEASURES)} == {None}
+    assert {failed[name] for name in (*PATH_MEASURES, *CITATION_MEASURES)} == {None}
     abstained = measure(sample, replace(answered, abstained=True), INDEX).values
     assert abstained["context_cited"] is None
     silent = measure(sample, replace(answered, retrieved=None), INDEX)
@@ -291,15 +289,16 @@ def test_a_cited_id_is_looked_for_in_its_own_table(cited, validity, in_index):
 def test_the_share_of_the_context_counts_each_row_once():
     response = "A [Data: Sources (1, 99)] B [Data: Sources (1); Reports (7)] C [Data: Entities (8)]"
     found = check_citations(SHOWN, response, INDEX, REPORTS)
-    assert (found.n_shown, found.n_cited_rows) == (2 + 3 + 1 + 2 + 1, 3)
-    assert found.values["context_cited"] == pytest.approx(3 / 9)
+    assert found.values["context_cited"] == pytest.approx(3 / (2 + 3 + 1 + 2 + 1))
     assert found.values["sources_cited"] == 0.5
-    assert found.not_shown == found.not_in_index == ("sources (99)",)
+    assert found.faults["sources_cited"] == ("sources (u2)",)
+    for measure_ in ("citation_validity", "citations_in_index"):
+        assert found.faults[measure_] == ("sources (99)",)
 
 
 def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
     found = check_citations(SHOWN, "A [Data: 1, 2] B [Data: Sources (1)]", INDEX)
-    assert found.cited == (Citation("", "1, 2"), Citation("sources", "1"))
+    assert found.faults["citation_validity"] == (" (1, 2)",)
     assert found.values["citation_validity"] == 0.5
     within = "-----Sources-----\nid|text\n1|Act\n-----Finale-----\n40|curtain\n"
     values = check_citations(SHOWN, "A [Data: Finale (40)]", INDEX, within).values
@@ -307,7 +306,7 @@ def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
     # Reports of global search have no heading.
     text = 'id|title|occurrence weight|content\n4|North|1.0|"About\nit"\n5|South|0.5|Other\n'
     values = check_citations(Retrieved("global"), "[Data: Reports (4, 6)]", INDEX, text).values
-    assert values == dict.fromkeys(CITED_MEASURES, 0.5) | {"sources_cited": None}
+    assert values == dict.fromkeys(CITATION_MEASURES, 0.5) | {"sources_cited": None}
 
 
 @pytest.mark.parametrize(
@@ -329,7 +328,7 @@ def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
 )
 def test_with_nothing_to_measure_a_measure_is_none(retrieved, response, index, expected):
     values = check_citations(retrieved, response, index).values
-    assert values == dict.fromkeys(CITED_MEASURES) | expected
+    assert values == dict.fromkeys(CITATION_MEASURES) | expected
 
 
 TABLES = st.sampled_from(["Sources", "Relationships", "Entities", "Reports", "Maps"])

@@ -24,28 +24,6 @@ scores = st.sampled_from([0, 1, None])
 some_pairs = st.lists(st.tuples(scores, scores, st.integers(0, 14)), max_size=60)
 
 
-def drawn(rng, sizes, discordance, correlation):
-    """Pairs whose documents share a tendency to one side; no method is better on the whole."""
-    spread = 1 / correlation - 1
-    of_document = rng.dirichlet(
-        spread * np.array([discordance / 2, discordance / 2, 1 - discordance]), len(sizes)
-    )
-    counts = Counter()
-    for document, (size, chances) in enumerate(zip(sizes, of_document, strict=True)):
-        n10, n01, same = rng.multinomial(size, chances).tolist()
-        counts[1, 0, document], counts[0, 1, document], counts[1, 1, document] = n10, n01, same
-    return counts
-
-
-def test_two_equal_methods_rarely_differ_when_documents_move_together():
-    rng = np.random.default_rng(5)
-    results = [paired_binary(drawn(rng, [10] * 40, 0.3, 0.3)) for _ in range(100)]
-    assert np.mean([result.p <= 0.05 for result in results]) <= 0.10
-    assert np.mean([result.low <= 0 <= result.high for result in results]) >= 0.90
-    assert {result.test for result in results} == {"sign-flip by document, exact"}
-    assert {result.interval for result in results} == {"bonett-price, clustered by document"}
-
-
 @given(some_pairs, st.sampled_from([0.8, 0.95]))
 @settings(deadline=None)
 def test_the_interval_is_sound_for_any_documents(pairs, confidence):

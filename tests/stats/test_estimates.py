@@ -23,7 +23,6 @@ from graphrag.eval.stats.intervals import (
 
 measure = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "coverage.py"))["measure"]
 sizes_of_documents = st.lists(st.integers(1, 9), min_size=2, max_size=8)
-binary = st.lists(st.sampled_from([0, 1, True, False, None]), max_size=40)
 
 
 def assert_sound(estimate, low, high):
@@ -31,16 +30,6 @@ def assert_sound(estimate, low, high):
     assert not any(number is not None and math.isnan(number) for number in numbers)
     if estimate.low is not None:
         assert low <= estimate.low <= estimate.mean <= estimate.high <= high
-
-
-@given(binary)
-def test_the_binary_mean_is_sound_and_never_certain(scores):
-    estimate = mean_binary(scores)
-    assert_sound(estimate, 0, 1)
-    assert estimate.n == sum(score is not None for score in scores)
-    assert (estimate.mean is None) == (estimate.n == 0)
-    if estimate.n:
-        assert estimate.high - estimate.low > 0
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (7, 31), (170, 359)])
@@ -59,20 +48,17 @@ def test_a_score_that_is_none_is_refused(score):
         mean_binary([1, score], ["x", "x"])
 
 
-@given(st.lists(st.tuples(st.sampled_from([0, 1, None]), st.sampled_from("abcd")), max_size=40))
-def test_the_stratified_mean_is_sound(rows):
+@given(st.lists(st.tuples(st.sampled_from([0, 1, True, None]), st.sampled_from("abcd"))))
+def test_the_binary_mean_is_sound_and_never_certain(rows):
     scores, documents = [score for score, _ in rows], [key for _, key in rows]
     estimate, plain = mean_binary(scores, documents), mean_binary(scores)
-    assert_sound(estimate, 0, 1)
+    for each in (estimate, plain):
+        assert_sound(each, 0, 1)
+        assert each.n == sum(score is not None for score in scores)
+        assert (each.low is None) == (each.mean is None) == (each.n == 0)
+        assert each.low is None or each.low < each.high
     assert estimate.mean == pytest.approx(plain.mean)
     assert mean_binary(scores, ["x"] * len(scores)) == plain
-
-
-def test_differences_between_documents_add_no_variance():
-    scores = [1] * 90 + [0] * 10 + [1] * 10 + [0] * 90
-    stratified = mean_binary(scores, ["easy"] * 100 + ["hard"] * 100)
-    plain = mean_binary(scores)
-    assert stratified.high - stratified.low < 0.7 * (plain.high - plain.low)
 
 
 def test_the_stratified_interval_covers_as_often_as_it_says():
@@ -186,20 +172,6 @@ def test_cr2_and_its_degrees_of_freedom_are_those_of_the_matrices(sizes, seed):
 def test_the_choice_by_the_number_and_the_sizes_of_documents(sizes, chosen):
     assert choose_structure(dict(enumerate(sizes))) is chosen
     assert choose_structure({None: 4, **dict(enumerate(sizes))}) is Structure.POOLED
-
-
-@pytest.mark.parametrize("sizes", [[1] * 100, [2] * 60, [5] * 25])
-def test_many_small_documents_are_covered_as_often_as_said(sizes):
-    rng = np.random.default_rng(4)
-    documents = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    covered = 0
-    for _ in range(150):
-        chances = rng.beta(1.4, 0.6, len(sizes))  # .7 on average, correlation 1/3 in a document
-        given_scores = rng.random(len(documents)) < np.repeat(chances, sizes)
-        estimate = mean_binary(given_scores.tolist(), documents)
-        covered += estimate.low <= 0.7 <= estimate.high
-        assert estimate.method == "wilson, clustered by document"
-    assert covered >= 0.90 * 150
 
 
 def test_all_right_is_no_surer_than_the_documents_allow():

@@ -196,6 +196,8 @@ def test_the_figures_go_by_the_structure_of_the_documents():
     (result,) = correct_family([paired_binary(counts)])
     (figures,) = compare_family([result], [inference_of(result, counts)])
     pooled = bonett_price(20, 20, 200)
+    assert result.test == "sign-flip by document, exact"
+    assert result.interval == "bonett-price, clustered by document"
     assert figures.high_simultaneous > 1.5 * pooled[1]
     assert result.detectable_at_80 > 1.5 * detectable_difference(200, 0.2)
     assert not figures.is_equivalent

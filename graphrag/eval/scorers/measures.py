@@ -16,8 +16,7 @@ from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.traced import (
     PATH_MEASURES,
-    CitationCheck,
-    PathEvidence,
+    TraceCheck,
     check_citations,
     check_paths,
 )
@@ -190,12 +189,12 @@ class MeasureInput:
         return [shown for _, shown in retrieval_stages(self.items, self.answered)]
 
     @cached_property
-    def paths(self) -> PathEvidence:
+    def paths(self) -> TraceCheck:
         """The paths and names of the answer against the index."""
         return check_paths(self.retrieved, self.response, self.index)
 
     @cached_property
-    def citations(self) -> CitationCheck:
+    def citations(self) -> TraceCheck:
         """The answer's citations against what was shown; an abstention has nothing to cite."""
         citing = "" if self.answered.abstained else self.response
         return check_citations(self.retrieved, citing, self.index, self.answered.context_text)

@@ -1,7 +1,7 @@
 """Whether the paths, names and citations of an answer can be traced, without a model call."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +16,13 @@ _MORE = re.compile(r"\+?\s*more")
 _SECTION = re.compile(r"^(?:-{3,} *(\w[^\n]*?) *-{3,} *|id\|title\|[^\n]*)$", re.MULTILINE)
 _ROW = re.compile(r"^([^\s|]{1,64})\|", re.MULTILINE)
 _ONLY_IN_TEXT = ("reports", "claims")
+PATH_MEASURES = (
+    "path_edges_exist",
+    "path_joins_meet",
+    "path_edges_supported",
+    "answer_entities_traced",
+)
+CITATION_MEASURES = ("citations_in_index", "citation_validity", "context_cited", "sources_cited")
 _PLURALS = {
     "source": "sources",
     "relationship": "relationships",
@@ -41,44 +48,22 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class CitationCheck:
-    """The distinct citations of one answer, in order, against the context that its method showed.
+class TraceCheck:
+    """What of one answer can be traced.
 
-    ``not_shown`` and ``not_in_index``: cited ids that the context, or the index, does not have.
-    ``n_shown``, ``n_shown_sources``: rows of the context that can be cited, and those of them that
-    are text units; ``n_cited_rows``, ``n_cited_sources``: those of them that the answer cites.
-    ``is_known``: there is an answer, and what the model was shown is known.
+    ``values``: measure -> share in [0, 1] that holds, None when there is nothing to measure.
+    ``faults``: measure -> what does not hold, in order. Defined by this project, not by a paper.
     """
 
-    cited: tuple[Citation, ...] = ()
-    not_shown: tuple[str, ...] = ()
-    not_in_index: tuple[str, ...] = ()
-    n_shown: int = 0
-    n_shown_sources: int = 0
-    n_cited_rows: int = 0
-    n_cited_sources: int = 0
-    is_known: bool = False
+    values: Mapping[str, float | None]
+    faults: Mapping[str, tuple[str, ...]]
 
-    @property
-    def values(self) -> dict[str, float | None]:
-        """The measures by name, in [0, 1], or None when there is nothing to measure.
 
-        ``citations_in_index``, ``citation_validity``: shares of the distinct cited ids that the
-        index and the context have; an id of a table that was not read, such as reports, is in the
-        index when the context has it. ``context_cited``: share of the context's rows (sources,
-        relationships, entities, reports, claims) that the answer cites; ``sources_cited``: of its
-        sources alone, which all searches but global show.
-        Defined by this project, not by a paper.
-        """
-        n = len(self.cited)
-        counts = {
-            "citations_in_index": (n - len(self.not_in_index), n),
-            "citation_validity": (n - len(self.not_shown), n),
-            "context_cited": (self.n_cited_rows, self.n_shown),
-            "sources_cited": (self.n_cited_sources, self.n_shown_sources),
-        }
-        known = self.is_known
-        return {name: part / of if of and known else None for name, (part, of) in counts.items()}
+def _check(parts: Mapping[str, tuple[Iterable[str], int]], is_known: bool = True) -> TraceCheck:
+    """Make a check of each measure's faults and of how many could have been one."""
+    faults = {name: tuple(each) for name, (each, _) in parts.items()}
+    values = {name: (n - len(faults[name])) / n if n else None for name, (_, n) in parts.items()}
+    return TraceCheck(values if is_known else dict.fromkeys(values), faults)
 
 
 def check_citations(
@@ -86,31 +71,36 @@ def check_citations(
     response: str,
     index: IndexView | None,
     context_text: str = "",
-) -> CitationCheck:
+) -> TraceCheck:
     """Check an answer's citations against what its method showed to the model.
 
     ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
     that failed, and for an abstention, which has nothing to cite. Tables that ``retrieved`` does
     not hold, reports and claims, are read from ``context_text``, what the model was shown.
+
+    ``citations_in_index``, ``citation_validity``: shares of the distinct cited ids that the index
+    and the context have; an id of a table that was not read, such as reports, is in the index when
+    the context has it. ``context_cited``: share of the context's rows (sources, relationships,
+    entities, reports, claims) that the answer cites; ``sources_cited``: of its sources alone,
+    which all searches but global show.
     """
     if retrieved is None or index is None or not response.strip():
-        return CitationCheck()
+        return _check(dict.fromkeys(CITATION_MEASURES, ((), 0)))
     cited = read_citations(response)
     shown = _shown_rows(retrieved, context_text)
     tables = index.cited
     rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in cited}
     not_shown = [c for c in cited if rows[c] not in shown.get(c.table, ())]
     used = {(c.table, rows[c]) for c in cited if c not in not_shown}
-    return CitationCheck(
-        cited=cited,
-        not_shown=tuple(map(str, not_shown)),
-        not_in_index=tuple(str(c) for c in not_shown if c.id not in tables.get(c.table, ())),
-        n_shown=sum(map(len, shown.values())),
-        n_shown_sources=len(shown["sources"]),
-        n_cited_rows=len(used),
-        n_cited_sources=sum(table == "sources" for table, _ in used),
-        is_known=any(shown.values()) or retrieved.text_unit_ids is not None,
+    left = {table: sorted(r for r in of if (table, r) not in used) for table, of in shown.items()}
+    parts: tuple[tuple[Iterable[str], int], ...] = (
+        ((str(c) for c in not_shown if c.id not in tables.get(c.table, ())), len(cited)),
+        (map(str, not_shown), len(cited)),
+        ((f"{t} ({row})" for t, of in left.items() for row in of), sum(map(len, shown.values()))),
+        ((f"sources ({row})" for row in left["sources"]), len(shown["sources"])),
     )
+    is_known = any(shown.values()) or retrieved.text_unit_ids is not None
+    return _check(dict(zip(CITATION_MEASURES, parts, strict=True)), is_known)
 
 
 def read_citations(response: str) -> tuple[Citation, ...]:
@@ -157,82 +147,35 @@ def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozens
     return shown
 
 
-PATH_MEASURES = (
-    "path_edges_exist",
-    "path_joins_meet",
-    "path_edges_supported",
-    "answer_entities_traced",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PathEvidence:
-    """What was checked in the paths and the answer of one search, and what did not hold.
-
-    ``n_edges``: distinct relationships on the paths; ``missing_edges``: those that the index does
-    not have, or not between these ends in this direction; ``unsupported_edges``: those of which no
-    text unit names both ends, the missing ones among them. ``n_joins``: places where one hop of a
-    path follows another; ``broken_joins``: those where the next hop does not start where the last
-    one ended. ``answer_entities``: titles of the index in the answer; ``untraced_entities``: those
-    on no path, at no end of a shown relationship, and in no source shown. ``is_traceable``: the
-    search showed sources, relationships or paths at all.
-    """
-
-    n_edges: int = 0
-    missing_edges: tuple[str, ...] = ()
-    unsupported_edges: tuple[str, ...] = ()
-    n_joins: int = 0
-    broken_joins: tuple[str, ...] = ()
-    answer_entities: tuple[str, ...] = ()
-    untraced_entities: tuple[str, ...] = ()
-    is_traceable: bool = False
-
-    @property
-    def values(self) -> dict[str, float | None]:
-        """The measures by name, in [0, 1], 1 being best, or None when there is nothing to measure.
-
-        Shares of the paths' distinct relationships that the index has between the same ends in the
-        same direction; of the joins, over all paths, that meet (None when no path has two hops); of
-        the relationships of which at least one text unit, of those that the index names for them,
-        holds the titles of both ends; and of the answer's entities that are traced. The first three
-        are None without paths: for every method but Think-on-Graph.
-        Defined by this project, not by a paper.
-        """
-        n_entities = len(self.answer_entities) if self.is_traceable else 0
-        counts = (
-            (self.missing_edges, self.n_edges),
-            (self.broken_joins, self.n_joins),
-            (self.unsupported_edges, self.n_edges),
-            (self.untraced_entities, n_entities),
-        )
-        shares = ((n - len(faults)) / n if n else None for faults, n in counts)
-        return dict(zip(PATH_MEASURES, shares, strict=True))
-
-
-def check_paths(
-    retrieved: Retrieved | None, response: str, index: IndexView | None
-) -> PathEvidence:
+def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | None) -> TraceCheck:
     """Check how far an answer's paths and names can be traced to the index.
 
     ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
     that failed.
+
+    Shares of the paths' distinct relationships that the index has between the same ends in the
+    same direction; of the joins, over all paths, where the next hop starts where the last one
+    ended (None when no path has two hops); of the relationships of which at least one text unit,
+    of those that the index names for them, holds the titles of both ends; and of the answer's
+    entities on a path, at an end of a shown relationship or in a source shown. The first three are
+    None without paths: for every method but Think-on-Graph.
     """
     if retrieved is None or index is None:
-        return PathEvidence()
+        return _check(dict.fromkeys(PATH_MEASURES, ((), 0)))
     walked = [hop for path in retrieved.paths for hop in path]
     edges = {(hop.relationship_id, hop.source, hop.target): hop for hop in walked}.values()
     joins = [join for path in retrieved.paths for join in _joins_of(path)]
     entities = index.entities_in(strip_citations(response))
-    return PathEvidence(
-        n_edges=len(edges),
-        missing_edges=tuple(_label(hop) for hop in edges if _stored(hop, index) is None),
-        unsupported_edges=tuple(_label(hop) for hop in edges if not _is_supported(hop, index)),
-        n_joins=len(joins),
-        broken_joins=tuple(place for place, meets in joins if not meets),
-        answer_entities=entities,
-        untraced_entities=_untraced(entities, walked, retrieved, index) if entities else (),
-        is_traceable=retrieved.text_unit_ids is not None,
+    parts: tuple[tuple[Iterable[str], int], ...] = (
+        ((_label(hop) for hop in edges if _stored(hop, index) is None), len(edges)),
+        ((place for place, meets in joins if not meets), len(joins)),
+        ((_label(hop) for hop in edges if not _is_supported(hop, index)), len(edges)),
+        (
+            _untraced(entities, walked, retrieved, index) if entities else (),
+            len(entities) if retrieved.text_unit_ids is not None else 0,
+        ),
     )
+    return _check(dict(zip(PATH_MEASURES, parts, strict=True)))
 
 
 def _stored(hop: Hop, index: IndexView) -> StoredEdge | None:
