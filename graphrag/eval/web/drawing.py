@@ -21,16 +21,8 @@ _MOST_LETTERS = 28
 class Point:
     """A value at a place.
 
-    Attributes
-    ----------
-    x, y : float
-    title : str
-        Shown when it is pointed at.
-    low, high : float or None
-        Limits of its interval, along x in rows, else along y.
-    label : str
-        Stands below it.
-    is_hollow, is_ringed : bool
+    ``title`` is shown when it is pointed at, ``label`` below it; ``low`` and ``high`` are limits of
+    its interval, along x in rows, else along y.
     """
 
     x: float
@@ -45,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one name; lines go through each part of ``lines``, in its order."""
+    """Points of one name; a line goes through them, in their order, where they are joined."""
 
     name: str
     style: int
@@ -67,21 +59,10 @@ class Axis:
 class Drawing:
     """What is drawn.
 
-    Attributes
-    ----------
-    title : str
-        Stands above it.
-    about : str
-        What those hear of it who do not see it.
-    series : sequence of Series
-        With at least one point.
-    x, y : Axis
-    height : float
-        Of the part between the axes, in px at a width of 520.
-    in_rows : bool
-        Whether y numbers rows, from the top, whose names are its ticks.
-    marked : float or None
-        A place on x where a dashed line stands.
+    ``title`` stands above it, ``about`` is what those hear who do not see it; ``series`` have at
+    least one point; ``height`` is of the part between the axes, in px at a width of 520;
+    ``in_rows``: y numbers rows, from the top, whose names are its ticks; a dashed line stands where
+    x is ``marked``.
     """
 
     title: str
@@ -93,13 +74,77 @@ class Drawing:
     in_rows: bool = False
     marked: float | None = None
 
+    @property
+    def _points(self) -> list[Point]:
+        return [point for series in self.series for point in series.points]
+
     def svg(self, style: str = "") -> Markup:
         """Return it as SVG; ``style`` stands in it where no page has the style sheet."""
-        return _draw(self, style)
+        points = self._points
+        ends = [v for p in points for v in (p.low, p.high) if v is not None]
+        xs = [p.x for p in points] + (ends if self.in_rows else [])
+        x_at, x_ticks = _scale(self.x, xs if self.marked is None else [*xs, self.marked])
+        ys = [p.y for p in points] + ([] if self.in_rows else ends)
+        y_at, y_ticks = _scale(self.y, ys)
+        left = 14 + _LETTER * max(len(_short(text)) for _, text in y_ticks)
+        legend = _legend(self.series, left)
+        top = _TOP + _LINE * (1 + max((line for _, line, _ in legend), default=-1)) + 6
+        bottom = top + self.height
+
+        def across(x: float) -> float:
+            return round(left + 8 + x_at(x) * (_WIDTH - left - _RIGHT - 16), 1)
+
+        def down(y: float) -> float:
+            share = y_at(y) if self.in_rows else 1 - y_at(y)
+            return round(top + share * self.height, 1)
+
+        parts: list[Markup] = []
+        for y, text in y_ticks:
+            parts.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
+            parts.append(_text(left - 6, down(y) + 4, _short(text), "end"))
+        for x, text in x_ticks:
+            parts.append(_text(across(x), bottom + 16, text))
+            if len(self.x.ticks) == 0:
+                parts.append(_rule("grid", across(x), across(x), top, bottom))
+        parts.append(_text((left + _WIDTH) / 2, bottom + 32, self.x.title))
+        if self.marked is not None:
+            parts.append(_rule("marked", across(self.marked), across(self.marked), top, bottom))
+        for series, (x, line, kind) in zip(self.series, legend, strict=False):
+            parts.append(_shape(series.style, x, _TOP + line * _LINE, f"mark {kind}"))
+            parts.append(_text(x + 9, _TOP + line * _LINE + 4, series.name, "start"))
+        for series in self.series:
+            kind, places = _kind(series), [(across(p.x), down(p.y)) for p in series.points]
+            if series.is_joined and len(places) > 1:
+                parts.append(_line(kind, places))
+            for point, (x, y) in zip(series.points, places, strict=True):
+                if point.low is not None and point.high is not None:
+                    low, high = point.low, point.high
+                    limits = (
+                        (across(low), across(high), y, y)
+                        if self.in_rows
+                        else (x, x, down(low), down(high))
+                    )
+                    parts.append(_rule(f"limits {kind}", *limits))
+                if point.is_ringed:
+                    parts.append(_tag('<circle class="ring" cx="{}" cy="{}" r="9"/>', x, y))
+                hollow = " hollow" if point.is_hollow else ""
+                small = 1.6 if len(places) > 60 else 4.2
+                parts.append(_shape(series.style, x, y, f"mark{hollow} {kind}", small, point.title))
+                if point.label:
+                    parts.append(_text(x, y + 17, point.label))
+        return _tag(
+            '<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" '
+            'role="img" aria-label="{}">{}{}</svg>',
+            _WIDTH,
+            bottom + (38 if self.x.title else 22),
+            self.about,
+            _tag("<style>{}</style>", Markup(style)) if style else "",
+            Markup("").join(parts),
+        )
 
     def line(self) -> Markup:
         """Return its series as lines of a word's height, without axes, for eyes alone."""
-        points = [point for series in self.series for point in series.points]
+        points = self._points
         x_at, _ = _scale(self.x, [p.x for p in points])
         y_at, _ = _scale(Axis(), [p.y for p in points])
         parts: list[Markup] = []
@@ -108,8 +153,7 @@ class Drawing:
                 (round(4 + 112 * x_at(p.x), 1), round(24 - 20 * y_at(p.y), 1))
                 for p in series.points
             ]
-            path = "M" + " L".join(f"{x} {y}" for x, y in places)
-            parts.append(_tag('<path class="line {}" d="{}"/>', _kind(series), path))
+            parts.append(_line(_kind(series), places))
             parts.append(_shape(series.style, *places[-1], f"mark {_kind(series)}", 2.5))
         return _tag(
             '<svg class="spark" viewBox="0 0 120 28" aria-hidden="true">{}</svg>',
@@ -118,71 +162,6 @@ class Drawing:
 
 
 _Scale = Callable[[float], float]
-
-
-def _draw(given: Drawing, style: str) -> Markup:
-    points = [point for series in given.series for point in series.points]
-    ends = [v for p in points for v in (p.low, p.high) if v is not None]
-    xs = [p.x for p in points] + (ends if given.in_rows else [])
-    x_at, x_ticks = _scale(given.x, xs if given.marked is None else [*xs, given.marked])
-    ys = [p.y for p in points] + ([] if given.in_rows else ends)
-    y_at, y_ticks = _scale(given.y, ys)
-    left = 14 + _LETTER * max(len(_short(text)) for _, text in y_ticks)
-    legend = _legend(given.series, left)
-    top = _TOP + _LINE * (1 + max((line for _, line, _ in legend), default=-1)) + 6
-    bottom = top + given.height
-
-    def across(x: float) -> float:
-        return round(left + 8 + x_at(x) * (_WIDTH - left - _RIGHT - 16), 1)
-
-    def down(y: float) -> float:
-        share = y_at(y) if given.in_rows else 1 - y_at(y)
-        return round(top + share * given.height, 1)
-
-    parts: list[Markup] = []
-    for y, text in y_ticks:
-        parts.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
-        parts.append(_text(left - 6, down(y) + 4, _short(text), "end"))
-    for x, text in x_ticks:
-        parts.append(_text(across(x), bottom + 16, text))
-        if len(given.x.ticks) == 0:
-            parts.append(_rule("grid", across(x), across(x), top, bottom))
-    parts.append(_text((left + _WIDTH) / 2, bottom + 32, given.x.title))
-    if given.marked is not None:
-        parts.append(_rule("marked", across(given.marked), across(given.marked), top, bottom))
-    for series, (x, line, kind) in zip(given.series, legend, strict=False):
-        parts.append(_shape(series.style, x, _TOP + line * _LINE, f"mark {kind}"))
-        parts.append(_text(x + 9, _TOP + line * _LINE + 4, series.name, "start"))
-    for series in given.series:
-        kind, places = _kind(series), [(across(p.x), down(p.y)) for p in series.points]
-        if series.is_joined and len(places) > 1:
-            path = "M" + " L".join(f"{x} {y}" for x, y in places)
-            parts.append(_tag('<path class="line {}" d="{}"/>', kind, path))
-        for point, (x, y) in zip(series.points, places, strict=True):
-            if point.low is not None and point.high is not None:
-                low, high = point.low, point.high
-                limits = (
-                    (across(low), across(high), y, y)
-                    if given.in_rows
-                    else (x, x, down(low), down(high))
-                )
-                parts.append(_rule(f"limits {kind}", *limits))
-            if point.is_ringed:
-                parts.append(_tag('<circle class="ring" cx="{}" cy="{}" r="9"/>', x, y))
-            hollow = " hollow" if point.is_hollow else ""
-            small = 1.6 if len(places) > 60 else 4.2
-            parts.append(_shape(series.style, x, y, f"mark{hollow} {kind}", small, point.title))
-            if point.label:
-                parts.append(_text(x, y + 17, point.label))
-    return _tag(
-        '<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" '
-        'role="img" aria-label="{}">{}{}</svg>',
-        _WIDTH,
-        bottom + (38 if given.x.title else 22),
-        given.about,
-        _tag("<style>{}</style>", Markup(style)) if style else "",
-        Markup("").join(parts),
-    )
 
 
 def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[float, str]]]:
@@ -251,6 +230,11 @@ def _shape(style: int, x: float, y: float, kind: str, size: float = 4.2, title: 
     )[style % N_STYLES]
     named = _tag("<title>{}</title>", title) if title else ""
     return _tag('<path class="{}" d="{}">{}</path>', kind, path, named)
+
+
+def _line(kind: str, places: Sequence[tuple[float, float]]) -> Markup:
+    path = " L".join(f"{x} {y}" for x, y in places)
+    return _tag('<path class="line {}" d="M{}"/>', kind, path)
 
 
 def _rule(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:

@@ -1,7 +1,8 @@
 """The page of an audit, on which a person labels the responses: a file, or served."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from typing import NamedTuple
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import COLUMNS, Mark
@@ -9,23 +10,15 @@ from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.web.page import render
 
 
-@dataclass(frozen=True, slots=True)
-class LabelKeeper:
-    """The server that keeps labels for a page.
+class LabelKeeper(NamedTuple):
+    """The server that keeps labels: its ``address`` takes each change and gives all labels.
 
-    Attributes
-    ----------
-    address : str
-        To which the page sends each change, and which it asks for all labels.
-    file : str
-        Where they are kept, for people.
-    marks : mapping
-        Item -> its label as it is kept now.
+    ``file`` is where they are kept, for people; ``marks``: item -> its label as it is kept now.
     """
 
     address: str
     file: str
-    marks: Mapping[str, Mark] = field(default_factory=dict[str, Mark], repr=False)
+    marks: Mapping[str, Mark]
 
 
 def render_labels(
@@ -35,20 +28,13 @@ def render_labels(
 ) -> str:
     """Return the page as HTML that needs nothing from a network.
 
-    Without a keeper it keeps labels in the browser's local storage under the run and the metric,
-    and gives them out as the CSV that ``read_sheet`` reads.
-
-    Parameters
-    ----------
-    items : sequence of AuditItem
-        At least one, all of one run and metric; in the order in which they are shown.
-    embedded_models : str or None
-        Their label when they had a part.
-    keeper : LabelKeeper or None
-        The server that serves the page.
+    ``items``, at least one, are of one run and metric, in the order in which they are shown;
+    ``embedded_models`` the label of those that had a part. Without a keeper, the server of the
+    page, it keeps labels in the browser's local storage under the run and the metric, and gives
+    them out as the CSV that ``read_sheet`` reads.
     """
     metric = JUDGED_METRICS[items[0].metric]
-    marks = {} if keeper is None else dict(keeper.marks)
+    address, file, marks = keeper or LabelKeeper("", "", {})
     return render(
         "labels.html.j2",
         ["labels.js"],
@@ -56,7 +42,7 @@ def render_labels(
         run=items[0].run,
         metric=metric,
         embedded_models=embedded_models,
-        kept_in="" if keeper is None else keeper.file,
+        kept_in=file,
         data={
             "run": items[0].run,
             "metric": metric.name,
@@ -64,7 +50,7 @@ def render_labels(
             # The rest stays folded, so that person and judge judge by the same.
             "shown": metric.shown,
             "items": [asdict(item) for item in items],
-            "keeper": None if keeper is None else keeper.address,
+            "keeper": address or None,
             "given": {item: mark.model_dump() for item, mark in marks.items()},
         },
     )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from graphrag.eval.dataset.samples import Sample
@@ -44,27 +44,12 @@ _WITHOUT_TRUTH = Sample("", "", "", "", expected_sources=("somewhere",))
 class LiveRun:
     """How far a run is.
 
-    Attributes
-    ----------
-    run : Run
-    n_planned : int or None
-        Searches planned, where the run knows.
-    n_searched, n_done : int
-        Searches that answered or failed, and those of them that wait for no verdict.
-    n_failed, n_unscored, n_in_flight : int
-        Failed searches, verdicts and judgements that are missing as the judge failed, and calls
-        that were sent and not answered.
-    failures : Table or None
-        What failed or is missing, by cause, the most frequent first.
-    means : sequence of (str, str, str, int)
-        Method, metric, mean in per cent with its interval, results behind it.
-    slowest : sequence of (str, str, str)
-        Seconds, method, question; the slowest first.
-    spent, left : str
-        What it took, and how long it may go on; "" where that is not known.
-    recorded_at : str or None
-        When the latest result was kept.
-    embedded_models : str or None
+    Of ``n_planned`` searches (None: unknown) ``n_searched`` answered or failed, of which ``n_done``
+    wait for no verdict; ``n_failed`` searches, ``n_unscored`` verdicts and judgements failed,
+    ``n_in_flight`` calls were sent and not answered. ``failures`` are by cause, the most frequent
+    first; ``means``: method, metric, mean in per cent with its interval, results behind it;
+    ``slowest``: seconds, method, question, the slowest first; ``spent`` what it took, ``left`` how
+    long it may go on, "" where unknown; ``recorded_at`` when the latest result was kept.
     """
 
     run: Run
@@ -160,14 +145,14 @@ def _means(
             ends = Counter[Outcome]()
             for each in done:
                 if each.method == method:
-                    ends[_end_of_search(each, metric)] += each.n
+                    ends[_outcome(each, metric)] += each.n
             for each in verdicts:
                 if (each.method, each.metric) == (method, metric):
                     waiting = SearchCount(
                         method, each.document, False, True, False, each.abstained, True, 0
                     )
-                    ends[_end_of_search(waiting, metric)] -= each.n
-                    ends[_end_of_verdict(each)] += each.n
+                    ends[_outcome(waiting, metric)] -= each.n
+                    ends[_outcome(each, metric)] += each.n
             of = summarize_outcomes(
                 +ends,
                 n_planned=sum((+ends).values()),
@@ -181,34 +166,19 @@ def _means(
     return means
 
 
-def _end_of_search(count: SearchCount, metric: str) -> Outcome:
-    """Return how searches without a verdict ended."""
+def _outcome(of: SearchCount | VerdictCount, metric: str) -> Outcome:
+    """Return how verdicts, or searches without one, ended, as the row of a result has it."""
     scores, failure = MetricScores(), None
-    if count.failed:
-        sample = _WITHOUT_TRUTH if count.lacks_answer else _WITH_TRUTH
+    if isinstance(of, VerdictCount):
+        lost = None if of.failure is None else Failure("judge", of.failure, "")
+        scores = MetricScores.of({metric: JudgeResult(of.score, "", lost)})
+    elif of.failed:
+        sample = _WITHOUT_TRUTH if of.lacks_answer else _WITH_TRUTH
         scores = failed_search_scores(judgeable(sample, METRICS))
         failure = Failure("search", "error", "")
-    return _outcome(scores, metric, count.document, count.abstained, failure)
-
-
-def _end_of_verdict(count: VerdictCount) -> Outcome:
-    failure = None if count.failure is None else Failure("judge", count.failure, "")
-    scores = MetricScores.of({count.metric: JudgeResult(count.score, "", failure)})
-    return _outcome(scores, count.metric, count.document, count.abstained)
-
-
-def _outcome(
-    scores: MetricScores,
-    metric: str,
-    document: str,
-    abstained: bool,
-    failure: Failure | None = None,
-) -> Outcome:
-    nothing = EfficiencyMetrics.of(None, Usage())
-    (row,) = rows_of(
-        [QueryResult(document, "", "", "", scores, nothing, failure=failure, abstained=abstained)]
-    )
-    return Outcome(row.states[metric], row.scores[metric], document)
+    result = QueryResult(of.document, "", "", "", scores, EfficiencyMetrics.of(None, Usage()))
+    (row,) = rows_of([replace(result, failure=failure, abstained=of.abstained)])
+    return Outcome(row.states[metric], row.scores[metric], of.document)
 
 
 def _label(store: EvaluationStore, run: Run, models: set[str]) -> str | None:

@@ -29,16 +29,8 @@ def stream(
 ) -> Iterator[str]:
     """Yield a page, in pieces, as HTML that needs nothing from a network.
 
-    Parameters
-    ----------
-    name : str
-        Of the template.
-    scripts : iterable of str
-        Files that make its script, in order.
-    asks : bool
-        Whether it may send forms and ask the server that it comes from.
-    **values : object
-        For the template.
+    ``name`` is its template's, which takes the ``values``; ``scripts`` are files that make its
+    script, in order; ``asks``: it may send forms and ask the server that it comes from.
     """
     style = "".join(map(read, _STYLES))
     # In a function of its own, so that its names do not become the page's.
@@ -49,18 +41,9 @@ def stream(
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         f"base-uri 'none'; form-action {own}; connect-src {own}"
     )
-    yield from (
-        _templates()
-        .get_template(name)
-        .generate(
-            style=Markup(style),
-            script=Markup(script),
-            policy=policy,
-            served=asks,
-            nav=NAV,
-            **values,
-        )
-    )
+    about = {"style": Markup(style), "script": Markup(script), "policy": policy}
+    template = _templates().get_template(name)
+    yield from template.generate(**about, served=asks, nav=NAV, **values)
 
 
 @cache

@@ -6,13 +6,13 @@ from anyio.to_thread import run_sync
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from graphrag.eval.annotation.review import Decision, Review, RowChanged
-from graphrag.eval.errors import EvalError, StoreError, UsageError
+from graphrag.eval.annotation.review import Decision, Review
+from graphrag.eval.errors import UsageError
 from graphrag.eval.web.page import render
-from graphrag.eval.web.server import own_policy
+from graphrag.eval.web.server import in_words, keeping
 
 _MOST_BYTES = 1_000_000
 """Of a mended question with its quotes."""
@@ -21,8 +21,8 @@ _MOST_BYTES = 1_000_000
 def make_review_app(review: Review) -> Starlette:
     """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
 
-    def page() -> Response:
-        html = render(
+    def page(_: Request) -> str:
+        return render(
             "review.html.j2",
             ["review.js"],
             asks=True,
@@ -32,47 +32,26 @@ def make_review_app(review: Review) -> Starlette:
             has_texts=bool(review.materials),
             data={"rows": review.rows()},
         )
-        return HTMLResponse(html, headers=own_policy(html))
 
-    def decide(body: bytes) -> Response:
+    def decide(_: Request, body: bytes) -> Response:
         try:
             change = Decision.model_validate_json(body)
         except ValidationError as error:
-            msg = "That is no decision of this page."
-            raise UsageError(msg) from error
+            raise UsageError("That is no decision of this page.") from error
         return JSONResponse({"row": review.decide(change)})
 
-    def at(path: str, answer: Callable[[Request], Response]) -> Route:
+    def at(path: str, answer: Callable[[Request], Response | str]) -> Route:
         async def answered(request: Request) -> Response:
-            return await run_sync(_in_words, lambda: answer(request))
+            return await run_sync(in_words, lambda: answer(request), True)
 
         return Route(path, answered)
 
-    async def keep(request: Request) -> Response:
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BYTES:
-                return JSONResponse({"error": "The text is too long."}, status_code=413)
-        return await run_sync(_in_words, lambda: decide(body))
-
     return Starlette(
         routes=[
-            at("/", lambda _: page()),
+            at("/", page),
             at("/rows", lambda _: JSONResponse(review.rows())),
             at("/texts/{seen}", lambda r: JSONResponse(review.texts(r.path_params["seen"]))),
-            Route("/decide", keep, methods=["POST"]),
+            Route("/decide", keeping(decide, _MOST_BYTES, "text"), methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ]
     )
-
-
-def _in_words(answer: Callable[[], Response]) -> Response:
-    """Answer, or say in one sentence why not: 409 where the file was changed meanwhile."""
-    try:
-        return answer()
-    except EvalError as error:
-        status = (
-            409 if isinstance(error, RowChanged) else 500 if isinstance(error, StoreError) else 400
-        )
-        return JSONResponse({"error": str(error)}, status_code=status)

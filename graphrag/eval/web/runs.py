@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from threading import Lock
+from typing import TypeVar
 
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
@@ -28,8 +29,10 @@ from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.eval.web.live import LiveRun, read_live
 from graphrag.eval.web.page import NAV, NO_NAV, render
+from graphrag.eval.web.server import NotFound
 from graphrag.eval.web.two_runs import compare_two, render_two_runs
 
+Kept = TypeVar("Kept")
 _GATED = 20
 """Of how many runs, the newest, the gate is asked."""
 _KEPT_PAGES = 4
@@ -46,16 +49,9 @@ _MEASURED = (
 )
 
 
-class NoSuchRun(UsageError):
-    """The store holds no run of this id."""
-
-
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A figure over time: its drawing, if there is a value, and a table, the newest first.
-
-    ``latest`` are the newest values as text, a method each.
-    """
+    """A figure over time: a drawing if it has a value, a table, and the ``latest`` values."""
 
     drawing: Drawing | None
     table: Table
@@ -86,37 +82,26 @@ class ShownRun:
 class StorePages:
     """Reads what the pages show from the store anew, a finished run's figures once.
 
-    Parameters
-    ----------
-    place : Path
-        The store.
-    render_run : callable, optional
-        From a run's id to its page.
-
-    Raises
-    ------
-    UsageError, StoreError
-        From each method: there is no store, or it can't be read.
+    ``render_run``: a run's id -> its page. Each method raises UsageError or StoreError if there is
+    no store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
     """
 
-    def __init__(self, place: Path, render_run: Callable[[str], str] | None = None) -> None:
+    def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
         self._place, self._render_run = place, render_run
         self._described: dict[object, StoredRun] = {}
         self._gated: dict[object, str] = {}
         self._drawn: dict[object, str] = {}
-        self._pinned: dict[int, str | None] = {}
+        self._pinned: dict[object, str | None] = {}
         self._rendering = Lock()
 
-    def has_baseline(self) -> bool:
-        """Whether a baseline is pinned."""
-        return baseline_path(self._place).is_file()
+    @property
+    def _baseline(self) -> Path:
+        return baseline_path(self._place)
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read when it changed."""
-        changed = _changed(baseline_path(self._place))
-        if changed not in self._pinned:
-            self._pinned = {changed: pinned_run_id(self._place)}
-        return self._pinned[changed]
+        changed = _changed(self._baseline)
+        return _once(self._pinned, changed, lambda: pinned_run_id(self._place))
 
     def embedded_models(self, run_id: str) -> str | None:
         """Return the label of the embedded models if they had a part in a run."""
@@ -124,23 +109,21 @@ class StorePages:
             return stored_metadata(store, _take(store, run_id)).embedded_models
 
     def is_whole(self, run_id: str) -> bool:
-        """Whether a run is finished and has a page of its own; raises NoSuchRun."""
+        """Whether a run is finished and has a page of its own."""
         with open_store(self._place) as store:
             run = _take(store, run_id)
         return run.status == "finished" and not run.setup.is_of_suites
 
     def live(self, run_id: str) -> LiveRun:
-        """Return how far a run is; raises NoSuchRun."""
+        """Return how far a run is."""
         with open_store(self._place) as store:
             return read_live(store, _take(store, run_id))
 
     def report(self, run_id: str) -> str:
-        """Return the page of a run; raises NoSuchRun, or UsageError if there is nothing to show."""
+        """Return the page of a run; raises UsageError if there is nothing to show."""
         with open_store(self._place) as store:
             key = self._key(store, _take(store, run_id))
-        render_run = self._render_run
-        draw = (lambda: "") if render_run is None else (lambda: render_run(run_id))
-        return self._once(key, draw).replace(NO_NAV, NAV, 1)
+        return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
     def compare(self, new: str, old: str, place: str) -> str:
         """Return the page of a run held against another, or against PINNED."""
@@ -149,7 +132,7 @@ class StorePages:
             runs = [_take(store, new)] + ([] if old == PINNED else [_take(store, old)])
             keys = [self._key(store, run) for run in runs]
             if old == PINNED:
-                keys.append(("pinned", _changed(baseline_path(self._place))))
+                keys.append(("pinned", _changed(self._baseline)))
                 runs += [run for run in store.runs() if run.run_id == pinned]
             described = [self._describe(store, run, pinned) for run in runs]
 
@@ -157,20 +140,16 @@ class StorePages:
             sides = read_rows(new, self._place), read_rows(old, self._place)
             return render_two_runs(self._place, sides, described, place)
 
-        return self._once(None if None in keys else tuple(keys), draw)
+        return self._draw(None if None in keys else tuple(keys), draw)
 
-    def _once(self, key: object, draw: Callable[[], str]) -> str:
-        """Return what is kept of a page that can't change, else draw it."""
+    def _draw(self, key: object, draw: Callable[[], str]) -> str:
         with self._rendering:  # it takes the memory of a run with its contexts
-            if key is not None and key in self._drawn:
-                return self._drawn[key]
-            page = draw()
-            if key is not None:
-                self._drawn = {**dict([*self._drawn.items()][1 - _KEPT_PAGES :]), key: page}
+            page = _once(self._drawn, key, draw)
+            if len(self._drawn) > _KEPT_PAGES:
+                del self._drawn[next(iter(self._drawn))]
             return page
 
-    def runs(self) -> list[ShownRun]:
-        """Return the runs, the newest first."""
+    def _runs(self) -> list[ShownRun]:
         with open_store(self._place) as store:
             runs, pinned = store.runs(), self._pinned_id()
             told = [self._describe(store, run, pinned) for run in runs]
@@ -182,7 +161,7 @@ class StorePages:
 
     def page(self, collector: MetricsCollector | None = None, place: str = "") -> str:
         """Return the page of all runs; with ``place``, which is shown, the one that is served."""
-        runs = [] if self._place == Path() else self.runs()
+        runs = [] if self._place == Path() else self._runs()
         judged = [each.run for each in runs if not each.is_of_suites]
         names = [] if collector is None else collector.names()
         return render(
@@ -191,7 +170,7 @@ class StorePages:
             place=place,
             written_at=_minute(now()),
             runs=runs,
-            has_baseline=bool(runs) and self.has_baseline(),
+            has_baseline=bool(runs) and self._baseline.is_file(),
             embedded_models=sorted({r.embedded_models for r in judged if r.embedded_models}),
             parts=[
                 ("What was judged", _JUDGED, _run_panels(judged, "means")),
@@ -205,12 +184,9 @@ class StorePages:
         )
 
     def _describe(self, store: EvaluationStore, run: Run, pinned: str | None) -> StoredRun:
-        key = (self._key(store, run), run.run_id == pinned)
-        if key[0] is None:
-            return describe_run(store, run, is_pinned=key[1])
-        if key not in self._described:
-            self._described[key] = describe_run(store, run, is_pinned=key[1])
-        return self._described[key]
+        key, is_pinned = self._key(store, run), run.run_id == pinned
+        key = None if key is None else (key, is_pinned)
+        return _once(self._described, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
     def _key(self, store: EvaluationStore, run: Run) -> object:
         """Return what changes whenever a run's figures do; None while it goes on."""
@@ -221,19 +197,19 @@ class StorePages:
 
     def _ask_gate(self, store: EvaluationStore, runs: Sequence[Run]) -> dict[str, str]:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
-        if not self.has_baseline():
+        if not self._baseline.is_file():
             return {}
-        pinned = self._pinned_id()
-        answers = {run.run_id: "unfinished" for run in runs[:_GATED] if run.status != "finished"}
-        for run in runs[:_GATED]:
+        pinned, changed = self._pinned_id(), _changed(self._baseline)
+
+        def gate(run: Run) -> str:
             if run.run_id == pinned:
-                answers[run.run_id] = "baseline"
-            elif run.run_id not in answers:
-                key = (self._key(store, run), _changed(baseline_path(self._place)))
-                if key not in self._gated:
-                    self._gated[key] = self._gate(store, run)
-                answers[run.run_id] = self._gated[key]
-        return answers
+                return "baseline"
+            if run.status != "finished":
+                return "unfinished"
+            key = (self._key(store, run), changed)
+            return _once(self._gated, key, lambda: self._gate(store, run))
+
+        return {run.run_id: gate(run) for run in runs[:_GATED]}
 
     def _gate(self, store: EvaluationStore, run: Run) -> str:
         new = RunRows(stored_rows(store, run), stored_metadata(store, run))
@@ -249,33 +225,16 @@ def write_dashboard(
     store_path: Path | str | None = None,
     collector: MetricsCollector | None = None,
 ) -> Path:
-    """Write the figures of runs, and what was recorded, as one page.
+    """Write the figures of runs, and what was recorded, as one page, and return its path.
 
-    Parameters
-    ----------
-    path : Path or str
-        The HTML file; its folder is made when missing.
-    store_path : Path or str, optional
-        An eval.db: every mean of every run, by method, and latency, tokens, cost and retrieval
-        measures. What the embedded models made is marked.
-    collector : MetricsCollector, optional
-        Every series of it, one line for each set of labels.
-
-    Returns
-    -------
-    Path
-        Of the file.
-
-    Raises
-    ------
-    UsageError
-        If neither is given, or there is no store.
-    StoreError
-        If another process holds the store, or the file can't be written.
+    ``path`` is the HTML file, whose folder is made when missing; ``store_path`` an eval.db: every
+    mean of every run, by method, and latency, tokens, cost and retrieval measures, what the
+    embedded models made marked; ``collector``: every series of it, one line for each set of labels.
+    UsageError if neither is given, or there is no store; StoreError if another process holds the
+    store, or the file can't be written.
     """
     if store_path is None and collector is None:
-        msg = "There is nothing to show: give a store_path, a collector, or both."
-        raise UsageError(msg)
+        raise UsageError("There is nothing to show: give a store_path, a collector, or both.")
     written = Path(path)
     write_file(written, StorePages(Path(store_path or "")).page(collector))
     return written
@@ -410,8 +369,16 @@ def _take(store: EvaluationStore, run_id: str | None) -> Run:
     for run in store.runs():
         if run.run_id == run_id:
             return run
-    msg = f"{store.path} holds no run {(run_id or '')[:60]!r}."
-    raise NoSuchRun(msg)
+    raise NotFound(f"{store.path} holds no run {(run_id or '')[:60]!r}.")
+
+
+def _once(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Kept:
+    """Return what is kept under a key, else make it, and keep it unless the key is None."""
+    if key is None:
+        return make()
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 def _changed(path: Path) -> int:

@@ -11,15 +11,29 @@ import logging
 import re
 import secrets
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from html import unescape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graphrag.eval.errors import UsageError
+from graphrag.eval.annotation.review import RowChanged
+from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.web.page import render
+from graphrag.query.calls import describe_error
+from graphrag.redaction import redact
 
 if TYPE_CHECKING:
     import uvicorn
@@ -53,11 +67,10 @@ class Listener:
             return cls(socket.create_server((_HOST, port)))
         except OSError as error:
             why = "is taken" if error.errno == errno.EADDRINUSE else "can't be used"
-            msg = (
+            raise UsageError(
                 f"Port {port} of {_HOST} {why}; name another with --port, or leave it out and a "
                 "free one is taken."
-            )
-            raise UsageError(msg) from error
+            ) from error
 
     @property
     def port(self) -> int:
@@ -101,17 +114,56 @@ def own_policy(html: str) -> dict[str, str]:
     return {} if found is None else {"Content-Security-Policy": unescape(found[1])}
 
 
+class NotFound(UsageError):
+    """What an address names is not there."""
+
+
+def in_words(answer: Callable[[], Response | str], as_json: bool = False) -> Response:
+    """Answer with a page; an error becomes one of one sentence, no traceback leaves."""
+    try:
+        page = answer()
+    except EvalError as error:
+        kinds = {NotFound: 404, RowChanged: 409, UsageError: 400}
+        known = (status for kind, status in kinds.items() if isinstance(error, kind))
+        return _sentence(str(error), next(known, 500), as_json)
+    except Exception as error:
+        return _sentence(f"Unexpected error: {describe_error(error)}.", 500, as_json)
+    return HTMLResponse(page, headers=own_policy(page)) if isinstance(page, str) else page
+
+
+async def answer_not_found(_: Request, error: Exception) -> Response:
+    """Return the page of an address that there is not."""
+    return _sentence("There is no such page here.", cast("HTTPException", error).status_code)
+
+
+def _sentence(text: str, status: int, as_json: bool = False) -> Response:
+    if as_json:
+        return JSONResponse({"error": redact(text)}, status_code=status)
+    page = render("error.html.j2", asks=True, text=redact(text))
+    return HTMLResponse(page, status, own_policy(page))
+
+
+def keeping(
+    keep: Callable[[Request, bytes], Response], most_bytes: int, what: str
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers a request whose body is to be kept, if it is not too long."""
+
+    async def answer(request: Request) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > most_bytes:
+                return JSONResponse({"error": f"The {what} is too long."}, status_code=413)
+        return await run_sync(in_words, lambda: keep(request, body), True)
+
+    return answer
+
+
 class Guard:
     """Refuses what does not come from the server's own pages; puts headers on every answer.
 
-    Parameters
-    ----------
-    app : ASGI application
-    port : int
-        At which the server listens on 127.0.0.1.
-    token : str
-        What the first address has to hold; a cookie that no other site's request brings does
-        afterwards.
+    The server listens on the ``port`` of 127.0.0.1. The first address has to hold the ``token``; a
+    cookie that no other site's request brings does afterwards.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:

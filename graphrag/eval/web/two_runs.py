@@ -1,8 +1,8 @@
 """The page of two runs: the gate's answer, what changed, which answers flipped, the figures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from graphrag.eval.compare.changes import list_setup_changes, read_both_labels
 from graphrag.eval.compare.compare import Flip, GateTerms, RunComparison, compare_runs
@@ -22,8 +22,7 @@ _MOST = 100
 """Of answers newly wrong, and newly right, that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """An answer of one run, its verdict as a word and the judge's reason."""
 
     response: str
@@ -31,8 +30,7 @@ class Side:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """A question that flipped, with both answers; None of a run that the store lacks."""
 
     flip: Flip
@@ -101,14 +99,10 @@ def _changed(
     for name in names:
         if name in held:
             truths = {**{s.id: s.ground_truth for s in store.samples(str(name))}, **truths}
+    keys = [(flip.question_id, flip.method) for flip in shown]
     return [
-        Changed(
-            flip,
-            truths.get(flip.question_id, ""),
-            before.get((flip.question_id, flip.method)),
-            now.get((flip.question_id, flip.method)),
-        )
-        for flip in shown
+        Changed(flip, truths.get(key[0], ""), before.get(key), now.get(key))
+        for flip, key in zip(shown, keys, strict=True)
     ]
 
 
@@ -126,12 +120,11 @@ def _sides(
         verdict = verdicts.get(unit, {}).get(wanted[key])
         if response.failure is not None:
             sides[key] = Side("", "search failed", response.failure.message)
-        elif verdict is None or verdict.score is None:
-            word = "declined" if response.abstained else "no verdict"
-            sides[key] = Side(response.response, word, verdict.reason if verdict else "")
-        else:
+            continue
+        word = "declined" if response.abstained else "no verdict"
+        if verdict is not None and verdict.score is not None:
             word = "right" if verdict.score else "wrong"
-            sides[key] = Side(response.response, word, verdict.reason)
+        sides[key] = Side(response.response, word, verdict.reason if verdict else "")
     return sides
 
 
