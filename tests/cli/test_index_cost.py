@@ -9,7 +9,7 @@ from typing import Any
 from support.clock_evaluation import ROWS, MakeEvaluation, flat
 from support.openai_server import LocalServer
 
-from graphrag.eval.report.index_costs import describe_payoffs
+from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.results.index_costs import hold_against
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost

@@ -25,6 +25,12 @@ from graphrag.eval.results.evaluation_results import EvaluationResults, aggregat
 from graphrag.query.usage import Usage
 
 LABEL = "offline baseline models: searches and judge"
+
+
+def render_inspect(results: EvaluationResults, retrieval: dict[str, object]) -> str:
+    return "".join(inspect_pieces(results, retrieval))
+
+
 SEARCH = Usage(
     llm_calls=2,
     prompt_tokens=100,

@@ -9,7 +9,7 @@ import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
 from graphrag.eval.report.cells import p_value
-from graphrag.eval.report.run_lines import describe_comparisons, describe_uncorrected
+from graphrag.eval.report.run import describe_comparisons, describe_uncorrected
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
 from graphrag.eval.results.labels import RunLabels, correct_change, correct_comparisons, read_labels

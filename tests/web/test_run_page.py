@@ -24,8 +24,13 @@ from graphrag.eval.scorers.claims import (
 from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
 from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.store.records import CLAIMS
-from graphrag.eval.web.run_page import ReportInput, render_report
+from graphrag.eval.web.run_page import ReportInput, report_pieces
 from graphrag.query.usage import Usage
+
+
+def render_report(given: ReportInput) -> str:
+    return "".join(report_pieces(given))
+
 
 SAMPLES = [
     Sample(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
-from graphrag.eval.report.run_lines import describe_price
+from graphrag.eval.report.run import describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound

@@ -17,7 +17,7 @@ from graphrag.eval.cli.validate import list_vector_warnings
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.sections import Variant, check_pairs, read_budgets, split_name
 from graphrag.eval.errors import ConfigError, UsageError
-from graphrag.eval.report.index_costs import describe_index_costs
+from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_output,

@@ -36,8 +36,13 @@ from graphrag.eval.report.files import (
     write_run,
 )
 from graphrag.eval.report.progress import BarProgress, LineProgress
-from graphrag.eval.report.run import list_brief, list_figures, list_results, verdict_line
-from graphrag.eval.report.run_lines import describe_failures
+from graphrag.eval.report.run import (
+    describe_failures,
+    list_brief,
+    list_figures,
+    list_results,
+    verdict_line,
+)
 from graphrag.eval.report.table import Line, Part, show
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent
 from graphrag.eval.report.kinds import answer_kinds
-from graphrag.eval.report.run_lines import label_results
-from graphrag.eval.report.run_tables import RIGHT, name_figure
+from graphrag.eval.report.run_tables import RIGHT, label_results, name_figure
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
@@ -128,7 +127,8 @@ class _Run:
         if all(failed):
             why = self._line("show", "--failed")
             return self._none(f"every search failed ({n:,} of {n:,})", "see why", why)
-        if not contenders and self._primary == "correctness" and not self._has_references():
+        has_answers = any(each.ground_truth for each in self._results.results)
+        if not contenders and self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
             return Answer("", headline, lead="See what was judged instead.")
         if not contenders:
@@ -184,9 +184,6 @@ class _Run:
             command,
             (how, *self._how()),
         )
-
-    def _has_references(self) -> bool:
-        return any(each.ground_truth for each in self._results.results)
 
     def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._missing() and not next_:

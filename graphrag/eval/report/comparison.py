@@ -57,7 +57,9 @@ def answer_comparison(
     n_more = max((_more(item.decision) for item in items), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
-    next_, command = "pin it as the next baseline", _line(comparison, "compare", "--pin")
+    run_id = comparison.new.run_id
+    next_ = "pin it as the next baseline"
+    command = "" if run_id is None else eval_line_here("compare", run_id, "--pin")
     if outcome is GateOutcome.FAIL:
         chip, headline = "FAIL", f"{who} got worse."
     elif outcome is GateOutcome.INCONCLUSIVE:
@@ -269,11 +271,6 @@ def look_line(comparison: "RunComparison") -> str:
     if comparison.baseline.name == old and _are_of_default(comparison):
         return eval_line_here("show", new, "--changed", old)
     return eval_line_here("show", new, "--question", comparison.flips[0].question_id)
-
-
-def _line(comparison: "RunComparison", command: str, flag: str) -> str:
-    run_id = comparison.new.run_id
-    return "" if run_id is None else eval_line_here(command, run_id, flag)
 
 
 def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:

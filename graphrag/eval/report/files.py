@@ -105,11 +105,10 @@ def set_aside(output_dir: Path, shown: ShownRun) -> Path:
         for path in (*_evaluations_in(output_dir, shown.run_id), *paths):
             shutil.copy2(path, folder / path.name)  # the summary last: it says the rest is there
     except OSError as error:
-        msg = (
+        raise StoreError(
             f"The earlier results in {output_dir} can't be kept in {folder} "
             f"({error.strerror}), so they are left where they are; free some space."
-        )
-        raise StoreError(msg) from error
+        ) from error
     return folder
 
 

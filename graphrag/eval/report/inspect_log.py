@@ -30,8 +30,7 @@ _Means: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
 def check_inspect_path(path: Path) -> None:
     """Refuse a file of another form than JSON; raises UsageError."""
     if path.suffix not in ("", _SUFFIX) and not path.is_dir():
-        msg = f"--inspect {path}: name a folder, or a file that ends in {_SUFFIX}."
-        raise UsageError(msg)
+        raise UsageError(f"--inspect {path}: name a folder, or a file that ends in {_SUFFIX}.")
 
 
 def place_log(path: Path, results: EvaluationResults) -> Path:

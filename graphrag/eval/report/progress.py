@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -41,7 +42,7 @@ class Pulse:
         self._begun_at = self._line_at = clock()
         self._at_once, self._ended = at_once, threading.Event()
 
-    def __enter__(self) -> "Pulse":
+    def __enter__(self) -> Self:
         if self._at_once:
             self.say(self._text)
         threading.Thread(target=self._go_on, name="progress", daemon=True).start()
@@ -92,7 +93,7 @@ class BarProgress:
         )
         self._task = self._bar.add_task("Evaluating", total=None, note="")
 
-    def __enter__(self) -> "BarProgress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -105,25 +106,17 @@ class BarProgress:
         self._bar.update(self._task, completed=tally.done, total=tally.total, note=note)
 
 
-class LineProgress:
+class LineProgress(Pulse):
     """Lines for a pipe or a log: at the start, every ten seconds, and at the end."""
 
     def __init__(self, console: Console) -> None:
-        write = partial(console.print, soft_wrap=True)
-        self._pulse = Pulse(write, "Evaluating ...", at_once=False)
-
-    def __enter__(self) -> "LineProgress":
-        self._pulse.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pulse.__exit__()
+        super().__init__(partial(console.print, soft_wrap=True), "Evaluating ...", at_once=False)
 
     def advance(self, tally: Tally, latest: QueryResult | None) -> None:
         """Print the first line and the last, and hand on what stands between."""
         line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
         is_end = latest is None or tally.done == tally.total
-        (self._pulse.say if is_end else self._pulse.update)(line)
+        (self.say if is_end else self.update)(line)
 
 
 def describe_tally(tally: Tally) -> str:

@@ -1,54 +1,53 @@
-"""A run as lines and tables: in brief, in full, and its curves as Markdown."""
+"""A run as lines and tables: in brief, in full, what is said beside the tables, its curves."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.index_costs import (
-    describe_index_costs,
-    describe_payoffs,
-    index_cost_table,
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.dataset.samples import name_question
+from graphrag.eval.judged import METRICS
+from graphrag.eval.report import run_tables
+from graphrag.eval.report.answer import answer_run, join_names, list_lines
+from graphrag.eval.report.cells import (
+    UNKNOWN,
+    UNSCORED,
+    money,
+    p_value,
+    plain,
+    points,
+    share,
+    span,
 )
 from graphrag.eval.report.kinds import describe_routers, kinds_table
-from graphrag.eval.report.run_lines import (
-    describe_abstentions,
-    describe_comparisons,
-    describe_costs,
-    describe_documents,
-    describe_failures,
-    describe_firsts,
-    describe_gold,
-    describe_grades,
-    describe_lost_areas,
-    describe_oddities,
-    describe_room,
-    describe_uncorrected,
-    label_results,
-)
-from graphrag.eval.report.run_tables import (
-    areas_table,
-    assertions_table,
-    claims_table,
-    criteria_table,
-    curves_table,
-    documents_table,
-    efficiency_table,
-    loss_table,
-    measures_tables,
-    metrics_table,
-    repeats_table,
-    score_table,
-    spent_table,
-)
-from graphrag.eval.report.table import Line, Part, escape, markdown_table
+from graphrag.eval.report.run_tables import label_results, name_figure
+from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
+from graphrag.eval.store.records import SAYS_LITTLE
+from graphrag.query.model_facts import is_offline, model_price
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
+    from graphrag.eval.records import QueryResult
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
+    from graphrag.eval.results.index_costs import Payoff
+    from graphrag.eval.stats.intervals import Estimate
+    from graphrag.eval.store.index_costs import IndexCost
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
+_MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all
+_INDEX_NOTE = (
+    "Replies that were in the project's cache count as well: an earlier build paid for them. "
+    "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
+    "texts alone, and basic, hybrid and agentic their vectors besides."
+)
+_BESIDE = {
+    "earlier_attempts": "Earlier attempts, failed or lost,",
+    "unfinished_answers": "Answers that are not finished, and go on from there,",
+}
 
 
 def list_brief(
@@ -59,7 +58,7 @@ def list_brief(
     ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
     parts = [*_list_opening(results), *_list_rulings(figures)]
-    spent = spent_table(results)
+    spent = run_tables.spent_table(results)
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
         paid = f"${usd[0]}" if usd else "no dollars"
@@ -85,9 +84,9 @@ def list_results(results: "EvaluationResults") -> list[Part]:
     parts += map(Line, () if answer is None else answer.how)
     parts += (Line(line, is_command=True) for line in describe_gold(results))
     if results.metrics:
-        parts += metrics_table(results.metrics, analysis.outcomes).split()
-    parts.append(spent_table(results))
-    n, documents = len(analysis.outcomes_by_document), documents_table(analysis)
+        parts += run_tables.metrics_table(results.metrics, analysis.outcomes).split()
+    parts.append(run_tables.spent_table(results))
+    n, documents = len(analysis.outcomes_by_document), run_tables.documents_table(analysis)
     if n > _MOST_DOCUMENTS:
         parts.append(Line(f"The summary file has the means on each of the {n:,} indexes."))
     elif results.metrics and documents is not None:
@@ -101,8 +100,8 @@ def list_results(results: "EvaluationResults") -> list[Part]:
     parts += map(Line, (*describe_comparisons(analysis), *describe_documents(analysis)))
     parts += (Line(line, is_command=True) for line in describe_uncorrected(analysis))
     if results.repeats is not None:
-        parts.append(repeats_table(results.repeats))
-    parts.append(efficiency_table(results, analysis))
+        parts.append(run_tables.repeats_table(results.repeats))
+    parts.append(run_tables.efficiency_table(results, analysis))
     for describe in (
         *(describe_room, describe_costs, describe_failures, describe_abstentions),
         *(describe_oddities, describe_firsts),
@@ -116,9 +115,9 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
 
     They stand below those of :func:`list_results`, which says what all of them are labelled with.
     """
-    yield from measures_tables(figures.measures)
+    yield from run_tables.measures_tables(figures.measures)
     yield from _list_rulings(figures)
-    loss, criteria = loss_table(figures), criteria_table(figures)
+    loss, criteria = run_tables.loss_table(figures), run_tables.criteria_table(figures)
     if loss is not None:
         yield loss
     yield from map(Line, describe_grades(figures))
@@ -136,7 +135,7 @@ def list_index_notes(figures: "Figures") -> list[str]:
 
 
 def _list_rulings(figures: "Figures") -> Iterator[Part]:
-    claims, assertions = claims_table(figures), assertions_table(figures)
+    claims, assertions = run_tables.claims_table(figures), run_tables.assertions_table(figures)
     if claims is not None:
         yield from claims.split(4)
     if assertions is not None:
@@ -146,8 +145,7 @@ def _list_rulings(figures: "Figures") -> Iterator[Part]:
 def analysis_of(results: "EvaluationResults") -> "Analysis":
     """Return the analysis of results; raises ValueError if they hold none."""
     if results.analysis is None:
-        msg = "these results hold no analysis; make them with aggregate_results"
-        raise ValueError(msg)
+        raise ValueError("these results hold no analysis; make them with aggregate_results")
     return results.analysis
 
 
@@ -165,22 +163,26 @@ def verdict_line(results: "EvaluationResults") -> str | None:
 
 def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
     """Return the answer and the methods; ``full``: every difference of areas."""
-    analysis, answer, label = analysis_of(results), answer_run(results), label_results(results)
+    analysis, answer, label = (
+        analysis_of(results),
+        answer_run(results),
+        label_results(results),
+    )
     parts: list[Part] = []
     if answer is not None:
         parts += list_lines(answer)
     elif label:
         parts.append(Line(f"All that follows: {label}.", "bold"))
     if results.curves is not None:
-        parts.append(curves_table(results.curves))
-        parts += [areas_table(results.curves)] if full else []
+        parts.append(run_tables.curves_table(results.curves))
+        parts += [run_tables.areas_table(results.curves)] if full else []
         parts += map(Line, describe_lost_areas(results.curves))
-    return [*parts, score_table(results, analysis)]
+    return [*parts, run_tables.score_table(results, analysis)]
 
 
 def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
     """Return the curves as Markdown, for a pull request or notes: answer, table, differences."""
-    answer, table = answer_run(results), curves_table(curves)
+    answer, table = answer_run(results), run_tables.curves_table(curves)
     warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
     lines = [
         f"### Scores against tokens: run {escape(str(results.metadata.get('run_id', '')))}",
@@ -191,8 +193,310 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
         "",
         table.note,
         "",
-        *markdown_table(areas_table(curves)),
+        *markdown_table(run_tables.areas_table(curves)),
         "",
         *(f"- {escape(line)}" for line in (*describe_lost_areas(curves), *warnings)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
+    """Return what a few indexes took, by workflow and model; None where that is not known."""
+    rows: list[list[Value]] = []
+    for key, cost in costs.items():
+        asking: set[str] = set()
+        for step in () if cost is None else cost.steps or ():
+            counts = (step.prompt_tokens, step.output_tokens)
+            tokens = " + ".join(UNKNOWN if n is None else f"{n:,}" for n in counts)
+            # A workflow that asks two models took its time once.
+            seconds = "" if cost is None or step.workflow in asking else cost.seconds[step.workflow]
+            asking.add(step.workflow)
+            name = f"{key}: {step.workflow}\n{step.model}"
+            rows.append([name, step.replies, tokens, step.cost_usd, seconds])
+    columns: list[tuple[str, Kind]] = [
+        *(("index, workflow, model", "text"), ("replies", "count"), ("tokens in + out", "tokens")),
+        *(("$", "money"), ("seconds", "seconds")),
+    ]
+    is_long = not rows or len(costs) > _MOST_INDEXES
+    return None if is_long else Table("What building the indexes took", columns, rows, _INDEX_NOTE)
+
+
+def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:
+    """Yield a line on each index: what it took in all, or what is not known of it."""
+    for key, cost in costs.items():
+        seconds = 0.0 if cost is None else fsum(cost.seconds.values())
+        if cost is None:
+            yield f"What index {key} took to build is not known; graphrag eval --index counts it."
+        elif cost.steps is None:
+            yield (
+                f"Index {key} took {seconds:,.1f} s to build under graphrag index's own profiler; "
+                "tokens and dollars are not known."
+            )
+        else:
+            tokens = UNKNOWN if cost.tokens is None else f"{cost.tokens:,}"
+            n_cached = sum(step.n_cached for step in cost.steps)
+            line = counted(sum(step.replies for step in cost.steps), "reply", "replies")
+            line += f" ({n_cached:,} from the project's cache)" if n_cached else ""
+            usd = money(cost.cost_usd(), "$", f"dollars {UNKNOWN}")
+            line = f"Index {key} took {line}, {tokens} tokens, {usd} and {seconds:,.1f} s to build"
+            offline = sorted({step.model for step in cost.steps if is_offline(step.model)})
+            yield f"{line}{f' (embedded models: {join_names(offline)})' if offline else ''}."
+
+
+def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
+    """Yield after how many questions the dearer indexes pay, where that is known."""
+    never: dict[str, list[str]] = {}
+    unknown: dict[str, None] = {}
+    for each in payoffs:
+        more, saved = each.more_usd, each.saved_usd
+        if more is None or saved is None:
+            unknown |= dict.fromkeys(["indexes"] * (more is None) + ["searches"] * (saved is None))
+        elif each.questions is None:
+            never.setdefault(each.first, []).append(each.second)
+        else:
+            shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
+            if each.at_most is not None:
+                shown = f"at most {each.at_most:,} with 95 % confidence"
+            yield (
+                f"{each.first} pays after about {counted(each.questions, 'question')} against "
+                f"{each.second}: its index costs {money(more, '$')} more, a thousand of its "
+                f"searches {money(1000 * (saved.mean or 0), '$')} less on average; {shown}."
+            )
+    for first, others in never.items():
+        yield (
+            f"{first} never pays by cost against {join_names(others)}: its index costs more, and "
+            "its searches cost no less on average."
+        )
+    if unknown:
+        yield (
+            "After how many questions a dearer index pays is not known, as it is not known what "
+            f"the {join_names([*unknown])} cost."
+        )
+
+
+def describe_comparisons(analysis: "Analysis") -> list[str]:
+    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
+    lines: list[str] = []
+    for each in analysis.comparisons:
+        (decided, family), dropped = each.decided, each.result.n_dropped_pairs
+        if family is None:
+            continue
+        end = f" ({counted(dropped, 'question')} without both verdicts left out)" if dropped else ""
+        if each.is_corrected:
+            end = f"; by the judge alone {points(each.result.difference)}"
+        lines.append(
+            f"{each.a} - {each.b}: {points(decided.difference, UNKNOWN)} "
+            f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
+            f"{p_value(decided.p_holm)}: {each.verdict}{end}"
+        )
+    return lines
+
+
+def describe_uncorrected(analysis: "Analysis") -> list[str]:
+    """Return why labels corrected nothing, a line each reason."""
+    refused: dict[str, list[str]] = {}
+    for each in analysis.comparisons:
+        if each.in_family and each.corrected is not None and each.corrected.refused is not None:
+            refused.setdefault(each.corrected.refused, []).append(f"{each.a} - {each.b}")
+    return [
+        f"Not corrected by labels ({', '.join(pairs)}): {why}." for why, pairs in refused.items()
+    ]
+
+
+def describe_documents(analysis: "Analysis") -> list[str]:
+    """Return what may be said of other documents, a line each comparison on the main metric."""
+    lines: list[str] = []
+    for each in analysis.comparisons:
+        view = each.result.by_document
+        if not each.in_family or view is None or len(view.documents) < 2:
+            continue
+        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
+        mean = view.estimate
+        limits = f"({span(mean.low, mean.high)})"
+        lines.append(
+            f"{each.a} - {each.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"documents {points(mean.mean, UNKNOWN)} "
+            f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
+        )
+    return lines
+
+
+def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
+    """Return how many questions no area counts, a line each method that lacks some."""
+    lines: list[str] = []
+    for curve in curves.curves:
+        lacking = {f: n for f in curves.figures if (n := curve.n_left_out.get(f, 0))}
+        if lacking:
+            left = (f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items())
+            lines.append(f"{curve.method}: the area leaves out {', '.join(left)}")
+    return lines
+
+
+def describe_grades(figures: "Figures") -> Iterator[str]:
+    """Yield what further judges say: rubric, quality, responses held against each other."""
+    rubric = {
+        method: {name: summary.scale.estimate for name, summary in of.items()}
+        for method, of in figures.rubric.items()
+    }
+    for title, grades in (("Rubric, 1 to 5", rubric), ("Quality, 0 to 1", figures.quality)):
+        cells = [f"{method} {_grade(of)}" for method, of in grades.items()]
+        if cells:
+            yield (
+                f"{title} (95 % interval, not corrected): {'; '.join(cells)}. The summary file has "
+                "every dimension."
+            )
+    if figures.pairwise:
+        yield "Responses held against each other, in both orders:"
+    for (a, b), of in figures.pairwise.items():
+        yield (
+            f"{a} against {b}: {of.n_a} better, {of.n_b} worse, {of.n_ties} ties, "
+            f"{of.n_missing} missing; sign test {p_value(of.p)} (not corrected); the order decided "
+            f"{share(of.flip_rate.mean, '%', UNKNOWN)}"
+        )
+
+
+def _grade(dimensions: "Mapping[str, Estimate]") -> str:
+    """Return the overall grade, else the lowest and the highest dimension."""
+    if "overall_score" in dimensions:
+        return plain(dimensions["overall_score"], missing=UNSCORED)
+    means = {name: each.mean for name, each in dimensions.items() if each.mean is not None}
+    if not means:
+        return UNSCORED
+    ends = (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
+    return " to ".join(f"{plain(dimensions[name])} {name}" for name in dict.fromkeys(ends))
+
+
+def describe_firsts(results: "EvaluationResults") -> list[str]:
+    """Return which figures are of the first search alone, where questions were searched again."""
+    if results.repeats is None or results.repeats.n_trials == 1:
+        return []
+    return [
+        "Measures without a judge, where answers were lost, and the further judges look only at "
+        "the first search of each question."
+    ]
+
+
+def describe_room(results: "EvaluationResults") -> list[str]:
+    """Return what was warned of contexts that hold most of a text, a line each warning."""
+    lines = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
+    return [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def describe_gold(results: "EvaluationResults") -> list[str]:
+    """Return how many questions a person has vetted, where the dataset says so."""
+    n_gold = results.metadata.get("n_gold")
+    if n_gold is None:
+        return []
+    n = results.metadata["asked"]["questions"]
+    if n_gold:
+        of = counted(n, "question")
+        return [f"{n_gold:,} of {of} are gold: a person accepted or mended them."]
+    review = eval_line_here("view", "--review", "DATASET")
+    return [f"No person has vetted any of the {counted(n, 'question')}; review them with: {review}"]
+
+
+def describe_costs(results: "EvaluationResults") -> list[str]:
+    """Return what the tables leave out: what was cached, and what is part of no result."""
+    cached: list[str] = []
+    for method, of in results.efficiency.items():
+        tokens, n = of.get("cached_prompt_tokens"), of.get("calls_reporting_cached_tokens")
+        if tokens is not None:
+            calls = f"{n or 0:,} of {sum(of['llm_calls_by_phase'].values()):,} calls report"
+            known = "by how many calls is not known" if n is None else calls
+            read = sum(of["prompt_tokens_by_phase"].values())
+            cached.append(f"{method} {tokens:,} of {read:,} ({known})")
+    judged = [of.get("judge_cached_prompt_tokens") for of in results.efficiency.values()]
+    if any(tokens is not None for tokens in judged):
+        cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
+    lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
+    further: Mapping[str, int] = results.figures.get("further_judges") or {}
+    n_reused = sum(of.get("judge_reused_replies", 0) for of in results.efficiency.values())
+    n_reused += further.get("reused_replies", 0)
+    if n_reused:
+        lines.append(
+            f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
+            "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
+        )
+    for name, what in _BESIDE.items():
+        taken = results.metadata.get(name)
+        if taken is not None:
+            tokens = sum(count for name, count in taken.items() if name.endswith("_tokens"))
+            cost = money(taken["cost_usd"], "$", UNKNOWN)
+            lines.append(
+                f"{what} took {counted(taken['calls'], 'call')} and cost {tokens:,} counted "
+                f"tokens, {cost} on top of that."
+            )
+    return lines
+
+
+def describe_price(model: str) -> str:
+    """Return what a model costs as one line."""
+    if is_offline(model):
+        return f"  {model}: free, runs here"
+    price = model_price(model)
+    if price is None:
+        return f"  {model}: price not known"
+    return (
+        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
+        f"${price.output_usd * 1e6:g} a million output tokens"
+    )
+
+
+def describe_failures(results: "EvaluationResults") -> list[str]:
+    """Return a line on each method's failed searches and one on its unscored verdicts."""
+    lines: list[str] = []
+    for method, of_method in _by_method(results):
+        causes = [r.failure.message for r in of_method if r.failure is not None]
+        if causes:
+            lines.append(
+                f"{method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
+                f"e.g. {causes[0]}"
+            )
+        failures = [(m, r.scores.get(m).failure) for m in METRICS for r in of_method]
+        missing = Counter(metric for metric, failure in failures if failure)
+        if missing:
+            n = sum(any(r.scores.get(metric).failure for metric in METRICS) for r in of_method)
+            cause = next(failure for _, failure in failures if failure)
+            counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
+            lines.append(
+                f"{method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "
+                f"unscored and left out, {counts}, e.g. {cause.message}"
+            )
+    return lines
+
+
+def describe_abstentions(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method that abstained in more than half of its searches."""
+    lines: list[str] = []
+    for method, of_method in _by_method(results):
+        declined = [r for r in of_method if r.failure is None and r.abstained]
+        if 2 * len(declined) <= len(of_method):
+            continue
+        sources = [r.retrieved for r in declined if r.retrieved is not None]
+        n_bare = sum(r.text_unit_ids is not None and not r.n_sources for r in sources)
+        bare = f", {n_bare} of them without a text in the context" if n_bare else ""
+        n = counted(len(of_method), "answer")
+        lines.append(f"{method}: {len(declined)} of {n} abstained{bare}")
+    return lines
+
+
+def describe_oddities(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method with replies that were cut off."""
+    lines: list[str] = []
+    for method, of_method in _by_method(results):
+        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
+        if cut:
+            n_answered = sum(r.failure is None for r in cut)
+            judged = f"; {n_answered} of these answered and are judged as they are"
+            question = name_question(cut[0].sample_id, cut[0].imdb_key, cut[0].question)
+            lines.append(
+                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
+                f"at {question}{judged if n_answered else ''}; "
+                "max_output_tokens and tog_search's own bounds say how long a reply may be"
+            )
+    return lines
+
+
+def _by_method(results: "EvaluationResults") -> "Iterator[tuple[str, list[QueryResult]]]":
+    for method in results.metadata["methods"]:
+        yield method, [result for result in results.results if result.method == method]

@@ -67,6 +67,15 @@ STAGE_NAMES: dict[Stage, str] = {
 }
 
 
+def label_results(results: "EvaluationResults") -> str | None:
+    """Return what a table must be labelled with; None when there is nothing to say."""
+    label = results.metadata["embedded_models"]
+    parts = [label] if label else []
+    if not results.metadata.get("is_complete", True):
+        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
+    return "; ".join(parts) or None
+
+
 def by_score(analysis: "Analysis") -> list[str]:
     """Return the methods, the highest score on the primary metric first, then those without."""
     means = {m: of[analysis.primary].mean.mean for m, of in analysis.outcomes.items()}

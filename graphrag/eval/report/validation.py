@@ -19,7 +19,11 @@ def list_validation(report: "PipelineValidationReport") -> Iterator[Part]:
             phase.name,
             [("check", "text"), ("result", "text"), ("what was found", "text")],
             [
-                [check.name, check.status, _found(check.message, map(_shorten, check.examples))]
+                [
+                    check.name,
+                    check.status,
+                    ": ".join(filter(None, (check.message, ", ".join(map(_cut, check.examples))))),
+                ]
                 for check in phase.checks
             ],
         )
@@ -33,11 +37,6 @@ def answer_validation(report: "PipelineValidationReport") -> Line:
     return Line(report.summary, "green" if report.overall_passed else "bold red")
 
 
-def _found(message: str, examples: "Iterator[str] | tuple[str, ...]") -> str:
-    named = ", ".join(examples)
-    return f"{message}: {named}" if named else message
-
-
-def _shorten(name: str) -> str:
+def _cut(name: str) -> str:
     """Cut an id, which may be a hash of 128 digits; the JSON and Markdown files keep it whole."""
     return name if len(name) <= 40 else f"{name[:36]}..."

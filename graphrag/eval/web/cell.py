@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import number
 from graphrag.eval.report.run import list_answer
-from graphrag.eval.report.run_lines import label_results
 from graphrag.eval.report.run_tables import (
     METHOD,
     areas_table,
     curves_table,
+    label_results,
     metrics_table,
     pairs_table,
     score_table,
@@ -50,7 +50,10 @@ def render_cell(results: "EvaluationResults") -> str:
             data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
             plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
     curves = results.curves
-    tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
+    tables = [
+        score_table(results, analysis),
+        *([curves_table(curves)] if curves else []),
+    ]
     further = [
         *([metrics_table(results.metrics, analysis.outcomes)] if results.metrics else []),
         *([pairs_table(analysis)] if analysis.comparisons else []),

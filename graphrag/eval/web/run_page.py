@@ -7,39 +7,9 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.report import run, run_tables
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.index_costs import index_cost_table
 from graphrag.eval.report.kinds import describe_routers, kinds_table
-from graphrag.eval.report.run import analysis_of, list_index_notes
-from graphrag.eval.report.run_lines import (
-    describe_abstentions,
-    describe_comparisons,
-    describe_costs,
-    describe_documents,
-    describe_firsts,
-    describe_gold,
-    describe_lost_areas,
-    describe_oddities,
-    describe_uncorrected,
-    label_results,
-)
-from graphrag.eval.report.run_tables import (
-    STAGE_NAMES,
-    areas_table,
-    assertions_table,
-    claims_table,
-    criteria_table,
-    curves_table,
-    documents_table,
-    efficiency_table,
-    failures_table,
-    loss_label,
-    loss_table,
-    metrics_table,
-    pairs_table,
-    score_table,
-    spent_table,
-)
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
@@ -79,20 +49,12 @@ class ReportInput:
     unread: Sequence[str] = ()
 
 
-def render_report(given: ReportInput) -> str:
-    """Return the page as HTML; see :func:`report_pieces`."""
-    return "".join(report_pieces(given))
-
-
 def report_pieces(given: ReportInput) -> Iterator[str]:
     """Yield the page, in pieces, as HTML that needs nothing from a network.
 
-    Raises
-    ------
-    ValueError
-        If the results hold no analysis.
+    ValueError if the results hold no analysis.
     """
-    results, analysis = given.results, analysis_of(given.results)
+    results, analysis = given.results, run.analysis_of(given.results)
     traces = trace_answers(given.figures)
     index = list_questions(results.results, given.samples, results.metrics, traces)
     metadata, tables = results.metadata, _tables(given, analysis)
@@ -103,23 +65,23 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
         plots=plot_run(results, analysis),
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
-        label=label_results(results),
+        label=run_tables.label_results(results),
         answer=answer_run(results),
         sure=[
-            *describe_comparisons(analysis),
-            *describe_documents(analysis),
-            *describe_uncorrected(analysis),
-            *([] if results.curves is None else describe_lost_areas(results.curves)),
+            *run.describe_comparisons(analysis),
+            *run.describe_documents(analysis),
+            *run.describe_uncorrected(analysis),
+            *([] if results.curves is None else run.describe_lost_areas(results.curves)),
         ],
-        gold=describe_gold(results),
+        gold=run.describe_gold(results),
         costs=[
-            *describe_costs(results),
-            *(() if given.figures is None else list_index_notes(given.figures)),
+            *run.describe_costs(results),
+            *(() if given.figures is None else run.list_index_notes(given.figures)),
         ],
         oddities=[
-            *describe_abstentions(results),
-            *describe_firsts(results),
-            *describe_oddities(results),
+            *run.describe_abstentions(results),
+            *run.describe_firsts(results),
+            *run.describe_oddities(results),
             *given.notes,
         ],
         tables=tables,
@@ -150,9 +112,9 @@ def _links(
         if name != "document":
             asked = {"film": row[0], f"is:{name}": "0", "metric": primary}
             found["documents"][cell] = _address(asked)
-    stages = {heading: stage for stage, heading in STAGE_NAMES.items()}
+    stages = {heading: stage for stage, heading in run_tables.STAGE_NAMES.items()}
     past = {name: name for name in ("right", "unjudged", "right*", "wrong*")}
-    lost = {loss_label(row): row for row in (figures.loss if figures else ())}
+    lost = {run_tables.loss_label(row): row for row in (figures.loss if figures else ())}
     for table in ("loss", "lost"):
         for name, cell, row in _cells(tables[table]):
             of, stage = lost[str(row[0])], {**stages, **past}.get(name)
@@ -180,30 +142,30 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
     results, figures, curves = given.results, given.figures, given.results.curves
     judged = bool(results.metrics)
     return {
-        "score": score_table(results, analysis),
-        "means": metrics_table(results.metrics, analysis.outcomes) if judged else None,
-        "pairs": pairs_table(analysis) if analysis.comparisons else None,
-        "curves": None if curves is None else curves_table(curves),
-        "areas": None if curves is None else areas_table(curves),
-        "spent": spent_table(results),
-        "cost": efficiency_table(results, analysis),
-        "index": None if figures is None else index_cost_table(figures.index_costs),
-        "documents": documents_table(analysis) if judged else None,
+        "score": run_tables.score_table(results, analysis),
+        "means": run_tables.metrics_table(results.metrics, analysis.outcomes) if judged else None,
+        "pairs": run_tables.pairs_table(analysis) if analysis.comparisons else None,
+        "curves": None if curves is None else run_tables.curves_table(curves),
+        "areas": None if curves is None else run_tables.areas_table(curves),
+        "spent": run_tables.spent_table(results),
+        "cost": run_tables.efficiency_table(results, analysis),
+        "index": None if figures is None else run.index_cost_table(figures.index_costs),
+        "documents": run_tables.documents_table(analysis) if judged else None,
         "kinds": kinds_table(results),
-        "failures": failures_table(results),
+        "failures": run_tables.failures_table(results),
         **_split_loss(figures),
-        "assertions": None if figures is None else assertions_table(figures),
-        "claims": None if figures is None else claims_table(figures),
-        "criteria": None if figures is None else criteria_table(figures),
+        "assertions": None if figures is None else run_tables.assertions_table(figures),
+        "claims": None if figures is None else run_tables.claims_table(figures),
+        "criteria": None if figures is None else run_tables.criteria_table(figures),
     }
 
 
 def _split_loss(figures: Figures | None) -> dict[str, Table | None]:
     """Return the table of losses over all documents, and that of each where there are several."""
-    whole = None if figures is None else loss_table(figures)
+    whole = None if figures is None else run_tables.loss_table(figures)
     if whole is None or figures is None:
         return {"loss": None, "lost": None}
-    of_all = {loss_label(row) for row in figures.loss if row.imdb_key is None}
+    of_all = {run_tables.loss_label(row) for row in figures.loss if row.imdb_key is None}
     over = [row for row in whole.rows if row[0] in of_all]
     if not over:
         return {"loss": whole, "lost": None}
