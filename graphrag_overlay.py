@@ -10,7 +10,7 @@ then. It puts one finder on ``sys.meta_path``, which
 3. has the modules named in ``_LATER`` import large packages when they first use them.
 
 Whatever goes wrong here leaves the release as it is: one warning says what is off, and only
-the project's own commands refuse to run. docs/overlay.md tells users the same.
+the project's own commands refuse to run. docs/design.md tells users the same.
 """
 
 import sys

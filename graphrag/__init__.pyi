@@ -1,1 +1,1 @@
-"""Read by pyright alone, and only in an editable install; see docs/overlay.md."""
+"""Read by pyright alone, and only in an editable install; see docs/design.md."""

@@ -118,14 +118,15 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
             questions = my_project / "my_project" / "eval" / "questions.csv"
             with questions.open("a", encoding="utf-8") as file:
                 file.write("q1,Who steals the diary?,Elsa,,\n")
-    (code,) = blocks(page, "python")
+    code, *_ = blocks(project_root / "docs" / "api.md", "python")
     os.chdir(my_project)
     assert len((await execute(code, {}))["results"]) == 3
 
 
 @pytest.mark.slow
 def test_the_settings_for_ones_own_machine_make_a_project_that_answers(project_root, tmp_path):
-    block, *_ = blocks(project_root / "docs" / "own_machine.md", "yaml")
+    page = blocks(project_root / "docs" / "own_project.md", "yaml")
+    block = next(each for each in page if "model: rules" in each)
     (tmp_path / "input").mkdir()
     text = "The audit office wrote the report about the harbour of Lynmouth. Tom Reed repairs it. "
     (tmp_path / "input" / "report.txt").write_text(text, encoding="utf-8")
@@ -168,16 +169,17 @@ async def test_the_python_of_the_pages_runs(built, project, project_root, monkey
         "relationships": [],
     }
     made = {}
-    for name in ("judging", "monitoring", "retrieval", "suites", "validation"):
+    for name in ("judging", "ci", "retrieval", "suites", "api"):
         for code in blocks(project_root / "docs" / f"{name}.md", "python"):
-            made |= await execute(code, dict(given))
+            if "my_project" not in code:  # run above
+                made |= await execute(code, dict(given))
     report, regressions = await made["score"]()
     assert report["total_tests"] == 3
     assert not any(each.regressed for each in regressions)
     answer = {"query_result": {"answer": "word " * 25}}
     assert (await made["Length"]().evaluate(None, answer)).score == 0.5
     assert made["many"][0].overall_score is not None
-    assert made["found"].values
+    assert made["report"].total_checks == 17
     assert (project / "dashboard.html").exists()
 
 
@@ -189,7 +191,7 @@ def test_the_commands_of_the_other_pages_run(built, project, project_root):
     with (project / "ratings.csv").open("a", encoding="utf-8") as file:
         file.writelines(f"{each},tog,4\n" for each in ids if each.startswith(KEY))
     n_run = 0
-    for name in ("labels", "monitoring", "numbers"):
+    for name in ("labels", "ci", "numbers"):
         for block in blocks(project_root / "docs" / f"{name}.md", "sh"):
             for line in block.splitlines():
                 if "--every" in line:  # goes on for ever

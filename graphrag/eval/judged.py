@@ -166,7 +166,7 @@ Score 0 when a part is left out, evaded, or answered only by saying that it is u
         zero_if_failed=True,
     ),
 )
-"""The default ones, and after them further ones; docs/adding.md says how one is added."""
+"""The default ones, and after them further ones; docs/design.md says how one is added."""
 
 
 class _JudgedMetrics(dict[str, JudgedMetric]):

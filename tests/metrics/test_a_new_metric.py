@@ -1,4 +1,4 @@
-"""A metric is added as docs/adding.md says: by one entry, without another line."""
+"""A metric is added as docs/design.md says: by one entry, without another line."""
 
 import json
 import re

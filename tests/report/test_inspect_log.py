@@ -75,10 +75,6 @@ def answered(question: int, method: str, score: int | None, **changes: object) -
     return replace(result, **changes)  # type: ignore[arg-type]
 
 
-def render_inspect(results: EvaluationResults, retrieval: dict[str, object]) -> str:
-    return "".join(inspect_pieces(results, retrieval))
-
-
 @pytest.fixture
 def results() -> EvaluationResults:
     failed = answered(

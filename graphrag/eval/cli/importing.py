@@ -20,7 +20,7 @@ _DATASET = Path("eval") / "questions.json"
 _EXAMPLES = 3
 _SETTINGS = """\
 # The embedded models need no key and no network, and are no language model: they try the way.
-# Before figures count, name your own models in the first two blocks: docs/own_machine.md.
+# Before figures count, name your own models in the first two blocks: docs/own_project.md.
 completion_models:
   default_completion_model: {type: offline, model_provider: offline, model: rules}
 embedding_models:

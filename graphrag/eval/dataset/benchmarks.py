@@ -1,6 +1,6 @@
 """The formats of published benchmarks and of other tools' test sets, each read into entries.
 
-A format is one or two small models of its rows; docs/import.md says where each is described.
+A format is one or two small models of its rows; docs/data.md says where each is described.
 """
 
 import ast

@@ -19,7 +19,7 @@ from graphrag.eval.report.cells import (
     points,
     span,
 )
-from graphrag.eval.report.index_costs import describe_payoffs
+from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome

@@ -350,7 +350,7 @@ MEASURES = (
     Measure("judge_score", "share", "combined", _OURS, _judge_score),
     Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
 )
-"""Group by group, in the order of the files' keys; docs/adding.md says how one is added."""
+"""Group by group, in the order of the files' keys; docs/design.md says how one is added."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Whether a built index is sound, phase by phase, before questions are paid for.
 
 Reads only the index's tables and its vector store; asks no model. Every check's meaning is in
-docs/validation.md.
+docs/retrieval.md.
 """
 
 import lazy_loader

@@ -36,7 +36,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check; its name is one of docs/validation.md.
+    """One check; its name is one of docs/retrieval.md.
 
     ``message`` is a sentence: what was found, or why the check does not apply. ``examples`` are the
     ids of what made it fail, at most 5. A density out of the common is a ``warning`` in an index.

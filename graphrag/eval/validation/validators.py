@@ -2,7 +2,7 @@
 
 The validators are the checks of an index over tables made of the records. A document or chunk is a
 text, a mapping or an object; an entity or relationship is a mapping or an object; a data frame of
-an index stands for its rows. Which fields are read is in docs/validation.md.
+an index stands for its rows. Which fields are read is in docs/api.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
