@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
-from support.projects import OFFLINE_SETTINGS
+from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.runner.checks import list_judge_warnings
 from graphrag.eval.runner.index_building import build_index
@@ -179,6 +179,20 @@ def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
     if warned:
         evaluation.configure(metrics=["correctness"])
         assert "may fail" not in said(evaluation.run("--dry-run"))
+
+
+def test_a_graph_that_rules_made_for_a_language_model_is_warned_of(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["tog"])
+    assert "by fixed rules" not in said(evaluation.run("--dry-run"))
+    rules = "  rules: {type: offline, model_provider: offline, model: rules}\nembedding_models:"
+    settings = server_settings(server.base_url).replace("embedding_models:", rules)
+    evaluation.write_settings(f"{settings}extract_graph: {{completion_model_id: rules}}\n")
+    warning = "an embedded model makes the graph of clock by fixed rules; methods that read it may"
+    assert warning in said(evaluation.run("--dry-run"))
+    evaluation.write_settings(OFFLINE_SETTINGS)  # nothing but embedded models: labelled whole
+    assert warning not in said(evaluation.run("--dry-run"))
 
 
 def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: MakeEvaluation):

@@ -30,6 +30,7 @@ from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
+from graphrag.query.index_header import model_name
 from graphrag.query.methods import GRAPH_METHODS
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
@@ -103,6 +104,26 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
         f"{eval_line_here('view', '--labels', 'latest')}"
         for model in sorted(set(answering))
         if _family(model) == family
+    ]
+
+
+def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHeader]") -> list[str]:
+    """Warn of graphs that embedded models make, by their settings, for language models to read.
+
+    ``answering``: the completion models that write the responses, as ``provider/model``.
+    """
+    made = [
+        key
+        for key, header in built.items()
+        for maker in [header.config.extract_graph.completion_model_id]
+        if maker in header.config.completion_models
+        and is_offline(model_name(header.config.completion_models[maker]))
+    ]
+    if not made or all(map(is_offline, answering)):
+        return []
+    return [
+        f"an embedded model makes the graph of {_joined(made)} by fixed rules; methods that read "
+        "it may score otherwise on a graph that a language model makes"
     ]
 
 
@@ -349,11 +370,12 @@ async def list_warnings(
     warnings = [f"{key}: {line}" for key in headers for line in unknown_settings(roots[key])]
     warnings += await list_data_warnings([s for s in samples if s.imdb_key in built], built)
     warnings += await list_budget_warnings(config, methods, built)
+    pairs = [(name, header) for header in headers.values() for name in config.methods]
+    answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
+    warnings += list_graph_warnings(answering, built)
     if judge is not None:
-        pairs = [(name, header) for header in headers.values() for name in config.methods]
-        answering = {methods.answering_model(*pair) for pair in pairs} - {None}
         warnings += list_judge_name_warnings(config, headers)
-        warnings += list_judge_warnings(judge, [model for model in answering if model])
+        warnings += list_judge_warnings(judge, answering)
         warnings += list_judge_limit_warnings(config, judge, methods, headers)
     warnings += _list_sample_warnings(config, samples)
     if config.budgets:
