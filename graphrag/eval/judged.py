@@ -55,8 +55,7 @@ class JudgedMetric:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
-            msg = f"a metric's name is an identifier, not {self.name!r}"
-            raise ValueError(msg)
+            raise ValueError(f"a metric's name is an identifier, not {self.name!r}")
         unknown = [field for field in self.fields if field not in _SHOWN_AS]
         if unknown or not self.fields:
             msg = f"{self.name}: fields are of {', '.join(_SHOWN_AS)}, not {unknown or 'none'}"

@@ -160,8 +160,7 @@ class JudgeResult:
 
     def __post_init__(self) -> None:
         if self.score not in (0, 1, None):
-            msg = f"a score is 0, 1 or None, not {self.score!r}"
-            raise ValueError(msg)
+            raise ValueError(f"a score is 0, 1 or None, not {self.score!r}")
 
     def to_dict(self) -> ScoreAndReason:
         """Return {score, reason}."""

@@ -110,5 +110,4 @@ class ScriptedRunner(EvaluationRunner):
         )
 
     async def _load_index(self, imdb_key: str) -> "GraphIndex":
-        msg = f"a scripted runner opens no index, not even {imdb_key}"
-        raise AssertionError(msg)
+        raise AssertionError(f"a scripted runner opens no index, not even {imdb_key}")

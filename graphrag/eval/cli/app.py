@@ -39,8 +39,7 @@ def evaluate(
         say(f"gtog {version_of('gtog')}, over graphrag {version_of('graphrag')}")
         return DONE
     if flags.quiet and flags.verbose:
-        msg = "--quiet and --verbose exclude each other; leave one out."
-        raise UsageError(msg)
+        raise UsageError("--quiet and --verbose exclude each other; leave one out.")
     notes = open_console(stderr=True, quiet=flags.quiet)
     with working(notes, "Reading the settings", at_once=False):
         given = read_input(place, flags)
@@ -49,8 +48,7 @@ def evaluate(
     if flags.otel:
         need_extra("otel", "--otel")
         if given.config.workers > 1:
-            msg = "--otel sees the calls of this process alone; leave --workers out."
-            raise UsageError(msg)
+            raise UsageError("--otel sees the calls of this process alone; leave --workers out.")
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 

@@ -137,8 +137,7 @@ def compare_rows(
     judged = {name: of for name, of in named.items() if name in METRICS}
     for name, of in judged.items():
         if of is not None and of.is_relative:
-            msg = f"The margin of {name} is a number of points, such as {name}=0.03."
-            raise UsageError(msg)
+            raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
     figures = {name: of for name, of in named.items() if name not in METRICS}
     terms = GateTerms(
         accept_index_change,
@@ -223,5 +222,4 @@ def _append(path: Path, text: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise StoreError(msg) from error
+        raise StoreError(f"{path} can't be written: {error.strerror}.") from error

@@ -344,11 +344,10 @@ def _find_origin(store: EvaluationStore, name: str) -> Run:
     if origin.setup.responses_of is not None:
         origin = find_run(runs, origin.setup.responses_of, store.path)
     if origin.setup.is_of_suites:  # its ground truths are expected outputs, not answers
-        msg = (
+        raise UsageError(
             f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
             f"{eval_line_here('suite', 'all')}"
         )
-        raise UsageError(msg)
     return origin
 
 

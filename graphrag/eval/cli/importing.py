@@ -61,8 +61,7 @@ def import_(
         from graphrag.eval.runner.importing import Import
         from graphrag.eval.store.whole_files import write_file
     if format not in FORMATS:
-        msg = f"There is no format {format!r}; known: {', '.join(FORMATS)}."
-        raise UsageError(msg)
+        raise UsageError(f"There is no format {format!r}; known: {', '.join(FORMATS)}.")
     with working(open_console(stderr=True, quiet=flags.quiet), "Reading the files"):
         result = Import(format, path, flags.limit)
     reading, documents = result.reading, result.documents

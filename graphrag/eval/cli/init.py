@@ -101,6 +101,5 @@ def write_template(path: Path, content: str, is_template: bool = True) -> str:
     except FileExistsError:
         return f"{path} exists and is left as it is."
     except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise StoreError(msg) from error
+        raise StoreError(f"{path} can't be written: {error.strerror}.") from error
     return f"Wrote {path}{'' if is_template else ', by which editors check what is written'}."

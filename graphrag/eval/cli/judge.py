@@ -76,8 +76,7 @@ def judge(
     if ratings is not None:
         return import_ratings(place, ratings, run or "latest", quiet)
     if run is None:
-        msg = "Name the run whose responses are to be judged: its id, or latest."
-        raise UsageError(msg)
+        raise UsageError("Name the run whose responses are to be judged: its id, or latest.")
     run_id = place.find_run(run, quiet=quiet)
     with starting(quiet):
         from graphrag.eval.cli.evaluate import judge_again
@@ -130,11 +129,10 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
     report = report_ratings(ratings, rows, metadata.name, metadata.embedded_models)
     if not report.answers:
         first = report.unjoined[0]
-        msg = (
+        raise UsageError(
             f"{file} holds no rating of an answer of {metadata.name}; "
             f"row {first.rating.place}: {first.reason}."
         )
-        raise UsageError(msg)
     show(open_console(quiet=quiet), list_ratings(report))
     _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id, quiet)
     return DONE

@@ -118,6 +118,5 @@ class Place:
 
 def _checked(path: Path, name: str) -> Path:
     if not path.is_dir() and (path.exists() or path.suffix.lower() in _NOT_FOLDERS):
-        msg = f"{name}: {path} is the name of a file; name the folder of the results."
-        raise ConfigError(msg)
+        raise ConfigError(f"{name}: {path} is the name of a file; name the folder of the results.")
     return path

@@ -66,8 +66,7 @@ def monitor(place: Place, flags: MonitorFlags) -> int:
     baseline = place.find_run(flags.baseline, quiet=flags.quiet)
     every = None if flags.every is None else read_interval(flags.every)
     if flags.rounds is not None and every is None:
-        msg = "--rounds needs --every; without it there is one round."
-        raise UsageError(msg)
+        raise UsageError("--rounds needs --every; without it there is one round.")
     with starting(flags.quiet):
         watch = _Watch(place, flags, baseline)
     n_done, begin = 0, time.monotonic()
@@ -221,11 +220,10 @@ class _Watch:
         methods = list(config.methods) if given is None else split_names(given)
         held = list(dict.fromkeys(row.method for row in self._baseline.rows))
         if not set(methods) & set(held):
-            msg = (
+            raise UsageError(
                 f"The baseline {self._baseline.metadata.name} holds {', '.join(held)}, and none of "
                 f"{', '.join(methods)}; name one of them with --methods."
             )
-            raise UsageError(msg)
         shared_metrics(config.metrics, self._baseline.metrics)
         return methods, list(config.metrics)
 
@@ -243,11 +241,10 @@ class _Watch:
         as_now = ((s.id, (s.question, s.ground_truth)) for s in samples if s.id in held)
         pool = [key for key, asked in as_now if then.get(key, asked) == asked]
         if not pool:
-            msg = (
+            raise UsageError(
                 f"The baseline {told.name} holds none of the questions in {config.dataset_path} as "
                 "they are now; pin a run of them."
             )
-            raise UsageError(msg)
         if len(pool) < len(samples):
             self._note(
                 f"{counted(len(samples) - len(pool), 'question')} that the baseline does not hold, "

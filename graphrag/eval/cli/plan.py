@@ -27,8 +27,7 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
     number of methods, or their names, comma-separated.
     """
     if not 0 < detect < 1:
-        msg = f"--plan must lie between 0 and 1, not {detect:g}; 0.05 means 5 points."
-        raise UsageError(msg)
+        raise UsageError(f"--plan must lie between 0 and 1, not {detect:g}; 0.05 means 5 points.")
     n_now = _count_questions(place)
     with working(open_console(stderr=True), "Reading the run", at_once=False):
         rows = _read_run(place, run)

@@ -111,8 +111,7 @@ def read_questions(
 
     keys = list(config.indexes)
     if not keys:
-        msg = f"{config_name()} configures no index; add one under indexes."
-        raise ConfigError(msg)
+        raise ConfigError(f"{config_name()} configures no index; add one under indexes.")
     only_key = keys[0] if len(keys) == 1 else None
     dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
     samples = dataset.samples

@@ -82,11 +82,10 @@ def show(
     if flags.question is not None:
         _check_question(place, run_id, flags.question)
     if flags.asks and flags.writes:
-        msg = (
+        raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export, "
             "--inspect, --mlflow or --to in a command without them."
         )
-        raise UsageError(msg)
     if flags.html and (flags.writes or flags.question is not None or flags.failed):
         msg = "--html writes a page alone; give the other options in a command of their own."
         raise UsageError(msg)

@@ -69,11 +69,10 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         run = find_run(runs, run_id, store_path)
         if run.setup.is_of_suites:
             if flags.export or flags.inspect or flags.mlflow or flags.asks:
-                msg = (
+                raise UsageError(
                     f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
                     "lists its cases, and --to writes its report."
                 )
-                raise UsageError(msg)
             show_suite_run(supervisor.console, store, run, flags.to)
             return DONE
         with working(notes, f"Reading run {run.run_id}"):
@@ -195,8 +194,7 @@ async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
         about, outcome = _read(store, place, run)
         report = make_report(await about.with_views(), outcome)
         if not report.results.results:
-            msg = f"Run {run.run_id} has no results yet; continue it with --resume."
-            raise UsageError(msg)
+            raise UsageError(f"Run {run.run_id} has no results yet; continue it with --resume.")
         yield report
 
 

@@ -209,11 +209,10 @@ def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
     """Raise UsageError if a baseline holds none of the suites."""
     names = [suite.name for suite in suites]
     if not any(row.method.partition("/")[0] in names for row in baseline.rows):
-        msg = (
+        raise UsageError(
             f"The baseline {baseline.metadata.name} holds none of the suites {', '.join(names)}; "
             "name a run of them."
         )
-        raise UsageError(msg)
 
 
 def _evaluate(

@@ -66,11 +66,10 @@ def check_output(folder: Path, n_units: int) -> None:
     needed = _BYTES_A_RUN + n_units * _BYTES_A_UNIT
     free = shutil.disk_usage(folder).free
     if free < needed:
-        msg = (
+        raise StoreError(
             f"{folder} has {free // 1_000_000} MB left and the run may need "
             f"{needed // 1_000_000} MB; free some space or choose another with --output."
         )
-        raise StoreError(msg)
 
 
 def check_prices(models: Iterable[str]) -> None:
@@ -80,11 +79,10 @@ def check_prices(models: Iterable[str]) -> None:
     """
     for model in models:
         if not is_offline(model) and model_price(model) is None:
-            msg = (
+            raise ConfigError(
                 f"--max-cost needs the price of {model}, which litellm's price map does not "
                 "hold; leave --max-cost out, and use --limit to bound the run."
             )
-            raise ConfigError(msg)
 
 
 def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
@@ -159,11 +157,10 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     except LookupError:  # an encoding that Python does not know: the release says so
         return []
     if not faults:
-        msg = (
+        raise ConfigError(
             f"Index {key} can't be built: no file in {folder} matches {pattern}; put the "
             "texts there, or name others in input.file_pattern or input_storage.base_dir"
         )
-        raise ConfigError(msg)
     empty = [name for name, fault in faults.items() if fault == ""]
     if len(empty) == len(faults):
         verb = "has" if len(faults) == 1 else "have"
@@ -237,11 +234,10 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
         if lacking is None and needs and not _is_given(needs, config, samples):
             lacking = f"no question names {' or '.join(needs)}"
         if lacking is not None:
-            msg = (
+            raise ConfigError(
                 f"measures.criteria: {name} would not be measured, as {lacking}; change that, or "
                 "leave the criterion out."
             )
-            raise ConfigError(msg)
 
 
 def _lack_of_judge(

@@ -264,8 +264,7 @@ class EvaluationRunner:
     def _known_root(self, key: str) -> Path:
         root = find_project(key, self.index_roots)
         if root is None:
-            msg = f"no index is configured for {key!r}"
-            raise IndexUnavailableError(msg)
+            raise IndexUnavailableError(f"no index is configured for {key!r}")
         return root
 
     async def _load_judge(self) -> Judge:

@@ -264,11 +264,10 @@ class FurtherJudges:
 
         model = getattr(judge, "model", None) if "model" in dir(judge) else None
         if model is None:
-            msg = (
+            raise ConfigError(
                 "judge.rubric, quality, assertions (of a dataset with any) and pairwise need a "
                 "judge with a model to ask; give it an attribute model, or turn them off."
             )
-            raise ConfigError(msg)
         terms = (model, config.judge.temperature, config.judge.max_retries)
         self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
         self._pairwise, self._assertions = PairwiseJudge(*terms), JudgeModel(*terms)
@@ -364,8 +363,7 @@ async def _judge_further(
 def _check_refused(failures: Iterable[Failure | None]) -> None:
     for failure in failures:
         if failure is not None and failure.kind == "refused":
-            msg = f"The judge's service refuses the requests: {failure.message}"
-            raise RunStoppedError(msg)
+            raise RunStoppedError(f"The judge's service refuses the requests: {failure.message}")
 
 
 def open_answering(header: IndexHeader) -> CountedCompletion:
@@ -379,19 +377,17 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
     Raises ConfigError if no such model is configured, or the indexes name different ones.
     """
     if not headers:
-        msg = "no index is configured that could name the judge's model; set indexes"
-        raise ConfigError(msg)
+        raise ConfigError("no index is configured that could name the judge's model; set indexes")
     found: dict[str, ModelConfig] = {}
     for key, header in headers.items():
         chosen = _choose(config.judge.model, header)
         found[f"{key}: {model_name(chosen)}"] = chosen
     models = list(found.values())
     if any(_identity(model) != _identity(models[0]) for model in models):
-        msg = (
+        raise ConfigError(
             f"the indexes name different judges ({', '.join(found)}), so their scores could not "
             "be compared; set judge.model to provider/model"
         )
-        raise ConfigError(msg)
     return models[0]
 
 
@@ -402,11 +398,10 @@ def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
     """
     unknown = [metric for metric in metrics if metric not in RULES]
     if model.type == "offline" and unknown:
-        msg = (
+        raise ConfigError(
             f"metrics: the embedded judge has no rule for {' and '.join(unknown)}; name a language "
             "model in judge.model, or leave it out."
         )
-        raise ConfigError(msg)
 
 
 def check_judge(judge: object, config: EvaluationConfig) -> None:
@@ -416,22 +411,20 @@ def check_judge(judge: object, config: EvaluationConfig) -> None:
     """
     further = [metric for metric in config.metrics if metric not in DEFAULT_METRICS]
     if config.judges_claims and not isinstance(judge, LLMJudge):
-        msg = (
+        raise ConfigError(
             f"judge.faithfulness: the judge, of class {type(judge).__qualname__}, can't judge "
             "claim by claim; give an LLMJudge, or leave by: claim out."
         )
-        raise ConfigError(msg)
     model = _model_of(judge)
     if model is not None:
         check_judge_model(model, further)
     for metric in further:
         if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
             wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
-            msg = (
+            raise ConfigError(
                 f"The judge, of class {type(judge).__qualname__}, does not grade {metric}; give it "
                 f"{wanted}, or leave {metric} out of metrics."
             )
-            raise ConfigError(msg)
 
 
 def _model_of(judge: object) -> ModelConfig | None:
@@ -497,11 +490,10 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     if named:
         first, *others = named.values()
         if any(_identity(model) != _identity(first) for model in others):
-            msg = (
+            raise ConfigError(
                 f"judge.model: {name} is the model of {' and '.join(named)} in completion_models, "
                 "which differ; name one of these keys"
             )
-            raise ConfigError(msg)
         return first
     base = header.config.get_completion_model_config(default_id)
     provider, slash, model = name.partition("/")
@@ -509,12 +501,11 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
         provider, model = base.model_provider, name
     is_embedded = is_offline(f"{provider}/{model}")
     if base.type == "offline" and not (slash and is_embedded):
-        msg = (
+        raise ConfigError(
             f"judge.model: {name} needs a key, and the project's own model is an embedded one; "
             "add it to completion_models in settings.yaml and name its key"
             f"{nearest(name, list(models))}"
         )
-        raise ConfigError(msg)
     # A type that is not written stays so: it leaves open how the service is asked.
     kind = "offline" if is_embedded else "litellm"
     changed = is_embedded or provider != base.model_provider

@@ -97,8 +97,7 @@ async def ask_control(
 
     contexts = list(sample.evidence) if name == "oracle" else []
     if name == "oracle" and not contexts:
-        msg = "the sample quotes no evidence, so there is nothing to show"
-        raise ValueError(msg)
+        raise ValueError("the sample quotes no evidence, so there is nothing to show")
     rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
     system = CONTROL_PROMPT.format(
         source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
@@ -162,8 +161,7 @@ def load_method(spec: str, root: Path) -> Method:
     """
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
-        msg = f"{spec!r} does not name a function; write it as module:function."
-        raise ConfigError(msg)
+        raise ConfigError(f"{spec!r} does not name a function; write it as module:function.")
     folder = str(root.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -174,12 +172,10 @@ def load_method(spec: str, root: Path) -> Method:
         raise ConfigError(msg) from error
     found = getattr(module, name, None)
     if not callable(found):
-        msg = f"{spec}: {module_name} holds no function {name}."
-        raise ConfigError(msg)
+        raise ConfigError(f"{spec}: {module_name} holds no function {name}.")
     is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
     if module_name.partition(".")[0] in sys.stdlib_module_names and not is_own:
-        msg = f"{spec} is part of Python; name a function of your own."
-        raise ConfigError(msg)
+        raise ConfigError(f"{spec} is part of Python; name a function of your own.")
     return cast("Method", found)
 
 
@@ -241,12 +237,10 @@ async def _answer_of(
     try:
         asked: object = method(question, **{n: of() for n, of in beside.items() if n in taken})
         if not inspect.isawaitable(asked):
-            msg = "the method is not an async function; write it with async def"
-            raise TypeError(msg)
+            raise TypeError("the method is not an async function; write it with async def")
         return await asked
     except SystemExit as error:  # it would end the whole run, with an exit code of its own
-        msg = f"the method called sys.exit({error.code!r})"
-        raise RuntimeError(msg) from error
+        raise RuntimeError(f"the method called sys.exit({error.code!r})") from error
 
 
 class HttpMethod:
@@ -324,11 +318,10 @@ class HttpMethod:
             try:
                 headers[name] = Template(value).substitute(known)
             except (KeyError, ValueError) as error:
-                msg = (
+                raise ConfigError(
                     f"Method {self._name}: headers.{name} needs {value}, which is not set; put it "
                     f"into the environment or into {self._root / '.env'}."
-                )
-                raise ConfigError(msg) from error
+                ) from error
         know_settings({"api_key": list(headers.values())})
         return headers
 
@@ -448,8 +441,7 @@ class MethodSet:
         ConfigError if the names are one text, whose letters would be asked as methods.
         """
         if isinstance(names, str):
-            msg = f"methods must be a list of names, such as [{names!r}], not text."
-            raise ConfigError(msg)
+            raise ConfigError(f"methods must be a list of names, such as [{names!r}], not text.")
         return tuple(names or self._config.methods)
 
     def function(self, name: str) -> Method | None:
@@ -482,8 +474,7 @@ class MethodSet:
             return header
         if method not in METHODS:
             known = [*METHODS, *CONTROLS, *self._config.variants, *self._functions]
-            msg = f"methods: unknown name {method!r}{nearest(method, known)}"
-            raise ConfigError(msg)
+            raise ConfigError(f"methods: unknown name {method!r}{nearest(method, known)}")
         terms, variant = self._config.equal_terms, self._config.variants.get(name)
         section = header.section(method)
         changes = {} if variant is None else variant.changes

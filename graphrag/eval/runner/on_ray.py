@@ -274,11 +274,10 @@ class Crew:
             except WorkerDiedError as error:
                 self._replace(member, error)
                 if not n_left:
-                    msg = (
+                    raise RunStoppedError(
                         f"{_TRIES} workers died at the same work, the last one {error}; what was "
                         "finished is kept, see whether memory was short"
-                    )
-                    raise RunStoppedError(msg) from error
+                    ) from error
                 continue
             finally:
                 member.n_items -= 1
@@ -424,8 +423,7 @@ async def _hire(ray: Ray, payload: bytes, share: Share, variables: Mapping[str, 
         problem = await asyncio.wait_for(actor.begin.remote(payload, share, variables), _START_S)
     except TimeoutError as error:
         worker.close()
-        msg = f"not begun within {_START_S:g} s, as Ray has no CPU free"
-        raise WorkerDiedError(msg) from error
+        raise WorkerDiedError(f"not begun within {_START_S:g} s, as Ray has no CPU free") from error
     except ray.exceptions.RayError as error:
         raise WorkerDiedError(_last_line(error)) from error
     if problem is not None:

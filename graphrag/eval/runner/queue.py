@@ -136,8 +136,7 @@ def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
     response: object = getattr(result, "response", None)
     context: object = getattr(result, "context_text", "")
     if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
-        msg = f"the search answered with {type(response).__name__}, not with text"
-        raise TypeError(msg)
+        raise TypeError(f"the search answered with {type(response).__name__}, not with text")
     return StoredResponse(
         unit=unit.key,
         sample_id=unit.sample.id,
