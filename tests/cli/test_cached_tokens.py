@@ -35,8 +35,7 @@ def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
     n_before = len(chats(server, since))
     assert n_before == 2
     until(None)
-    done = evaluation.run("--limit", "2", "--resume", COLUMNS="300")
-    assert done.exit_code == DONE, done.output
+    done = evaluation.done("--limit", "2", "--resume", COLUMNS="300")
 
     asked = chats(server, since)
     found = evaluation.read_results("summary")["efficiency"]["tog"]

@@ -52,8 +52,7 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     # Nobody who interrupts waits for figures and files: show makes them.
     assert "Computing the figures" not in output
     assert not (evaluation.output / "report.html").exists()
-    shown = evaluation.run("show", "latest")
-    assert shown.exit_code == 0, shown.output
+    evaluation.done("show", "latest")
     assert (evaluation.output / "report.html").exists()
 
     watched.behave()
@@ -79,8 +78,7 @@ def test_what_hangs_is_cut_off_after_ten_seconds(
         assert "Stopped after 0 of 6: interrupted" in process.output
     assert evaluation.count_calls() == 2
     watched.behave()
-    resumed = evaluation.run("--resume")
-    assert resumed.exit_code == 0, resumed.output
+    resumed = evaluation.done("--resume")
     assert "2 calls were in flight" in " ".join(resumed.output.split())
     assert evaluation.count_calls() == len(watched.records) == 6 * 6 + 2
     earlier = evaluation.read_results("summary")["metadata"]["earlier_attempts"]

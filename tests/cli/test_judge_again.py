@@ -10,16 +10,13 @@ from support.openai_server import Behaviour, LocalServer
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 
-DONE, USAGE, INCOMPLETE = 0, 2, 3
+DONE, INCOMPLETE = 0, 3
 
 
 def test_another_judge_is_asked_and_no_search_is(asked_copy: Evaluation, server: LocalServer):
     (first,) = asked_copy.runs()
     before = len(server.records)
-    result = asked_copy.run(
-        "judge", first.run_id, "--model", "openai/gpt-4.1", "--metrics", "relevance"
-    )
-    assert result.exit_code == DONE, result.output
+    asked_copy.done("judge", first.run_id, "--model", "openai/gpt-4.1", "--metrics", "relevance")
     asked = server.records[before:]
     assert {(each.endpoint, each.model) for each in asked} == {("chat", "gpt-4.1")}
     assert len(asked) == 2 * len(ROWS)
@@ -44,8 +41,7 @@ def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvalua
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", "relevance"])
     evaluation.configure(equal_terms={})
     assert evaluation.run("-q", "--skip-judge").exit_code == DONE
-    unjudged = evaluation.run("judge", "latest")
-    assert unjudged.exit_code == DONE, unjudged.output
+    unjudged = evaluation.done("judge", "latest")
     assert "Compare with:" not in unjudged.output
     assert evaluation.run("-q", "--resume").exit_code == DONE
     (_, first) = evaluation.runs()
@@ -55,8 +51,7 @@ def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvalua
     compared = evaluation.run("compare", second.run_id, first.run_id)
     assert "verdicts asked of it" not in " ".join(compared.output.split())
     assert "relevance" in compared.output
-    neither = evaluation.run("judge", first.run_id, "--metrics", "completeness")
-    assert neither.exit_code == DONE, neither.output
+    neither = evaluation.done("judge", first.run_id, "--metrics", "completeness")
     assert "Compare with:" not in neither.output
     # The terms are those under which was searched.
     searched, judged = (
@@ -79,8 +74,7 @@ def test_nothing_is_measured_on_an_index_that_is_another(asked_copy: Evaluation,
         frame = pd.read_parquet(table)
         frame["id"] = [f"new-{number}" for number in range(len(frame))]
         frame.to_parquet(table)
-    result = asked_copy.run("judge", "latest")
-    assert result.exit_code == DONE, result.output
+    result = asked_copy.done("judge", "latest")
     assert "is not the one that was searched any more" in " ".join(result.output.split())
     assert asked_copy.read_results("summary", asked_copy.newest_folder)["measures"] == {}
 
@@ -120,8 +114,7 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
 
     server.behaviour = Behaviour(unsteady)
     before = len(server.records)
-    result = asked_copy.run("judge", "latest", "--metrics", "completeness", "--repeats", "3")
-    assert result.exit_code == DONE, result.output
+    asked_copy.done("judge", "latest", "--metrics", "completeness", "--repeats", "3")
     assert len(server.records[before:]) == 3 * 2 * len(ROWS)
     with EvaluationStore(asked_copy.store_path) as store:
         verdicts = store.verdicts(store.runs()[0].run_id)

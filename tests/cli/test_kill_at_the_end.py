@@ -62,8 +62,7 @@ def test_a_finished_run_without_files_comes_before_one_that_was_given_up_for_it(
     with evaluation.start(prepare=killed_when_it_is_finished) as process:
         assert process.wait() == -signal.SIGKILL, process.output
     asked, own = len(server.records), evaluation.newest_folder
-    first = evaluation.run("--resume")
-    assert first.exit_code == DONE, first.output
+    evaluation.done("--resume")
     assert len(server.records) == asked
     assert (own / PAGE).exists()
     # With its files there, what is left is the unfinished one.
@@ -80,8 +79,7 @@ def test_a_judging_that_is_killed_at_its_end_asks_nothing_again(
     with evaluation.start("judge", "latest", prepare=killed_when_it_is_finished) as process:
         assert process.wait() == -signal.SIGKILL, process.output
     asked, own = len(server.records), evaluation.newest_folder
-    resumed = evaluation.run("judge", "latest", "--resume")
-    assert resumed.exit_code == DONE, resumed.output
+    resumed = evaluation.done("judge", "latest", "--resume")
     assert f"Run {own.name} is finished: nothing is asked" in " ".join(resumed.output.split())
     assert (own / PAGE).exists()
     assert len(server.records) == asked

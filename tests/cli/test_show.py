@@ -20,7 +20,7 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
 
-DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
+DONE, ERROR, USAGE = 0, 1, 2
 FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")
 LABEL = "(offline baseline models)"
 
@@ -70,8 +70,7 @@ def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation)
     evaluation = make_evaluation(output={"save_intermediate": False}, methods=["basic"])
     kept: list[dict[str, str]] = []
     for _ in range(2):
-        result = evaluation.run("--limit", "1")
-        assert result.exit_code == DONE, result.output
+        evaluation.done("--limit", "1")
         kept.append(files_in(evaluation.output))
     folders = sorted((evaluation.output / "runs").iterdir())
     assert {tuple(files_in(folder).items()) for folder in folders} == {
@@ -87,15 +86,13 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,
     )
-    ran = evaluation.run("--full", COLUMNS="160")
-    assert ran.exit_code == DONE, ran.output
+    ran = evaluation.done("--full", COLUMNS="160")
     (run,) = runs_of(evaluation)
     before = files_in(evaluation.output)
     for name in ("latest", run.run_id, run.run_id[:-3]):
         for path in (*evaluation.output.glob("*.json"), *own_folder(evaluation, run).glob("*")):
             path.unlink()
-        shown = evaluation.run("show", name, "--full", COLUMNS="160")
-        assert shown.exit_code == DONE, shown.output
+        shown = evaluation.done("show", name, "--full", COLUMNS="160")
         assert shown.stdout == ran.stdout
         assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
     (evaluation.root / "eval_config.yaml").unlink()  # what was kept of the run is enough
@@ -111,8 +108,7 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_co
     assert json.loads(before[FILES[0]])["measures"] != {}
     (own_folder(evaluation, run) / "tables.json").unlink()
     shutil.rmtree(evaluation.project / "output")
-    shown = evaluation.run("show", "latest")
-    assert shown.exit_code == DONE, shown.output
+    shown = evaluation.done("show", "latest")
     assert "index clock is not the one that was searched any more" in flat(shown.stderr)
     assert "left as they are" in flat(shown.stderr)
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
@@ -131,8 +127,7 @@ def test_an_unfinished_run_shows_what_is_there(finished_copy: Evaluation):
         connection.execute("UPDATE runs SET status = 'unfinished'")
         connection.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM responses)")
     connection.close()
-    shown = evaluation.run("show", "latest")
-    assert shown.exit_code == DONE, shown.output
+    shown = evaluation.done("show", "latest")
     assert f"run {run.run_id} is unfinished: 11 of 12 results are there" in flat(shown.stderr)
     assert "incomplete: 11 of 12" in flat(shown.stdout)
     metadata = json.loads(files_in(evaluation.output)[FILES[0]])["metadata"]
@@ -160,8 +155,7 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
     assert evaluation.run("-q", "--limit", "2").exit_code == DONE
     ask_in_python()
     before = files_in(evaluation.output)
-    judged = evaluation.run("judge", "latest", "--metrics", "completeness", COLUMNS="160")
-    assert judged.exit_code == DONE, judged.output
+    judged = evaluation.done("judge", "latest", "--metrics", "completeness", COLUMNS="160")
     judging, notebook, command, _ = runs_of(evaluation)
     assert [run.origin for run in (judging, notebook, command)] == ["judge", "python", "command"]
     # A judging has files of its own.
@@ -216,8 +210,7 @@ def test_wrong_use_is_one_sentence(finished: Evaluation):
 
 def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluation):
     before = files_in(finished.output)
-    shown = finished.run("show", "--question", "q1", COLUMNS="200")
-    assert shown.exit_code == DONE, shown.output
+    shown = finished.done("show", "--question", "q1", COLUMNS="200")
     for words in (
         "q1 of clock: Who built the tower clock of Ashcombe?",
         "Expected: Idris Vane",
@@ -262,8 +255,7 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evalu
     flips = [(flip["question_id"], flip["newly"]) for flip in item["flips"]]
     assert flips == [("q1", "wrong"), ("q3", "right")]
     assert (item["decision"]["newly_wrong"], item["decision"]["newly_right"]) == (1, 1)
-    shown = evaluation.run("show", new.run_id, "--changed", old.run_id, COLUMNS="200")
-    assert shown.exit_code == DONE, shown.output
+    shown = evaluation.done("show", new.run_id, "--changed", old.run_id, COLUMNS="200")
     assert shown.stdout.count(f"basic, in the baseline {LABEL}: ") == 2
     assert "q2 of clock" not in shown.stdout
     failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200").stdout
@@ -274,8 +266,7 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evalu
 
 
 def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished: Evaluation):
-    shown = finished.run("show", "latest", COLUMNS="80")
-    assert shown.exit_code == DONE, shown.output
+    shown = finished.done("show", "latest", COLUMNS="80")
     tables = shown.stdout.partition("Score: ")[2].partition("The run took")[0]
     rows = [line for line in tables.splitlines() if not line.endswith(".")]  # a pipe wraps none
     assert [line for line in rows if len(line) > 80] == []

@@ -134,8 +134,7 @@ def steps_of(stderr: str) -> list[str]:
 
 def test_every_step_of_a_run_is_said_in_a_pipe(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
-    ran = evaluation.run("--limit", "2")
-    assert ran.exit_code == 0, ran.output
+    ran = evaluation.done("--limit", "2")
     assert steps_of(ran.stderr) == [
         "Starting",
         "Reading the indexes",

@@ -114,8 +114,7 @@ def test_two_workers_give_what_one_process_gives_also_when_they_die(
     assert alone.run("--quiet").exit_code == 0
     shared = make_evaluation(name="shared", methods=METHODS)
     begun.dies = lambda number: number in (9, 20)
-    result = shared.run("--quiet", "--workers", "2")
-    assert result.exit_code == 0, result.output
+    shared.done("--quiet", "--workers", "2")
     assert begun.n == 4
     assert rows_of(shared) == rows_of(alone)
     assert shared.read_results() == alone.read_results()
@@ -142,8 +141,7 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
     assert result.exit_code == exit_code, result.output
     assert said in result.output
     server.behaviour = Behaviour(offline_reply())
-    result = evaluation.run("--quiet", "--resume")
-    assert result.exit_code == 0, result.output
+    result = evaluation.done("--quiet", "--resume")
 
 
 def test_what_may_be_spent_is_split_among_workers_and_their_successors(
@@ -278,8 +276,7 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(
     assert wait_until(lambda: not ray_workers() - others, 60)
 
     server.behaviour = Behaviour(offline_reply())
-    result = killed.run("--resume", "--quiet", "--workers", "2")
-    assert result.exit_code == 0, result.output
+    killed.done("--resume", "--quiet", "--workers", "2")
     assert rows_of(killed) == rows_of(whole)
     again = Counter(record.request_sha256 for record in server.records[before:])
     again.subtract(asked_once)

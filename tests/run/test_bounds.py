@@ -45,8 +45,7 @@ def test_every_call_of_a_run_is_bounded(make_evaluation, server, asked):
         judge={"max_output_tokens": 400, "rubric": True, "quality": True, "pairwise": True},
     )
     evaluation.write_rows(ROWS)
-    result = evaluation.run()
-    assert result.exit_code == 0, result.output
+    evaluation.done()
 
     bounds = [r.get("max_tokens") for r in (*asked["judge"], *asked["methods"])]
     assert None not in bounds
@@ -87,8 +86,7 @@ def test_what_is_cut_off_is_asked_for_once_and_a_verdict_of_it_unscored(make_eva
     assert "begin a new run" not in result.output
     server.behaviour = Behaviour(offline_reply())
     evaluation.configure(judge={"max_output_tokens": 500})
-    again = evaluation.run("--retry-errors", "--resume")
-    assert again.exit_code == 0, again.output
+    evaluation.done("--retry-errors", "--resume")
 
 
 def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evaluation, server):

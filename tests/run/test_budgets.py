@@ -20,7 +20,7 @@ from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
-DONE, USAGE = 0, 2
+DONE = 0
 SEARCHES = [name for name in get_args(SearchMethod) if name not in ("global", "drift")]
 QUOTES = {
     "q1": "Idris Vane built the tower clock of\nAshcombe.",
@@ -47,8 +47,7 @@ def names_of(evaluation: Evaluation) -> list[str]:
 
 def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     evaluation.configure(budgets=[400, 200])
-    result = evaluation.run("--full", COLUMNS="300")
-    assert result.exit_code == DONE, result.output
+    result = evaluation.done("--full", COLUMNS="300")
     searches = ["basic@200", "basic@400", "local@200", "local@400"]
     assert names_of(evaluation) == [*searches, "closed_book"]
     (run,) = evaluation.runs()

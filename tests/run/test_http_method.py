@@ -91,8 +91,7 @@ def test_a_service_is_compared_with_a_search(evaluation: Evaluation, service: Se
     service.replies = [(503, {"detail": "busy"})]
     (evaluation.root / ".env").write_text(f"RAG_KEY={KEY}\n", encoding="utf-8")
     service.reply = {**WHOLE, "answer": f"Idris Vane, not {KEY}"}
-    result = evaluation.run("--full", COLUMNS="200")
-    assert result.exit_code == 0, result.output
+    evaluation.done("--full", COLUMNS="200")
     assert len(service.seen) == 3  # one was asked again
     assert {body["q"] for _, body, _ in service.seen} == {row["question"] for row in ROWS[:2]}
     assert all(body["of"] == ["clock", 3] for _, body, _ in service.seen)
@@ -128,8 +127,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_never_0(
         methods=["basic", method("rag", block)], judge={"rubric": True}, concurrency=1
     )
     evaluation.write_rows(ROWS[:3])
-    result = evaluation.run("--full", COLUMNS="220")
-    assert result.exit_code == 0, result.output
+    evaluation.done("--full", COLUMNS="220")
     for _ in range(2):  # as the run ended, and as it is read from the store
         summary, detailed = evaluation.read_results("summary"), evaluation.read_results()
         by_method, spent = summary["by_method"]["rag"], summary["efficiency"]["rag"]

@@ -85,8 +85,7 @@ def efficiency(evaluation: Evaluation, method: str) -> dict[str, Any]:
 
 def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
     evaluation.configure(methods=["tog", WIDE])
-    result = evaluation.run("-q")
-    assert result.exit_code == DONE, result.output
+    evaluation.done("-q")
     (run,) = evaluation.runs()
     described = run.setup.indexes["clock"]
     assert described["wide"]["settings"]["width"] == 5
@@ -135,8 +134,7 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
             {"name": name, "function": f"{own}:{name}"} for name in ("counted", "uncounted", "text")
         ]
     )
-    result = evaluation.run("--full", COLUMNS="200")
-    assert result.exit_code == DONE, result.output
+    result = evaluation.done("--full", COLUMNS="200")
     counted, uncounted = efficiency(evaluation, "counted"), efficiency(evaluation, "uncounted")
     assert (counted["avg_llm_calls"], counted["avg_prompt_tokens"]) == (2, 30)
     assert counted["cost_usd"] == 0.5 * len(ROWS)
@@ -180,8 +178,7 @@ def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: 
         ]
     )
     evaluation.write_rows(ROWS[:2])
-    result = evaluation.run()
-    assert result.exit_code == DONE, result.output
+    evaluation.done()
     methods = evaluation.read_results()["results"][0]["methods"]
     assert "the service is down" in methods["failing"]["failure"]["message"]
     assert "not with int" in methods["nonsense"]["failure"]["message"]
@@ -235,8 +232,7 @@ def test_controls_are_shown_the_same_but_for_the_context(
         return "Idris Vane" if "Idris {" in str(request) else reply(request)
 
     server.behaviour = type(server.behaviour)(watch)
-    result = evaluation.run("--skip-judge", COLUMNS="200")
-    assert result.exit_code == DONE, result.output
+    result = evaluation.done("--skip-judge", COLUMNS="200")
     assert "oracle is not asked 1 of the 2 questions" in " ".join(result.output.split())
     counts = evaluation.read_results("summary")["counts"]
     assert (counts["oracle"]["n"], counts["closed_book"]["n"]) == (1, 2)

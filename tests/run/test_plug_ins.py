@@ -97,8 +97,7 @@ def test_the_parts_of_a_package_are_used_like_those_here(
 ):
     measures = {"further": ["shortness", "wild"]}
     evaluation.configure(metrics=["correctness", "brevity"], measures=measures)
-    result = evaluation.run("--full", COLUMNS="200")
-    assert result.exit_code == 0, result.output
+    result = evaluation.done("--full", COLUMNS="200")
     output = " ".join(result.output.split())
     assert "4 answers unmeasured: wild of rag-pack 1.2 (measures) can't be used: 7" in output
     summary = evaluation.read_results("summary")
@@ -131,8 +130,7 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, packag
     list_plug_ins.cache_clear()
     JUDGED_METRICS.pop("brevity")
     evaluation.configure(metrics=["correctness"], measures={}, methods=["basic"])
-    shown = evaluation.run("show", "latest")
-    assert shown.exit_code == 0, shown.output
+    evaluation.done("show", "latest")
     again = evaluation.run("--methods", "echo", COLUMNS="300")
     assert again.exit_code == 2
     assert "unknown name 'echo'" in again.output

@@ -105,6 +105,12 @@ class Evaluation:
         arguments = ["eval", "--root", str(self.root), *flags]
         return CliRunner().invoke(app, arguments, env=variables)
 
+    def done(self, *flags: str, **variables: str) -> Result:
+        """Run ``graphrag eval``, which has to end with exit code 0."""
+        result = self.run(*flags, **variables)
+        assert result.exit_code == 0, result.output
+        return result
+
     def start(self, *flags: str, prepare: Callable[[], None] | None = None) -> "WarmProcess":
         """Start ``graphrag eval`` as a process of its own, which does ``prepare`` first."""
         arguments = ("eval", "--root", str(self.root), *flags)
