@@ -12,7 +12,7 @@ from support.openai_server import Behaviour, Fault, LocalServer, Record, offline
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 
-DONE, ERROR = 0, 1
+ERROR = 1
 HELD = [
     "Idris Vane built it. S",
     {"text": "It was built in 1911. C"},
@@ -139,8 +139,7 @@ def test_a_stopped_run_goes_on_without_paying_again(evaluation: Evaluation, serv
         return Fault(status=401) if n_ruled > 3 else None
 
     server.behaviour = Behaviour(reply, faults=third)
-    stopped = evaluation.run()
-    assert stopped.exit_code == ERROR, stopped.output
+    evaluation.done(code=ERROR)
     server.behaviour = Behaviour(reply)
     evaluation.done("--resume")
     answered = [r for r in server.records[before:] if r.status == 200]
@@ -152,7 +151,7 @@ def test_a_stopped_run_goes_on_without_paying_again(evaluation: Evaluation, serv
     # Said of everything, what must not be said counts against it.
     rulings = dict.fromkeys(_RULINGS, "supported")
     server.behaviour = Behaviour(lambda request: reply(request, rulings))
-    assert evaluation.run("-q").exit_code == DONE
+    evaluation.done("-q")
     changed = evaluation.run("compare", "latest", first.run_id, "--metric", "assertions.vital=0.01")
     assert "said, assertions.vital: INCONCLUSIVE" in changed.output
     assert "(0.4 -> 0.6 over 2 pairs)" in changed.output

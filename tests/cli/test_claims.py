@@ -131,14 +131,14 @@ def test_what_the_judge_does_not_rule_on_has_no_score_and_is_asked_again_alone(
 ):
     faults = lambda _, request: fault if kind(request) == at else None  # noqa: E731
     server.behaviour, first = Behaviour(replies(), faults), len(server.records)
-    assert evaluation.run().exit_code == INCOMPLETE
+    evaluation.done(code=INCOMPLETE)
     (found,) = evaluation.read_results()["results"]
     assert found["methods"]["basic"]["scores"]["faithfulness"] is None
     assert found["methods"]["basic"]["states"]["faithfulness"] == "judge_unparseable"
     claims = evaluation.read_results("summary")["claims"]["basic"]
     assert (claims["supported"]["mean"], claims["n_unscored"], claims["n_claims"]) == (None, 1, 0)
     server.behaviour, before = Behaviour(replies()), len(server.records)
-    assert evaluation.run("--resume", "--retry-errors").exit_code == DONE
+    evaluation.done("--resume", "--retry-errors")
     assert [kind({"messages": r.messages}) for r in server.records[before:]] == ["split", "rule"]
     (found,) = evaluation.read_results()["results"]
     assert found["methods"]["basic"]["scores"]["faithfulness"] == 0
@@ -153,7 +153,7 @@ def test_a_run_that_is_stopped_between_the_two_calls_pays_nothing_twice(
     before = len(server.records)
     assert evaluation.run().exit_code not in (DONE, INCOMPLETE)
     server.behaviour = Behaviour(replies())
-    assert evaluation.run("--resume").exit_code == DONE
+    evaluation.done("--resume")
     records = [r for r in server.records[before:] if r.status == 200]
     assert len({r.request_sha256 for r in records}) == len(records)
     assert len(asked(records, "split")) == len(asked(records, "rule")) == 1
@@ -169,7 +169,7 @@ def test_an_answer_without_claims_has_no_share_and_no_verdict(
     )
     server.behaviour = Behaviour(replies(), empty)
     before = len(server.records)
-    assert evaluation.run().exit_code == DONE
+    evaluation.done()
     assert not asked(server.records[before:], "rule")
     (found,) = evaluation.read_results()["results"]
     assert found["methods"]["basic"]["scores"]["faithfulness"] is None

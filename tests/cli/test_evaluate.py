@@ -61,7 +61,7 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
         (said,) = re.findall(r"Prompt tokens: about ([\d,]+) if every context and answer", shown)
         reckoned[kind] = int(said.replace(",", "")) - before
         before += reckoned[kind]
-    assert evaluation.run("-q").exit_code == DONE
+    evaluation.done("-q")
     used: Counter[str] = Counter()
     with EvaluationStore(evaluation.store_path) as store:
         run_id = store.runs()[0].run_id
@@ -99,13 +99,12 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
     make_evaluation: MakeEvaluation, tmp_path: Path
 ):
     evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    evaluation.done("--skip-judge", "-q")
     for number, (change, named) in enumerate(CHANGES):
         changed = Evaluation(tmp_path / str(number))
         shutil.copytree(evaluation.root, changed.root)
         change(changed)
-        result = changed.run("--resume")
-        assert result.exit_code == USAGE
+        result = changed.done("--resume", code=USAGE)
         assert "was set up differently" in sentence(result)
         assert named in sentence(result)
     missing = Evaluation(tmp_path / "none")
@@ -116,10 +115,9 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
     # How a run goes may change, and an unfinished one is pointed out.
     assert "--resume continues it" in sentence(evaluation.run("--skip-judge"))
     evaluation.configure(timeout_s=7, thresholds={"correctness": 0.01}, concurrency=2)
-    result = evaluation.run("--resume")
-    assert result.exit_code == DONE
+    result = evaluation.done("--resume")
     assert "6 of 6 responses are there, 0 of them judged; 0 calls were" in sentence(result)
-    assert missing.run("-q").exit_code == DONE
+    missing.done("-q")
     run_id = missing.newest_folder.name
     missing.configure(metrics=["correctness"])
     said = sentence(missing.run("--resume"))
@@ -156,7 +154,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
     assert "what it holds is kept" in sentence(result)
     n_kept = len(evaluation.responses())
     assert 0 < n_kept < 6
-    assert evaluation.run("--resume", "-q").exit_code == DONE
+    evaluation.done("--resume", "-q")
     assert len(watched.searched) <= 6 + 1
 
 
@@ -226,10 +224,11 @@ def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: Ma
         ((), {"RETRY_ERRORS": "1"}, "no unfinished run"),
         (("compare",), elsewhere, "0.05 means 5 points"),
     ):
-        refused = evaluation.run(
-            *command, **{f"GRAPHRAG_EVAL_{name}": value for name, value in variables.items()}
+        refused = evaluation.done(
+            *command,
+            **{f"GRAPHRAG_EVAL_{name}": value for name, value in variables.items()},
+            code=USAGE,
         )
-        assert refused.exit_code == USAGE
         assert words in sentence(refused)
     assert "Traceback" in evaluation.run("--methods", "tgo", "--verbose").output
     assert "exclude each other" in evaluation.run("-q", "-v").output
@@ -269,8 +268,7 @@ def test_bad_input_is_refused_before_any_call(
     for number, (spoil, flag, words) in enumerate(BAD_INPUT):
         evaluation = make_evaluation(server.base_url, name=str(number))
         spoil(evaluation)
-        result = evaluation.run(flag)
-        assert result.exit_code == USAGE, result.output
+        result = evaluation.done(flag, code=USAGE)
         assert words in sentence(result)
         assert flag != "--index" or not evaluation.output.exists()
     assert watched.records == []
@@ -291,8 +289,7 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
     assert judged == 12 * (4 + 2) + 6 * 2
     assert watched.records == []
 
-    first = evaluation.run("--skip-judge")
-    assert first.exit_code == DONE
+    first = evaluation.done("--skip-judge")
     (line,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
     assert line.endswith("--resume")
     assert "--skip-judge" not in line
@@ -303,8 +300,7 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
     n_search_calls = len(watched.records)
     assert n_search_calls <= completions + 6
     assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
-    resumed = evaluation.run("--resume")
-    assert resumed.exit_code == DONE
+    resumed = evaluation.done("--resume")
     assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
     assert "Judge them with" not in resumed.output
     assert len(watched.searched) == 6
@@ -324,8 +320,7 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(
         return Fault(content="") if "Which bank does" in text else None
 
     watched.behave(faults=fault)
-    first = evaluation.run()
-    assert first.exit_code == INCOMPLETE, first.output
+    first = evaluation.done(code=INCOMPLETE)
     assert "1 of 6 searches failed" in sentence(first)
     assert "verdicts on 1 of 6 responses are unscored" in sentence(first)
     assert "Earlier attempts" not in sentence(first)
@@ -364,11 +359,10 @@ def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, refused: str
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
-    assert evaluation.run("-q", "--limit", "1").exit_code == DONE
+    evaluation.done("-q", "--limit", "1")
     before, n = evaluation.read_results(), len(watched.records)
     watched.behave(faults=lambda _, r: Fault(status=401) if refused in r else None)
-    result = evaluation.run()
-    assert result.exit_code == ERROR, result.output
+    result = evaluation.done(code=ERROR)
     assert "refuses the requests" in sentence(result)
     assert ("The judge's service" in sentence(result)) is (refused == "response_format")
     assert len(watched.records) <= n + 2 + 4
@@ -378,7 +372,7 @@ def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
     text = settings.read_text("utf-8")
     settings.write_text(text.replace("api_key: ", "api_key: another-"), encoding="utf-8")
     watched.behave()
-    assert evaluation.run("--resume", "-q").exit_code == DONE
+    evaluation.done("--resume", "-q")
     assert sum(record.outcome == "answered" for record in watched.searched) == 1 + 6
 
 

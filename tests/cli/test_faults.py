@@ -35,8 +35,7 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
 ):
     fail_from(server, 16, Fault(status=503))
     before = len(server.records)
-    stopped = basic.run()
-    assert stopped.exit_code == 3, stopped.output
+    stopped = basic.done(code=3)
     said = flat(stopped.output)
     assert "patience_s" in said
     assert f"Continue with: graphrag eval --root {basic.root} --resume" in said
@@ -50,7 +49,7 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
 
     server.behaviour = Behaviour(offline_reply())
     begun = len(server.records)
-    assert basic.run("--resume").exit_code == 0
+    basic.done("--resume")
     assert answered + len(server.records) - begun == 6 * 6, "nothing is asked twice"
     assert basic.count_calls() == len(server.records) - before
 
@@ -61,7 +60,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
     assert refused.exit_code == 1
     assert "Another process" in flat(refused.output)
     assert basic.store_path.with_name("eval.db.lock").exists(), "a lock file that is left is no bar"
-    assert basic.run("--limit", "1").exit_code == 0
+    basic.done("--limit", "1")
 
 
 def test_an_index_that_vanishes_costs_its_searches_and_no_others(

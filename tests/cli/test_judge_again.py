@@ -10,7 +10,7 @@ from support.openai_server import Behaviour, LocalServer
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 
-DONE, INCOMPLETE = 0, 3
+INCOMPLETE = 3
 
 
 def test_another_judge_is_asked_and_no_search_is(asked_copy: Evaluation, server: LocalServer):
@@ -40,10 +40,10 @@ def test_another_judge_is_asked_and_no_search_is(asked_copy: Evaluation, server:
 def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", "relevance"])
     evaluation.configure(equal_terms={})
-    assert evaluation.run("-q", "--skip-judge").exit_code == DONE
+    evaluation.done("-q", "--skip-judge")
     unjudged = evaluation.done("judge", "latest")
     assert "Compare with:" not in unjudged.output
-    assert evaluation.run("-q", "--resume").exit_code == DONE
+    evaluation.done("-q", "--resume")
     (_, first) = evaluation.runs()
     both = evaluation.run("judge", first.run_id, "--metrics", "relevance")
     assert "Compare with:" in both.output
@@ -92,13 +92,12 @@ def test_what_the_searches_cost_does_not_count_as_spent(asked_copy: Evaluation):
     assert again.cost_usd == pytest.approx(spent)
     assert origin.cost_usd is not None
     assert origin.cost_usd > searches
-    assert asked_copy.run("judge", "latest", "--max-cost", f"{spent * 2:f}").exit_code == DONE
+    asked_copy.done("judge", "latest", "--max-cost", f"{spent * 2:f}")
     # A judging of a judging goes back to the searches.
     assert [run.setup.responses_of for run in asked_copy.runs()] == [
         *(first.run_id, first.run_id, None)
     ]
-    stopped = asked_copy.run("judge", "latest", "--max-cost", f"{spent / 4:f}")
-    assert stopped.exit_code == INCOMPLETE
+    stopped = asked_copy.done("judge", "latest", "--max-cost", f"{spent / 4:f}", code=INCOMPLETE)
     assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
 
 

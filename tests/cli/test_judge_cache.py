@@ -101,6 +101,5 @@ def test_an_interrupted_run_takes_what_it_took_and_no_more(cached: Evaluation, s
 
 def test_a_run_that_keeps_nothing_has_no_cache(make_evaluation: MakeEvaluation):
     made = make_evaluation(judge={"cache": True}, output={"save_intermediate": False})
-    result = made.run()
-    assert result.exit_code == 2
+    result = made.done(code=2)
     assert "judge.cache needs" in flat(result.output)

@@ -80,7 +80,7 @@ def loaded_by(evaluation: Evaluation, *words: str) -> list[str]:
 
 
 def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
-    assert finished_copy.run("show", "latest").exit_code == 0
+    finished_copy.done("show", "latest")
     assert loaded_by(finished_copy, "show", "latest") == ["0"]
 
 
@@ -122,7 +122,7 @@ def test_what_is_another_now_is_computed(
 
 def test_files_of_another_run_are_left_as_they_are(finished_copy: Evaluation):
     folder, older = finished_copy.output, finished_copy.newest_folder.name
-    assert finished_copy.run("--limit", "1", "-q").exit_code == 0
+    finished_copy.done("--limit", "1", "-q")
     for _ in range(2):
         own = show(folder, run=older)
         assert f"Files in: {folder / 'runs' / older}" in own.stdout.replace("\n", "")

@@ -48,8 +48,7 @@ def test_a_run_that_is_killed_at_its_end_writes_its_files_and_asks_nothing(
     assert whole == top
     assert len(whole["results"]) == 2
     # Once more changes nothing and asks nothing.
-    again = evaluation.run("--resume", "-q")
-    assert again.exit_code == FAILED
+    evaluation.done("--resume", "-q", code=FAILED)
     assert len(server.records) == asked
     assert evaluation.read_results() == whole
 
@@ -75,7 +74,7 @@ def test_a_judging_that_is_killed_at_its_end_asks_nothing_again(
     make_evaluation: MakeEvaluation, server: LocalServer
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
-    assert evaluation.run("-q").exit_code == DONE
+    evaluation.done("-q")
     with evaluation.start("judge", "latest", prepare=killed_when_it_is_finished) as process:
         assert process.wait() == -signal.SIGKILL, process.output
     asked, own = len(server.records), evaluation.newest_folder

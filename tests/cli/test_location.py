@@ -64,7 +64,7 @@ def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path
         assert again.exit_code == DONE, (command, again.output)
     assert not (Path.cwd() / "out").exists()
     absolute = tmp_path / "absolute"
-    assert spaced.run("--limit", "1", "-q", *flags[:2], "-o", str(absolute)).exit_code == DONE
+    spaced.done("--limit", "1", "-q", *flags[:2], "-o", str(absolute))
     assert (absolute / "eval.db").is_file()
 
 
@@ -80,8 +80,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
         assert sentence in flat(result.output)
         assert not (spaced.root / command[-1]).exists()
     spaced.configure(output={"dir": "results.json"})
-    result = spaced.run("--limit", "1")
-    assert result.exit_code == USAGE
+    result = spaced.done("--limit", "1", code=USAGE)
     assert "output.dir" in flat(result.output)
     assert not (spaced.root / "results.json").exists()
 

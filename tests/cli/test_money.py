@@ -38,8 +38,7 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
         server.base_url, methods=["tog", "basic"], concurrency=concurrency, judge={"rubric": True}
     )
     before, cap = len(server.records), 0.01
-    result = evaluation.run("--max-cost", f"{cap}")
-    assert result.exit_code == INCOMPLETE, result.output
+    result = evaluation.done("--max-cost", f"{cap}", code=INCOMPLETE)
     sent = server.records[before:]
     dearest = max(bill([record]) for record in sent)
     assert bill(sent) > 0
@@ -62,8 +61,7 @@ def test_a_stopped_runs_figures_add_up_to_the_bill(
     before = len(server.records)
     evaluation.run()
     before, whole = len(server.records), bill(server.records[before:])
-    result = evaluation.run("--max-cost", f"{0.6 * whole}")
-    assert result.exit_code == INCOMPLETE, result.output
+    result = evaluation.done("--max-cost", f"{0.6 * whole}", code=INCOMPLETE)
     about = evaluation.read_results("summary")["metadata"]
     assert 0 < about["n_done"] < about["n_planned"]
     paid = about["cost_usd"] + about["unfinished_answers"]["cost_usd"]
@@ -76,8 +74,7 @@ def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
 ):
     evaluation = make_evaluation(server.base_url, methods=["closed_book"])
     before = len(server.records)
-    result = evaluation.run("--max-cost", "0.0001")
-    assert result.exit_code == INCOMPLETE
+    result = evaluation.done("--max-cost", "0.0001", code=INCOMPLETE)
     said = flat(result.output)
     assert "$0.0000 of the allowed $0.0001 is spent, and the next call takes about $0.00" in said
     assert len(server.records) == before
@@ -107,7 +104,7 @@ def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(
     evaluation = make_evaluation(server.base_url, methods=["basic", "tog"])
     before = len(server.records)
     shutil.rmtree(evaluation.project / "output")
-    assert evaluation.run("--dry-run").exit_code == USAGE
+    evaluation.done("--dry-run", code=USAGE)
     result = evaluation.done("--dry-run", "--index", COLUMNS="200")
     said = flat(result.output)
     assert "Searches: 12" in said

@@ -85,8 +85,7 @@ def test_a_fall_raises_the_alarm_by_code_and_file(pinned: Evaluation, server: Lo
         (False, 1),
     ]
     server.behaviour = Behaviour(judging(lambda number: number % 2))
-    result = pinned.run("monitor", "--alarm", str(pinned.root / "alarm.json"))
-    assert result.exit_code == ALARM, result.output
+    result = pinned.done("monitor", "--alarm", str(pinned.root / "alarm.json"), code=ALARM)
     alarm = json.loads((pinned.root / "alarm.json").read_text("utf-8"))
     assert alarm["alarm"] is True
     (fall,) = alarm["falls"]
@@ -105,8 +104,8 @@ def test_a_fall_raises_the_alarm_by_code_and_file(pinned: Evaluation, server: Lo
     again = watch(pinned, "-q")
     assert again.exit_code == ALARM
     assert "ALARM: basic correctness fell" in flat(again.output)
-    assert pinned.run("-q").exit_code == DONE
-    assert pinned.run("compare", "latest", "--pin").exit_code == DONE
+    pinned.done("-q")
+    pinned.done("compare", "latest", "--pin")
     assert watch(pinned, "-q").exit_code == DONE
 
 
@@ -150,15 +149,14 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
 
 def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pinned: Evaluation):
     pinned.configure(concurrency=1)
-    first = pinned.run("monitor", "--max-cost", "0.01", "--baseline-runs", "2")
-    assert first.exit_code == INCOMPLETE, first.output
-    assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
+    pinned.done("monitor", "--max-cost", "0.01", "--baseline-runs", "2", code=INCOMPLETE)
+    pinned.done("monitor", "--baseline-runs", "2", "-q")
     one, two, three = asked_in(pinned)
     assert one | two == three == {f"q{i}" for i in range(N)}
     assert 0 < len(one) < N
     assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False]
     # From then on no run is added: the system may have changed.
-    assert pinned.run("monitor", "--baseline-runs", "5", "-q").exit_code == DONE
+    pinned.done("monitor", "--baseline-runs", "5", "-q")
     assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False, False]
 
 
@@ -166,15 +164,14 @@ def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
     path = pinned.project / "settings.yaml"
     path.write_text(f"{path.read_text('utf-8')}basic_search: {{k: 1}}\n", encoding="utf-8")
     for n_runs in (1, 1):  # the second time nothing is paid for
-        refused = pinned.run("monitor")
-        assert refused.exit_code == INCOMPLETE, refused.output
+        refused = pinned.done("monitor", code=INCOMPLETE)
         said = flat(refused.output)
         assert "of another system: the settings of basic differ (k: 10 -> 1)" in said
         assert len(asked_in(pinned)) == n_runs
     run_id = list_runs(pinned.store_path)[0].run_id
     assert f"compare {run_id} --pin" in said
-    assert pinned.run("compare", run_id, "--pin").exit_code == DONE
-    assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
+    pinned.done("compare", run_id, "--pin")
+    pinned.done("monitor", "--baseline-runs", "2", "-q")
 
 
 def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
@@ -200,8 +197,7 @@ def test_wrong_usage_is_one_sentence(pinned: Evaluation, make_evaluation: MakeEv
         ("--rounds", "2"): "--rounds needs --every",
         ("--methods", "tog"): "holds basic, and none of tog",
     }.items():
-        result = pinned.run("monitor", *flags)
-        assert result.exit_code == USAGE, flags
+        result = pinned.done("monitor", *flags, code=USAGE)
         assert words in flat(result.output)
         assert asked_in(pinned) == [], flags
     without = make_evaluation(name="another", methods=["basic"]).run("monitor")

@@ -181,8 +181,7 @@ def test_one_mean_of_a_metric_stands_everywhere(
     evaluation: Evaluation, server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     server.behaviour = judging(unread=True)
-    result = evaluation.run("--full", COLUMNS="300")
-    assert result.exit_code == 3, result.output
+    result = evaluation.done("--full", COLUMNS="300", code=3)
     check(evaluation, result.output, unread=True)
     assert "frail: verdicts on 4 of 40 responses are unscored" in result.output
     # One call less for each abstention, which makes no claims; two more tries where none is read.
@@ -196,8 +195,7 @@ def test_one_mean_of_a_metric_stands_everywhere(
     assert all(verdicts[unit]["faithfulness"].failure is None for unit in declined)
     assert len(declined) == 4 + 2
     server.behaviour = judging(unread=False)
-    result = evaluation.run("--retry-errors", "--full", COLUMNS="300")
-    assert result.exit_code == 100, result.output
+    result = evaluation.done("--retry-errors", "--full", COLUMNS="300", code=100)
     check(evaluation, result.output, unread=False)
     before = evaluation.read_results("summary")["by_method"]
     told = " ".join(result.output.split())
@@ -206,7 +204,7 @@ def test_one_mean_of_a_metric_stands_everywhere(
         line = f"threshold missed: {method}: {name} {fmean(scores):.3f} (n {len(scores)}) is below"
         assert line in told
     monkeypatch.setitem(RULES, "relevance", 10)
-    assert evaluation.run("-q").exit_code == 0
+    evaluation.done("-q")
     found = tmp_path / "gate.json"
     compared = evaluation.run(
         "compare", "latest", run.run_id, "--metric", "relevance", "--json", str(found)

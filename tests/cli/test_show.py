@@ -20,7 +20,7 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
 
-DONE, ERROR, USAGE = 0, 1, 2
+ERROR, USAGE = 1, 2
 FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")
 LABEL = "(offline baseline models)"
 
@@ -44,8 +44,7 @@ def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluatio
     before = files_in(evaluation.output)
     assert files_in(own_folder(evaluation, first)) == before
     shutil.rmtree(evaluation.output / "runs")  # then they are set aside
-    second = evaluation.run("--limit", "1")
-    assert second.exit_code == DONE
+    second = evaluation.done("--limit", "1")
     assert files_in(own_folder(evaluation, first)) == before
     on_top = files_in(evaluation.output)
     metadata = json.loads(on_top[FILES[0]])["metadata"]
@@ -62,7 +61,7 @@ def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluatio
     assert files_in(own_folder(evaluation, first)) == before
     assert files_in(evaluation.output) == on_top
     to = evaluation.root / "elsewhere"
-    assert evaluation.run("show", first.run_id, "--to", str(to)).exit_code == DONE
+    evaluation.done("show", first.run_id, "--to", str(to))
     assert files_in(to) == before
 
 
@@ -113,7 +112,7 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_co
     assert "left as they are" in flat(shown.stderr)
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
     to = evaluation.root / "elsewhere"
-    assert evaluation.run("show", "--to", str(to), "-q").exit_code == DONE
+    evaluation.done("show", "--to", str(to), "-q")
     summary = json.loads(files_in(to)[FILES[0]])
     assert summary["measures"] == {}
     assert "index clock is not the one" in (to / "report.html").read_text("utf-8")
@@ -152,7 +151,7 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
     ask_in_python()
     alone = evaluation.run("show", "latest")
     assert "2 questions, finished) by Python." in flat(alone.stderr)
-    assert evaluation.run("-q", "--limit", "2").exit_code == DONE
+    evaluation.done("-q", "--limit", "2")
     ask_in_python()
     before = files_in(evaluation.output)
     judged = evaluation.done("judge", "latest", "--metrics", "completeness", COLUMNS="160")
@@ -169,7 +168,7 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
         assert words in listed
     compared = evaluation.run("compare", "latest", notebook.run_id)
     assert f"latest is run {command.run_id}" in flat(compared.stderr)
-    assert evaluation.run("show", notebook.run_id).exit_code == DONE
+    evaluation.done("show", notebook.run_id)
     assert json.loads(files_in(own_folder(evaluation, notebook))[FILES[0]])["measures"] != {}
     resumed = evaluation.run("--limit", "2", "--retry-errors")
     assert f"Resuming run {command.run_id}" in flat(resumed.stderr)
@@ -179,15 +178,14 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
     evaluation = make_evaluation(methods=["basic"])
     evaluation.output.mkdir(parents=True)
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
-    result = evaluation.run("--full")
-    assert result.exit_code == ERROR
+    result = evaluation.done("--full", code=ERROR)
     assert "Score: correctness" in result.stdout
     (run,) = runs_of(evaluation)
     assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in flat(
         result.stderr
     )
     (evaluation.output / "runs").unlink()
-    assert evaluation.run("show", "latest").exit_code == DONE
+    evaluation.done("show", "latest")
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
 
 
@@ -202,8 +200,7 @@ def test_wrong_use_is_one_sentence(finished: Evaluation):
         ("--failed", "--export", "a.csv"): ("write no file",),
         ("--export", "a.xlsx"): (".csv or .parquet",),
     }.items():
-        result = finished.run("show", *flags)
-        assert result.exit_code == USAGE, result.output
+        result = finished.done("show", *flags, code=USAGE)
         for sentence in sentences:
             assert sentence in flat(result.stderr)
 
@@ -232,7 +229,7 @@ def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluati
 
 def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evaluation):
     evaluation = finished_copy
-    assert evaluation.run("--methods", "basic", "-q").exit_code == DONE
+    evaluation.done("--methods", "basic", "-q")
     new, old = runs_of(evaluation)
     with sqlite3.connect(evaluation.store_path) as connection:
         for run, name, score in ((new, "q1", 0), (old, "q1", 1), (new, "q3", 1), (old, "q3", 0)):
@@ -302,8 +299,7 @@ def test_a_missing_extra_is_named_before_the_work(
     sheet = finished.root / "labels.csv"
     sheet.write_text("", encoding="utf-8")
     for flags in (("judge", "--labels", str(sheet)), ("--workers", "2")):
-        refused = finished.run(*flags)
-        assert refused.exit_code == USAGE
+        refused = finished.done(*flags, code=USAGE)
         assert 'which is missing: pip install "nowhere-at-all>=2"' in flat(refused.stderr)
 
 

@@ -111,7 +111,7 @@ def test_two_workers_give_what_one_process_gives_also_when_they_die(
     make_evaluation: MakeEvaluation, begun
 ):
     alone = make_evaluation(name="alone", methods=METHODS)
-    assert alone.run("--quiet").exit_code == 0
+    alone.done("--quiet")
     shared = make_evaluation(name="shared", methods=METHODS)
     begun.dies = lambda number: number in (9, 20)
     shared.done("--quiet", "--workers", "2")
@@ -137,8 +137,7 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=4)
     server.behaviour = Behaviour(offline_reply(), faults=lambda n, request: Fault(status=status))
-    result = evaluation.run("--quiet", "--workers", "2")
-    assert result.exit_code == exit_code, result.output
+    result = evaluation.done("--quiet", "--workers", "2", code=exit_code)
     assert said in result.output
     server.behaviour = Behaviour(offline_reply())
     result = evaluation.done("--quiet", "--resume")
@@ -150,8 +149,7 @@ def test_what_may_be_spent_is_split_among_workers_and_their_successors(
     evaluation = make_evaluation(server.base_url, methods=METHODS, concurrency=4)
     begun.dies = lambda number: number == 5
     cap, before = 0.02, len(server.records)
-    result = evaluation.run("--quiet", "--workers", "2", "--max-cost", f"{cap}")
-    assert result.exit_code == 3, result.output
+    evaluation.done("--quiet", "--workers", "2", "--max-cost", f"{cap}", code=3)
     first, second, successor = (share.most_usd for share in begun.shares)
     assert first == second == cap / 2
     assert 0 < successor < cap / 2, "what the dead one had spent is spent"
@@ -168,7 +166,7 @@ def test_what_may_be_spent_is_split_among_workers_and_their_successors(
 
 def test_given_answers_are_judged_by_workers(make_evaluation: MakeEvaluation, begun):
     evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--quiet", "--skip-judge").exit_code == 0
+    evaluation.done("--quiet", "--skip-judge")
     result = CliRunner().invoke(
         app, ["eval", "--root", str(evaluation.root), "judge", "latest", "--workers", "2"]
     )
@@ -260,7 +258,7 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(
     config = {"methods": METHODS, "concurrency": CONCURRENCY}
     whole = make_evaluation(server.base_url, "whole", **config)
     before = len(server.records)
-    assert whole.run("--quiet").exit_code == 0
+    whole.done("--quiet")
     asked_once = Counter(record.request_sha256 for record in server.records[before:])
 
     killed = make_evaluation(server.base_url, "killed", **config)

@@ -108,8 +108,7 @@ def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evalu
 
     settings = (evaluation.project / "settings.yaml").read_text("utf-8")
     evaluation.write_settings(settings + "tog_search: {max_answer_tokens: 3000}\n")
-    refused = evaluation.run("--retry-errors")
-    assert refused.exit_code == 2
+    refused = evaluation.done("--retry-errors", code=2)
     reason = " ".join(refused.output.split())
     assert "max_answer_tokens" in reason
     assert reason.endswith("--retry-errors out to begin a new run, which asks everything again.")

@@ -20,7 +20,6 @@ from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
-DONE = 0
 SEARCHES = [name for name in get_args(SearchMethod) if name not in ("global", "drift")]
 QUOTES = {
     "q1": "Idris Vane built the tower clock of\nAshcombe.",
@@ -97,8 +96,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     again = said(evaluation.run("show", "latest", COLUMNS="300"))
     assert "Area under correctness" in again
     evaluation.configure(budgets=None)
-    one = evaluation.run("--methods", "basic", "--limit", "1", "-q")
-    assert one.exit_code == DONE
+    evaluation.done("--methods", "basic", "--limit", "1", "-q")
     assert not (evaluation.output / "budget_curves.md").exists()
     assert (evaluation.output / "runs" / run.run_id / "budget_curves.md").exists()
 
@@ -120,7 +118,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
     assert "drift has no context budget and is asked once" in dry
     assert "Equal terms give the form of the answer alone" in dry
     chosen = ("--methods", ",".join([*SEARCHES, "narrow"]))
-    assert evaluation.run(*chosen, "--skip-judge", "-q").exit_code == DONE
+    evaluation.done(*chosen, "--skip-judge", "-q")
     result = evaluation.run("--retry-errors", *chosen, COLUMNS="300")
     assert "Resuming run" in said(result), result.output
     curves = evaluation.read_results("summary")["budget_curves"]

@@ -142,7 +142,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_never_0(
         assert "does not tell its context" in answered["reasons"]["faithfulness"]
         assert answered["rubric"]["groundedness"]["score"] is None
         assert answered["rubric"]["completeness"]["score"] is not None
-        assert evaluation.run("show", "latest", "--full").exit_code == 0
+        evaluation.done("show", "latest", "--full")
     retrieval = json.loads((evaluation.output / "retrieval_results.json").read_text())
     assert retrieval["results"][1]["methods"]["rag"]["measures"]["recall"] is None
     shown = evaluation.run("show", "--question", "q2", "--full").output
@@ -163,8 +163,7 @@ def test_a_wrong_block_is_one_sentence(
     evaluation: Evaluation, service: Service, changes: dict[str, Any], sentence: str
 ):
     evaluation.configure(methods=["basic", method("rag", service.block(**changes))])
-    result = evaluation.run(COLUMNS="300")
-    assert result.exit_code == 2
+    result = evaluation.done(COLUMNS="300", code=2)
     assert sentence in result.output
     assert not service.seen
 
@@ -184,8 +183,7 @@ def test_a_bad_reply_is_said_in_one_sentence(
 ):
     service.replies = replies
     evaluation.configure(methods=["basic", method("rag", service.block())], concurrency=1)
-    result = evaluation.run(COLUMNS="300")
-    assert result.exit_code == code, result.output
+    result = evaluation.done(COLUMNS="300", code=code)
     told = [each.failure.message for each in evaluation.responses() if each.failure is not None]
     assert sentence in " ".join([result.output, *told])
 
@@ -196,8 +194,7 @@ def test_a_service_that_is_not_there_stops_the_run_and_it_goes_on(
     here = service.block()
     away = {**here, "url": "http://127.0.0.1:9/ask"}
     evaluation.configure(methods=["basic", method("rag", away)], patience_s=0.2)
-    result = evaluation.run(COLUMNS="300")
-    assert result.exit_code == 3, result.output
+    result = evaluation.done(COLUMNS="300", code=3)
     assert "127.0.0.1:9/ask" in result.output
     evaluation.configure(methods=["basic", method("rag", {**here, "version": "2"})])
     assert "version" in evaluation.run("--resume", COLUMNS="500").output
@@ -207,7 +204,7 @@ def test_a_question_in_an_address_is_asked_by_get(evaluation: Evaluation, servic
     block = {"url": f"{service.url}?q={{question}}&of={{index}}"}
     evaluation.configure(methods=["basic", method("rag", block)])
     evaluation.write_rows([{**ROWS[0], "question": "Who & {index}?"}])
-    assert evaluation.run("-q", "--skip-judge").exit_code == 0
+    evaluation.done("-q", "--skip-judge")
     ((path, body, _),) = service.seen
     asked = {"q": ["Who & {index}?"], "of": ["clock"]}
     assert (parse_qs(urlsplit(path).query), body) == (asked, None)

@@ -16,7 +16,6 @@ from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
 
-DONE = 0
 WIDE = {"name": "wide", "method": "tog", "width": 5}
 MODULE = """
 from graphrag.eval.runner.methods import MethodAnswer
@@ -93,7 +92,7 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
     assert efficiency(evaluation, "wide")["avg_llm_calls"] <= 6
     summary = evaluation.read_results("summary")
     assert next((c["a"], c["b"]) for c in summary["comparisons"]) == ("tog", "wide")
-    assert evaluation.run("--methods", "wide", "-q").exit_code == DONE
+    evaluation.done("--methods", "wide", "-q")
     assert evaluation.read_results("summary")["metadata"]["methods"] == ["wide"]
 
 
@@ -155,7 +154,7 @@ def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evalu
         metrics=["correctness", "faithfulness", "relevance"],
     )
     evaluation.write_rows(ROWS[:1])
-    assert evaluation.run("-q").exit_code == DONE
+    evaluation.done("-q")
     for _ in range(2):  # as the run ended, and as it is read from the store
         methods = evaluation.read_results()["results"][0]["methods"]
         states = {name: methods[name]["states"] for name in names}
@@ -164,7 +163,7 @@ def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evalu
         assert [states[name]["faithfulness"] for name in names] == [
             *("abstained", "abstained", "scored")
         ]
-        assert evaluation.run("show", "latest", "-q").exit_code == DONE
+        evaluation.done("show", "latest", "-q")
 
 
 def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: str):
@@ -251,7 +250,7 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         methods=["tog", "local", "basic", WIDE],
         equal_terms={"response_type": "Single sentence", "max_context_tokens": 700},
     )
-    assert evaluation.run("--limit", "1", "-q", "--skip-judge").exit_code == DONE
+    evaluation.done("--limit", "1", "-q", "--skip-judge")
     (run,) = evaluation.runs()
     for described in run.setup.indexes["clock"].values():
         assert described["options"]["response_type"] == "Single sentence"

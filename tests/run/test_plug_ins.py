@@ -113,7 +113,7 @@ def test_the_parts_of_a_package_are_used_like_those_here(
     assert run.setup.root["metrics"]["brevity"]["package"] == "rag-pack 1.2"
     assert "package" not in run.setup.root["metrics"]["correctness"]
     path = tmp_path / "rows.tsv"
-    assert evaluation.run("show", "latest", "--export", str(path)).exit_code == 0
+    evaluation.done("show", "latest", "--export", str(path))
     assert path.read_text(encoding="utf-8").startswith("run_id\tsample_id\t")
     refused = evaluation.run("show", "latest", "--export", "rows.xls").output
     assert "ends in .csv or .parquet or .tsv" in refused
@@ -123,7 +123,7 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, packag
     evaluation.configure(
         metrics=["correctness", "brevity"], measures={"further": ["shortness"]}, methods=["echo"]
     )
-    assert evaluation.run("-q").exit_code == 0
+    evaluation.done("-q")
     folder = next(Path(path) for path in sys.path if (Path(path) / f"{package}.py").is_file())
     for each in folder.glob("*.dist-info/entry_points.txt"):
         each.unlink()
@@ -131,8 +131,7 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, packag
     JUDGED_METRICS.pop("brevity")
     evaluation.configure(metrics=["correctness"], measures={}, methods=["basic"])
     evaluation.done("show", "latest")
-    again = evaluation.run("--methods", "echo", COLUMNS="300")
-    assert again.exit_code == 2
+    again = evaluation.done("--methods", "echo", COLUMNS="300", code=2)
     assert "unknown name 'echo'" in again.output
 
 
@@ -153,8 +152,7 @@ def test_a_broken_part_is_one_sentence_that_names_its_package(
     evaluation: Evaluation, changes: dict[str, object], sentence: str
 ):
     evaluation.configure(**changes)
-    result = evaluation.run(COLUMNS="400")
-    assert result.exit_code == 2, result.output
+    result = evaluation.done(COLUMNS="400", code=2)
     assert sentence in result.output
 
 

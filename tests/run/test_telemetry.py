@@ -125,7 +125,7 @@ def test_content_is_sent_where_it_is_asked_for_and_no_key_with_it(
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
     evaluation.write_rows([{**ROWS[0], "question": f"Who built the clock, by {KEY}?"}])
-    assert evaluation.run("--otel", "--methods", "basic").exit_code == 0
+    evaluation.done("--otel", "--methods", "basic")
     (search,) = (s for s in collector.spans if s["attributes"].get("gen_ai.agent.name") == "basic")
     (asked,) = json.loads(search["attributes"]["gen_ai.input.messages"])
     assert asked == {
@@ -175,6 +175,5 @@ def test_settings_that_can_not_be_used_are_told_before_anything_is_asked(
             result = evaluation.run("--otel")
         assert result.exit_code == 2
         assert name in result.output or "max_export_batch_size" in result.output
-    result = evaluation.run("--otel", "--workers", "2")
-    assert result.exit_code == 2
+    result = evaluation.done("--otel", "--workers", "2", code=2)
     assert server.totals() == before

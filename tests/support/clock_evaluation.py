@@ -105,10 +105,10 @@ class Evaluation:
         arguments = ["eval", "--root", str(self.root), *flags]
         return CliRunner().invoke(app, arguments, env=variables)
 
-    def done(self, *flags: str, **variables: str) -> Result:
-        """Run ``graphrag eval``, which has to end with exit code 0."""
+    def done(self, *flags: str, code: int = 0, **variables: str) -> Result:
+        """Run ``graphrag eval``, which has to end with this exit code."""
         result = self.run(*flags, **variables)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == code, result.output
         return result
 
     def start(self, *flags: str, prepare: Callable[[], None] | None = None) -> "WarmProcess":

@@ -375,15 +375,15 @@ def _pack(
     parts.update({f"The method {name}": each for name, each in (methods or {}).items()})
     for name, each in parts.items():
         kind: object = each if isinstance(each, type) or callable(each) else type(each)
-        at_prompt = "__main__" in (getattr(each, "__module__", ""), getattr(kind, "__module__", ""))
         try:
+            if "__main__" in (getattr(each, "__module__", ""), getattr(kind, "__module__", "")):
+                raise TypeError("it stands in the program itself")
             pickle.dumps(each)
         except Exception as error:  # whatever the user's own class raises
-            msg = f"{name} can't be handed to workers ({error}); leave --workers out"
-            raise ConfigError(f"{msg}, or make it of what can be pickled.") from error
-        if at_prompt:
-            msg = f"{name} can't be handed to workers, as it stands in the program itself"
-            raise ConfigError(f"{msg}; put it into a module of its own.")
+            raise ConfigError(
+                f"{name} can't be handed to workers ({error}); make it of what can be pickled, in "
+                "a module of its own, or leave --workers out."
+            ) from error
     setup = WorkerSetup(
         config=config.model_copy(update={"root": config.root.absolute()}),
         index_roots={key: str(Path(root).absolute()) for key, root in roots.items()},

@@ -117,15 +117,11 @@ class Telemetry:
         except ValueError as error:
             msg = f"--otel can't use the variables that begin with OTEL_: {redact(str(error))}."
             raise ConfigError(msg) from error
-        self._tracer, self._logger = (
-            self._tracers.get_tracer(_NAME),
-            self._loggers.get_logger(_NAME),
-        )
+        self._tracer = self._tracers.get_tracer(_NAME)
+        self._logger = self._loggers.get_logger(_NAME)
         content = os.environ.get(_ASKS_CONTENT, "").strip().lower()
-        self._content_on_spans, self._content_on_events = (
-            content in _ON_SPANS,
-            content in _ON_EVENTS,
-        )
+        self._content_on_spans = content in _ON_SPANS
+        self._content_on_events = content in _ON_EVENTS
         self._searches: dict[str, Span] = {}
         self._n_spans = self._n_events = 0
 
