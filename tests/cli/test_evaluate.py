@@ -244,7 +244,13 @@ def two_answers(evaluation: Evaluation) -> None:
     shutil.rmtree(evaluation.project / "output")  # nor is an index built and paid for
 
 
+def small_terms(evaluation: Evaluation) -> None:
+    evaluation.configure(equal_terms={"max_context_tokens": 150})
+    shutil.rmtree(evaluation.project / "output")  # nor is it built first
+
+
 BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
+    (small_terms, "--index", "equal_terms.max_context_tokens of tog: Input should be greater"),
     (two_answers, "--index", "ask the same question of clock, but have different answers"),
     (
         lambda e: (e.project / "output" / "relationships.parquet").unlink(),

@@ -138,6 +138,7 @@ def test_a_project_that_is_not_built_says_how_to_build_it(
     assert refused.exit_code == USAGE
     (build,) = told(refused.stderr)
     assert build == f"graphrag index --root '{spaced.project}'"
+    assert "add --index, or build it with" in flat(refused.stderr)
 
 
 @pytest.mark.parametrize(

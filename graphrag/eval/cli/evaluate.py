@@ -115,9 +115,10 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     if flags.dry_run:
         unbuilt = [key for key, root in roots.items() if flags.index and not is_built(root)]
     else:
-        check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if flags.index:  # what the settings forbid is told before anything is built
             describe_indexes(read_model_settings(roots), MethodSet(config), config.methods, roots)
+        check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
+        if flags.index:
             await build_missing(roots, supervisor.notes, supervisor.warn)
     with working(supervisor.notes, "Reading the indexes"):
         plan = await _plan_run(flags, given, unbuilt, supervisor)
