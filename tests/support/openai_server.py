@@ -137,11 +137,6 @@ class Behaviour:
     vector_size: int = 384
 
 
-def echo_reply(request: Json) -> str:
-    """Return the text of the last message."""
-    return _text(request["messages"][-1].get("content"))
-
-
 def offline_reply() -> Reply:
     """Return a reply function that asks the project's rule-based model.
 

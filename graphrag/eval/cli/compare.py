@@ -21,12 +21,13 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.records import METRICS
+from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
     from graphrag.eval.results.runs import RunRows
-    from graphrag.query.usage import Usage
 
 EXIT_CODES = {"pass": DONE, "inconclusive": INCOMPLETE, "fail": FAILED}
 PLAN = "How many questions"
@@ -131,7 +132,6 @@ def compare_rows(
     from graphrag.eval.compare.changes import read_both_labels
     from graphrag.eval.compare.compare import GateTerms, compare_runs
     from graphrag.eval.compare.figures import read_gate_figures, read_metric_terms
-    from graphrag.eval.records import METRICS
 
     named = read_metric_terms(wanted) if wanted else {}
     judged = {name: of for name, of in named.items() if name in METRICS}

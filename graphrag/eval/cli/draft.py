@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from graphrag.command_lines import again, eval_line_here
+from graphrag.config.models.strict_section import nearest
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
@@ -19,14 +20,18 @@ from graphrag.eval.cli.terminal import (
     starting,
     working,
 )
+from graphrag.eval.cli.validate import find_roots
+from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.dataset.drafts import KINDS, Cause
-from graphrag.eval.dataset.samples import VETTED
+from graphrag.eval.dataset.samples import VETTED, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
+from graphrag.eval.report.cells import money
+from graphrag.query.index_header import model_name, open_tables
+from graphrag.query.limits import CallLimit, Spending
+from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.dataset.assertions import Assertion
-    from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted
 
@@ -62,8 +67,6 @@ def draft(place: Place, flags: DraftFlags) -> int:
     causes, and every call, so that an interrupted draft goes on. Exit code 3: fewer questions than
     you asked for, or rows without assertions.
     """
-    from graphrag.eval.cli.validate import find_roots
-
     kinds = _read_kinds(flags.kinds)
     roots = find_roots(place)
     rows = _read_rows(place, flags.assertions, roots)
@@ -103,7 +106,6 @@ def draft(place: Place, flags: DraftFlags) -> int:
 
 
 def _read_kinds(text: str) -> list[str]:
-    from graphrag.config.models.strict_section import nearest
 
     kinds = [each.strip() for each in text.split(",") if each.strip()]
     unknown = next((kind for kind in kinds if kind not in KINDS), None)
@@ -115,8 +117,7 @@ def _read_kinds(text: str) -> list[str]:
     return list(dict.fromkeys(kinds))
 
 
-def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> "list[Sample] | None":
-    from graphrag.eval.dataset.samples import check_keys, read_dataset
+def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[Sample] | None:
 
     if file is None:
         return None
@@ -129,7 +130,7 @@ def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> "list
     return dataset.samples
 
 
-def _bare(rows: "Sequence[Sample]") -> "list[Sample]":
+def _bare(rows: Sequence[Sample]) -> list[Sample]:
     return [each for each in rows if not each.assertions]
 
 
@@ -140,7 +141,7 @@ async def _draft(
     flags: DraftFlags,
     path: Path,
     drafted: "dict[str, Drafted]",
-    rows: "list[Sample] | None",
+    rows: list[Sample] | None,
 ) -> None:
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted, Drafter
@@ -148,10 +149,7 @@ async def _draft(
     from graphrag.eval.runner.judging import open_answering
     from graphrag.eval.runner.methods import answering_config
     from graphrag.eval.store.call_file import CallFile
-    from graphrag.query.index_header import model_name, open_tables
-    from graphrag.query.limits import CallLimit, Spending
     from graphrag.query.model_labels import announce_embedded
-    from graphrag.query.usage import CallLog
 
     notes = open_console(stderr=True, quiet=flags.quiet)
     headers = await read_headers(roots, vectors=False)
@@ -202,8 +200,6 @@ def _read_asked(place: Place, path: Path) -> list[str]:
 
     Nor any of the file that is drafted: its drafts come out of the calls again.
     """
-    from graphrag.eval.dataset.samples import read_dataset
-
     if not place.has_config():
         return []
     config = place.read_config()
@@ -233,7 +229,7 @@ def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, in
 
 
 def _write(
-    path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], samples: "list[Sample] | None"
+    path: Path, drafted: "dict[str, Drafted]", keys: Sequence[str], samples: list[Sample] | None
 ) -> int:
     """Write the files, and return how many rows a person has vetted."""
     from graphrag.eval.annotation.review import keep_decisions
@@ -258,7 +254,7 @@ def _write(
     return 0 if samples is not None else sum(bool(row.get(VETTED)) for row in rows)
 
 
-def _row_of(sample: "Sample", held: "Sequence[Assertion] | None") -> dict[str, object]:
+def _row_of(sample: Sample, held: Sequence[Assertion] | None) -> dict[str, object]:
     """Return a row with its own columns, and the assertions that were kept."""
     values = replace(sample, tags={}).to_dict()
     values |= {"answer": values.pop("ground_truth")}
@@ -271,11 +267,9 @@ def _show(
     drafted: "dict[str, Drafted]",
     path: Path,
     flags: DraftFlags,
-    rows: "list[Sample] | None",
+    rows: list[Sample] | None,
     n_vetted: int,
 ) -> None:
-    from graphrag.eval.report.cells import money
-    from graphrag.query.usage import sum_usages
 
     causes = sum((each.causes() for each in drafted.values()), Counter[Cause]())
     kept = [draft for each in drafted.values() for draft, _ in each.kept]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from graphrag.command_lines import eval_line
+from graphrag.config.settings_files import SettingsError, find_settings
 from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, say
@@ -62,8 +63,6 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 def init(place: Place, quiet: Quiet = False) -> int:
     """Write a configuration and a dataset template beside a project."""
-    from graphrag.config.settings_files import SettingsError, find_settings
-
     root, dataset = place.root, Path("eval") / "questions.csv"
     try:
         find_settings(root)

@@ -1,9 +1,10 @@
 """``graphrag eval judge``: another judge, or what people say of responses beside the judge."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +23,6 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import RunFlags
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RATINGS_FILE = "ratings.json"
 
@@ -139,7 +137,7 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
 
 
 def _write(
-    place: Place, name: str, values: "Mapping[str, object]", run_id: str | None, quiet: bool
+    place: Place, name: str, values: Mapping[str, object], run_id: str | None, quiet: bool
 ) -> None:
     from graphrag.eval.report.files import write_run
     from graphrag.eval.store.whole_files import write_whole

@@ -3,9 +3,12 @@
 from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting
+from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.judged import JUDGED, JudgedMetric
 from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
 from graphrag.installation import extras, missing_requirements, pip_install
+from graphrag.query.methods import METHODS
 
 
 def methods(place: Place, quiet: Quiet = False) -> int:
@@ -15,12 +18,9 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     can be.
     """
     with starting(quiet):
-        from graphrag.eval.config.sections import CONTROLS
-        from graphrag.eval.judged import JUDGED, JudgedMetric
         from graphrag.eval.report.files import SUFFIXES
         from graphrag.eval.report.table import Line, show
         from graphrag.eval.scorers.measures import MEASURES, Measure
-        from graphrag.query.methods import METHODS
 
     built_in: dict[Kind, tuple[list[str], type | None]] = {
         "methods": ([*METHODS, *CONTROLS], None),

@@ -24,6 +24,8 @@ from graphrag.eval.cli.terminal import (
     starting,
 )
 from graphrag.eval.errors import UsageError
+from graphrag.eval.report.cells import money
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -171,7 +173,6 @@ class _Watch:
         return INCOMPLETE
 
     def _announce_baseline(self, planned: "NextRound") -> None:
-        from graphrag.eval.report.cells import money
         from graphrag.eval.results.runs import read_usages
 
         name = self._baseline.metadata.run_id
@@ -229,8 +230,6 @@ class _Watch:
 
     def _read_pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
-        from graphrag.eval.store.database import EvaluationStore
-
         config, told = self._place.read_config(), self._baseline.metadata
         samples, _ = read_questions(config)
         then: dict[str, tuple[str, str]] = {}
@@ -254,7 +253,6 @@ class _Watch:
 
     def _read_state(self, pool: list[str]) -> "WatchState":
         from graphrag.eval.monitoring.watch import read_watch
-        from graphrag.eval.store.database import EvaluationStore
 
         with EvaluationStore(self._store_path) as store:
             return read_watch(store, self._baseline, pool)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from graphrag.command_lines import config_name
+from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 from graphrag.eval.cli.command import (
     Address,
     Full,
@@ -18,12 +20,12 @@ from graphrag.eval.cli.command import (
     Workers,
     option,
 )
+from graphrag.eval.cli.location import Place
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 
 if TYPE_CHECKING:
-    from graphrag.eval.cli.location import Place
-    from graphrag.eval.config.evaluation import EvaluationConfig
-    from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.monitoring.watch import NextRound
 
 
@@ -64,20 +66,17 @@ class RunInput(NamedTuple):
     ``warnings`` are of how the questions were read.
     """
 
-    config: "EvaluationConfig"
-    samples: "list[Sample]"
+    config: EvaluationConfig
+    samples: list[Sample]
     roots: dict[str, Path]
     warnings: tuple[str, ...]
 
 
-def read_input(place: "Place", flags: RunFlags) -> RunInput:
+def read_input(place: Place, flags: RunFlags) -> RunInput:
     """Read what a run is given, and look for the indexes unless they are to be built.
 
     Raises ConfigError, DatasetError, IndexUnavailableError what is wrong.
     """
-    from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
-    from graphrag.eval.dataset.samples import check_keys
-
     config = _apply(flags, place.read_config())
     samples, warnings = read_questions(config, flags.imdb_key)
     if flags.round is not None:
@@ -99,16 +98,13 @@ def read_input(place: "Place", flags: RunFlags) -> RunInput:
 
 
 def read_questions(
-    config: "EvaluationConfig", imdb_key: str | None = None
+    config: EvaluationConfig, imdb_key: str | None = None
 ) -> "tuple[list[Sample], tuple[str, ...]]":
     """Return the questions, of one index where it is named, and what reading them warns of.
 
     Raises ConfigError if no index is configured, or nothing is asked of the one that is named;
     DatasetError if they can't be read.
     """
-    from graphrag.command_lines import config_name
-    from graphrag.eval.dataset.samples import read_dataset
-
     keys = list(config.indexes)
     if not keys:
         raise ConfigError(f"{config_name()} configures no index; add one under indexes.")
@@ -123,7 +119,7 @@ def read_questions(
     return samples, dataset.warnings
 
 
-def change_metrics(config: "EvaluationConfig", metrics: str) -> dict[str, object]:
+def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, object]:
     """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
 
     Thresholds of metrics that are not asked are left out.
@@ -142,8 +138,7 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _apply(flags: RunFlags, config: "EvaluationConfig") -> "EvaluationConfig":
-    from graphrag.eval.config.evaluation import parse_config
+def _apply(flags: RunFlags, config: EvaluationConfig) -> EvaluationConfig:
 
     methods = None if flags.methods is None else split_names(flags.methods)
     named = {"methods": methods, "workers": flags.workers, "trials": flags.repeat}

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import Full, Quiet, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.text.controls import escape_controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,6 @@ def history(
         from graphrag.eval.report.comparison import runs_table
         from graphrag.eval.report.table import show as show_parts
         from graphrag.eval.results.runs import list_runs
-        from graphrag.text.controls import escape_controls
 
     with working(open_console(stderr=True, quiet=quiet or json), "Reading the runs"):
         runs = list_runs(store_path)
@@ -129,7 +130,6 @@ def history(
 
 
 def _check_question(place: Place, run_id: str, question: str) -> None:
-    from graphrag.config.models.strict_section import as_sentence, nearest
     from graphrag.eval.store.database import open_store
 
     with open_store(place.store_path()) as store:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, move_to
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
@@ -26,16 +27,15 @@ from graphrag.eval.cli.terminal import (
     starting,
     working,
 )
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
+from graphrag.eval.report.cells import p_value
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from graphrag.eval.config.evaluation import EvaluationConfig
     from graphrag.eval.results.rows import Row
     from graphrag.eval.results.runs import RunRows
-    from graphrag.eval.store.database import EvaluationStore
-    from graphrag.eval.store.records import Run
     from graphrag.eval.suite.cases import EvaluationFile, Suite
     from graphrag.eval.suite.running import SuiteOutcome
     from graphrag.eval.suite.summary import CaseResult
@@ -110,12 +110,10 @@ def _run(
 ) -> int:
     with starting(flags.quiet):
         from graphrag.eval.compare.compare import pin_baseline
-        from graphrag.eval.report.cells import p_value
         from graphrag.eval.report.files import write_run
         from graphrag.eval.report.suite import list_suite_answers, list_suites
         from graphrag.eval.report.table import show
         from graphrag.eval.results.runs import pinned_run_id, read_rows
-        from graphrag.eval.store.database import EvaluationStore
         from graphrag.eval.store.whole_files import write_whole
         from graphrag.eval.suite.cases import read_suite
         from graphrag.eval.suite.running import hold_against
@@ -216,11 +214,10 @@ def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
 
 
 def _evaluate(
-    suites: "Sequence[Suite]", config: "EvaluationConfig", store_path: Path, flags: SuiteFlags
+    suites: "Sequence[Suite]", config: EvaluationConfig, store_path: Path, flags: SuiteFlags
 ) -> "SuiteOutcome":
     """Run suites, say how far that is, and keep them as a run."""
     from graphrag.eval.runner.event_loop import run_coroutine
-    from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.suite.running import run_suites
 
     notes = open_console(stderr=True, quiet=flags.quiet)
@@ -238,9 +235,7 @@ def _evaluate(
         )
 
 
-def show_suite_run(
-    console: "Console", store: "EvaluationStore", run: "Run", to: Path | None
-) -> None:
+def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
     """Show a run of suites again, and write its file to a folder, by default the run's own.
 
     StoreError if the file can't be written.

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from graphrag.command_lines import eval_line_here
+from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt, is_project
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.run_input import read_questions
 from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting, working
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import check_keys
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
+from graphrag.query.index_header import IndexHeader
 from graphrag.text.phrases import counted
-
-if TYPE_CHECKING:
-    from graphrag.query.index_header import IndexHeader
 
 
 def validate(
@@ -44,7 +47,6 @@ def validate(
             msg = "--questions writes nothing; give the other options in a command of their own."
             raise UsageError(msg)
         return check_questions(place, quiet)
-    from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt
 
     roots = find_roots(place, prefer_config=fix)
     if len(roots) > 1 and (json or markdown):
@@ -88,9 +90,6 @@ def check_questions(place: Place, quiet: bool = False) -> int:
 
     ConfigError or DatasetError says what is wrong.
     """
-    from graphrag.eval.cli.run_input import read_questions
-    from graphrag.eval.dataset.samples import check_keys
-
     config = place.read_config()
     samples, warnings = read_questions(config)
     check_keys(samples, config.project_folders())
@@ -106,9 +105,6 @@ def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:
     Unless the configuration is preferred, a root that is a project stands for itself; --config
     names one that is. ConfigError if it can't be read, or configures no index.
     """
-    from graphrag.config.settings_files import is_project
-    from graphrag.eval.config.evaluation import EvaluationConfig
-
     own, is_own = {place.root.resolve().name: place.root}, is_project(place.root)
     if not place.has_config() or (is_own and place.config is None and not prefer_config):
         return own
@@ -123,8 +119,6 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
 
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
-    from graphrag.config.project_settings import read_settings
-    from graphrag.config.settings_files import SettingsError
     from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
 
     explained = {

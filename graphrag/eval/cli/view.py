@@ -13,8 +13,10 @@ from graphrag.command_lines import eval_line_here, eval_line_in
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.installation import missing_requirements, pip_install
+from graphrag.query.index_header import open_tables
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -98,8 +100,6 @@ def review_dataset(
     quiet: bool = False,
 ) -> int:
     """Serve a dataset to a person who vets its questions."""
-    from graphrag.eval.cli.validate import find_roots
-
     path = dataset if dataset.is_file() else place.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
@@ -122,7 +122,6 @@ async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
     """Return index key -> its text units."""
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.headers import read_headers
-    from graphrag.query.index_header import open_tables
 
     headers = await read_headers(roots, vectors=False)
     texts = {key: Materials(await open_tables(each.config)) for key, each in headers.items()}

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -30,15 +29,11 @@ from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
-from graphrag.query.index_header import model_name
+from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.text.phrases import counted
-
-if TYPE_CHECKING:
-    from graphrag.query.index_header import IndexHeader
-
 
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000
@@ -276,7 +271,7 @@ _MOST = 0.5
 
 
 async def list_budget_warnings(
-    config: EvaluationConfig, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
+    config: EvaluationConfig, methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
     """Warn where methods have room for half of an index's text or more, or for no text unit.
 
@@ -318,7 +313,7 @@ async def list_budget_warnings(
 
 
 def list_judge_limit_warnings(
-    config: EvaluationConfig, judge: str, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
+    config: EvaluationConfig, judge: str, methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
     """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
 
@@ -353,8 +348,8 @@ async def list_warnings(
     config: EvaluationConfig,
     samples: Sequence[Sample],
     methods: MethodSet,
-    headers: "Mapping[str, IndexHeader]",
-    built: "Mapping[str, IndexHeader]",
+    headers: Mapping[str, IndexHeader],
+    built: Mapping[str, IndexHeader],
     judge: str | None,
 ) -> list[str]:
     """Return what makes the figures of a run weaker than they look, a line each.
@@ -414,7 +409,7 @@ def _list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
 
 
 def _room(
-    name: str, methods: MethodSet, header: "IndexHeader", counts: Sequence[int]
+    name: str, methods: MethodSet, header: IndexHeader, counts: Sequence[int]
 ) -> tuple[int, str]:
     """Return a method's room for text in tokens, -1 when it shows none, and what bounds it."""
     budget = _budget(name, methods, header)
@@ -432,7 +427,7 @@ def _room(
     return budget, f"{budget:,} tokens"
 
 
-def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
+def _budget(name: str, methods: MethodSet, header: IndexHeader) -> int | None:
     if name not in methods.search_methods():
         return None
     method = methods.search_method(name)
@@ -441,7 +436,7 @@ def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
     return int(methods.header(name, header).section(method).max_context_tokens)
 
 
-def answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
+def answer_bound(name: str, methods: MethodSet, header: IndexHeader, most: int) -> int:
     """Return the most tokens of an answer; ``most`` is the bound of what reads no graph."""
     method, varied = methods.search_method(name), methods.header(name, header)
     own = own_bound(varied.model_configs(method)["completion"])
@@ -489,7 +484,7 @@ class _Quoted:
 
 
 async def list_data_warnings(
-    samples: Sequence[Sample], headers: "Mapping[str, IndexHeader]"
+    samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> list[str]:
     """Warn of evidence that the texts do not hold, and of questions about something else.
 
@@ -514,7 +509,7 @@ async def list_data_warnings(
     return warnings
 
 
-async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted | None:
+async def _look_up(samples: Sequence[Sample], header: IndexHeader) -> _Quoted | None:
     quoting = [sample for sample in samples if sample.expected_sources or sample.evidence]
     if not quoting:
         return None
@@ -560,7 +555,7 @@ def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
 
 
 async def _quoted_elsewhere(
-    key: str, own: _Quoted, samples: Sequence[Sample], headers: "Mapping[str, IndexHeader]"
+    key: str, own: _Quoted, samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> str | None:
     for other, header in headers.items():
         found = await _look_up(samples, header) if other != key else None
@@ -573,7 +568,7 @@ async def _quoted_elsewhere(
     return None
 
 
-async def _names_missing(key: str, samples: Sequence[Sample], header: "IndexHeader") -> str | None:
+async def _names_missing(key: str, samples: Sequence[Sample], header: IndexHeader) -> str | None:
     names = {
         word
         for sample in samples
