@@ -23,6 +23,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import RunFlags
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.eval.store.database import open_store
 
 RATINGS_FILE = "ratings.json"
 
@@ -98,7 +99,6 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet
         from graphrag.eval.report.table import show
-        from graphrag.eval.store.database import open_store
 
     items = read_sheet(sheet)
     if all(item.label is None for item in items):

@@ -13,6 +13,7 @@ from graphrag.eval.cli.command import Full, Quiet, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.eval.store.database import open_store
 from graphrag.text.controls import escape_controls
 
 
@@ -130,8 +131,6 @@ def history(
 
 
 def _check_question(place: Place, run_id: str, question: str) -> None:
-    from graphrag.eval.store.database import open_store
-
     with open_store(place.store_path()) as store:
         known = [sample.id for sample in store.samples(run_id)]
     if known and question not in known:

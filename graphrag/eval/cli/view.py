@@ -15,6 +15,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
+from graphrag.eval.store.database import open_store
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.query.index_header import open_tables
 
@@ -192,7 +193,6 @@ def draw_labels(
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
         from graphrag.eval.stats.correction import MIN_LABELS
-        from graphrag.eval.store.database import open_store
         from graphrag.eval.store.whole_files import write_file
         from graphrag.eval.web.labels import render_labels
 
