@@ -22,6 +22,8 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
+from graphrag.eval.report.table import show
+from graphrag.eval.store.whole_files import write_file
 from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
@@ -99,7 +101,6 @@ def compare(
         from graphrag.eval.report.comparison import render_json
         from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
-        from graphrag.eval.store.whole_files import write_file
 
     store_path, notes = place.store_path(), open_console(stderr=True, quiet=quiet)
     if baseline is None:
@@ -162,9 +163,7 @@ def show_outcome(
     """
     from graphrag.eval.report.comparison import answer_comparison, list_comparison
     from graphrag.eval.report.pull_request import list_annotations, render_markdown
-    from graphrag.eval.report.table import show
     from graphrag.eval.results.runs import read_usages
-    from graphrag.eval.store.whole_files import write_file
 
     for warning in comparison.warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)

@@ -26,6 +26,8 @@ from graphrag.eval.dataset.drafts import KINDS, Cause
 from graphrag.eval.dataset.samples import VETTED, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.eval.report.cells import money
+from graphrag.eval.runner.event_loop import run_coroutine
+from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import CallLimit, Spending
 from graphrag.query.usage import CallLog, sum_usages
@@ -77,7 +79,6 @@ def draft(place: Place, flags: DraftFlags) -> int:
         raise UsageError(msg)
     with starting(flags.quiet):
         from graphrag.eval.annotation.review import keep_decisions
-        from graphrag.eval.runner.event_loop import run_coroutine
 
     if not flags.dry_run and rows is None:
         keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
@@ -233,7 +234,6 @@ def _write(
 ) -> int:
     """Write the files, and return how many rows a person has vetted."""
     from graphrag.eval.annotation.review import keep_decisions
-    from graphrag.eval.store.whole_files import write_file
 
     named = len(keys) > 1
     drafts = [

@@ -14,6 +14,7 @@ from graphrag.eval.cli.init import write_config, write_template
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
+from graphrag.eval.store.whole_files import write_file
 from graphrag.text.phrases import counted
 
 _DATASET = Path("eval") / "questions.json"
@@ -59,7 +60,6 @@ def import_(
     with starting(flags.quiet):
         from graphrag.eval.dataset.benchmarks import FORMATS
         from graphrag.eval.runner.importing import Import
-        from graphrag.eval.store.whole_files import write_file
     if format not in FORMATS:
         raise UsageError(f"There is no format {format!r}; known: {', '.join(FORMATS)}.")
     with working(open_console(stderr=True, quiet=flags.quiet), "Reading the files"):

@@ -23,7 +23,9 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import RunFlags
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.eval.report.table import show
 from graphrag.eval.store.database import open_store
+from graphrag.eval.store.whole_files import write_whole
 
 RATINGS_FILE = "ratings.json"
 
@@ -98,7 +100,6 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
     with starting(quiet):
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet
-        from graphrag.eval.report.table import show
 
     items = read_sheet(sheet)
     if all(item.label is None for item in items):
@@ -118,7 +119,6 @@ def import_ratings(place: Place, file: Path, run: str = "latest", quiet: bool = 
     """Join a file of ratings with a run, show and write what they say."""
     with starting(quiet):
         from graphrag.eval.annotation.ratings import list_ratings, read_ratings, report_ratings
-        from graphrag.eval.report.table import show
         from graphrag.eval.results.runs import read_rows
 
     ratings, name = read_ratings(file), place.find_run(run, quiet=quiet)
@@ -140,7 +140,6 @@ def _write(
     place: Place, name: str, values: Mapping[str, object], run_id: str | None, quiet: bool
 ) -> None:
     from graphrag.eval.report.files import write_run
-    from graphrag.eval.store.whole_files import write_whole
 
     folder = place.store_path().parent
     text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -7,6 +7,7 @@ from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.judged import JUDGED, JudgedMetric
 from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
+from graphrag.eval.report.table import Line, show
 from graphrag.installation import extras, missing_requirements, pip_install
 from graphrag.query.methods import METHODS
 
@@ -19,7 +20,6 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     """
     with starting(quiet):
         from graphrag.eval.report.files import SUFFIXES
-        from graphrag.eval.report.table import Line, show
         from graphrag.eval.scorers.measures import MEASURES, Measure
 
     built_in: dict[Kind, tuple[list[str], type | None]] = {

@@ -26,6 +26,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import money
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.whole_files import write_file
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -260,7 +261,6 @@ class _Watch:
     def _raise_alarm(self, state: "WatchState") -> None:
         from graphrag.eval.monitoring.watch import describe_alarm
         from graphrag.eval.results.runs import read_rows
-        from graphrag.eval.store.whole_files import write_file
 
         last = state.figures[0].run_id
         embedded_models = read_rows(last, self._store_path).metadata.embedded_models

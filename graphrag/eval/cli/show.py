@@ -13,6 +13,7 @@ from graphrag.eval.cli.command import Full, Quiet, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.eval.report.table import show as show_parts
 from graphrag.eval.store.database import open_store
 from graphrag.text.controls import escape_controls
 
@@ -116,7 +117,6 @@ def history(
     store_path = place.store_path()
     with starting(quiet or json):
         from graphrag.eval.report.comparison import runs_table
-        from graphrag.eval.report.table import show as show_parts
         from graphrag.eval.results.runs import list_runs
 
     with working(open_console(stderr=True, quiet=quiet or json), "Reading the runs"):

@@ -30,8 +30,11 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import p_value
+from graphrag.eval.report.table import show
+from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import run_folder, write_whole
 
 if TYPE_CHECKING:
     from graphrag.eval.results.rows import Row
@@ -112,9 +115,7 @@ def _run(
         from graphrag.eval.compare.compare import pin_baseline
         from graphrag.eval.report.files import write_run
         from graphrag.eval.report.suite import list_suite_answers, list_suites
-        from graphrag.eval.report.table import show
         from graphrag.eval.results.runs import pinned_run_id, read_rows
-        from graphrag.eval.store.whole_files import write_whole
         from graphrag.eval.suite.cases import read_suite
         from graphrag.eval.suite.running import hold_against
         from graphrag.eval.suite.summary import worst_status
@@ -217,7 +218,6 @@ def _evaluate(
     suites: "Sequence[Suite]", config: EvaluationConfig, store_path: Path, flags: SuiteFlags
 ) -> "SuiteOutcome":
     """Run suites, say how far that is, and keep them as a run."""
-    from graphrag.eval.runner.event_loop import run_coroutine
     from graphrag.eval.suite.running import run_suites
 
     notes = open_console(stderr=True, quiet=flags.quiet)
@@ -241,8 +241,6 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
     StoreError if the file can't be written.
     """
     from graphrag.eval.report.suite import list_suite_answers, list_suites
-    from graphrag.eval.report.table import show
-    from graphrag.eval.store.whole_files import run_folder, write_whole
     from graphrag.eval.suite.running import SuiteOutcome
 
     if run.details.report is None:

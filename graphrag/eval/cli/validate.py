@@ -14,6 +14,8 @@ from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import check_keys
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
+from graphrag.eval.report.table import show
+from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import IndexHeader
 from graphrag.text.phrases import counted
 
@@ -60,9 +62,7 @@ def validate(
         if lacking is not None:
             raise IndexUnavailableError(lacking)
     with starting(quiet):
-        from graphrag.eval.report.table import show
         from graphrag.eval.report.validation import answer_validation, list_validation
-        from graphrag.eval.store.whole_files import write_file
         from graphrag.eval.validation.validators import validate_index
 
     if fix:

@@ -15,7 +15,9 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
+from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.database import open_store
+from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
 from graphrag.query.index_header import open_tables
 
@@ -104,7 +106,6 @@ def review_dataset(
     path = dataset if dataset.is_file() else place.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
-        from graphrag.eval.runner.event_loop import run_coroutine
         from graphrag.eval.web.review import make_review_app
         from graphrag.eval.web.server import Listener
 
@@ -193,7 +194,6 @@ def draw_labels(
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
         from graphrag.eval.stats.correction import MIN_LABELS
-        from graphrag.eval.store.whole_files import write_file
         from graphrag.eval.web.labels import render_labels
 
     store_path = place.store_path()
@@ -227,7 +227,6 @@ def draw_labels(
 def _set_aside(sheet: Path, run_id: str, folder: Path) -> None:
     """Move the sheet and page of another run into that run's folder, as long as none is there."""
     from graphrag.eval.annotation.sheet import read_sheet
-    from graphrag.eval.store.whole_files import run_folder
 
     if not sheet.exists():
         return
