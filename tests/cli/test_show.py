@@ -17,17 +17,11 @@ from graphrag.cli.main import app
 from graphrag.eval.cli.app import app as eval_app
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
 
 ERROR, USAGE = 1, 2
 FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")
 LABEL = "(offline baseline models)"
-
-
-def runs_of(evaluation: Evaluation) -> list[Run]:
-    with EvaluationStore(evaluation.store_path) as store:
-        return store.runs()
 
 
 def files_in(folder: Path) -> dict[str, str]:
@@ -40,7 +34,7 @@ def own_folder(evaluation: Evaluation, run: Run) -> Path:
 
 def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluation):
     evaluation = finished_copy
-    (first,) = runs_of(evaluation)
+    (first,) = evaluation.runs()
     before = files_in(evaluation.output)
     assert files_in(own_folder(evaluation, first)) == before
     shutil.rmtree(evaluation.output / "runs")  # then they are set aside
@@ -48,7 +42,7 @@ def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluatio
     assert files_in(own_folder(evaluation, first)) == before
     on_top = files_in(evaluation.output)
     metadata = json.loads(on_top[FILES[0]])["metadata"]
-    assert metadata["run_id"] == runs_of(evaluation)[0].run_id
+    assert metadata["run_id"] == evaluation.runs()[0].run_id
     assert metadata["asked"] == {"questions": 1, "methods": ["tog", "basic"]}
     assert (
         f"Until now these files showed run {first.run_id} ({len(ROWS)} questions), whose files "
@@ -86,7 +80,7 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         trials=2,
     )
     ran = evaluation.done("--full", COLUMNS="160")
-    (run,) = runs_of(evaluation)
+    (run,) = evaluation.runs()
     before = files_in(evaluation.output)
     for name in ("latest", run.run_id, run.run_id[:-3]):
         for path in (*evaluation.output.glob("*.json"), *own_folder(evaluation, run).glob("*")):
@@ -102,7 +96,7 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
 
 def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_copy: Evaluation):
     evaluation = finished_copy
-    (run,) = runs_of(evaluation)
+    (run,) = evaluation.runs()
     before = files_in(evaluation.output)
     assert json.loads(before[FILES[0]])["measures"] != {}
     (own_folder(evaluation, run) / "tables.json").unlink()
@@ -121,7 +115,7 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_co
 
 def test_an_unfinished_run_shows_what_is_there(finished_copy: Evaluation):
     evaluation = finished_copy
-    (run,) = runs_of(evaluation)
+    (run,) = evaluation.runs()
     with sqlite3.connect(evaluation.store_path) as connection:  # killed in its last question
         connection.execute("UPDATE runs SET status = 'unfinished'")
         connection.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM responses)")
@@ -155,7 +149,7 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
     ask_in_python()
     before = files_in(evaluation.output)
     judged = evaluation.done("judge", "latest", "--metrics", "completeness", COLUMNS="160")
-    judging, notebook, command, _ = runs_of(evaluation)
+    judging, notebook, command, _ = evaluation.runs()
     assert [run.origin for run in (judging, notebook, command)] == ["judge", "python", "command"]
     # A judging has files of its own.
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, command)) == before
@@ -180,7 +174,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
     result = evaluation.done("--full", code=ERROR)
     assert "Score: correctness" in result.stdout
-    (run,) = runs_of(evaluation)
+    (run,) = evaluation.runs()
     assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in flat(
         result.stderr
     )
@@ -190,7 +184,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
 
 
 def test_wrong_use_is_one_sentence(finished: Evaluation):
-    (run,) = runs_of(finished)
+    (run,) = finished.runs()
     for flags, sentences in {
         ("nothing",): ("holds no run 'nothing'", "graphrag eval show --root /"),
         (f"{run.run_id[:-1]}x",): (f"did you mean {run.run_id}?",),
@@ -230,7 +224,7 @@ def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluati
 def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evaluation):
     evaluation = finished_copy
     evaluation.done("--methods", "basic", "-q")
-    new, old = runs_of(evaluation)
+    new, old = evaluation.runs()
     with sqlite3.connect(evaluation.store_path) as connection:
         for run, name, score in ((new, "q1", 0), (old, "q1", 1), (new, "q3", 1), (old, "q3", 0)):
             connection.execute(
@@ -270,12 +264,12 @@ def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished
     assert "…" not in shown.stdout
     assert shown.stdout.count(LABEL) == 1
     assert "$" not in tables
-    (run,) = runs_of(finished)
+    (run,) = finished.runs()
     assert f"show {run.run_id} --full --root {finished.root}" in flat(shown.stdout)
 
 
 def test_results_are_kept_once(finished: Evaluation):
-    (run,) = runs_of(finished)
+    (run,) = finished.runs()
     for name in (*FILES, "report.html"):
         assert (finished.output / name).samefile(own_folder(finished, run) / name), name
 
