@@ -44,9 +44,13 @@ def answer_comparison(
     every = (*comparison.items, *comparison.figures)
     decisive = [each for each in every if each.decision.outcome is outcome]
     items = [item for item in comparison.items if item in decisive]
-    because: dict[str, dict[str, None]] = {}  # reason -> methods
-    for each in decisive:
-        because.setdefault(each.decision.reason, {})[each.method] = None
+    decided = list_decided(comparison)
+    has_one = len({name for _, name, _ in decided}) == 1
+    because: dict[str, dict[str, None]] = {}  # reason -> what it is of
+    for each, (method, name, _) in zip(every, decided, strict=True):
+        if each in decisive:
+            of = method if has_one else f"{method}'s {name}"
+            because.setdefault(each.decision.reason, {})[of] = None
     lead = "; ".join(
         f"{f'{join_names([*of])}: ' * (len(because) > 1)}{reason}" for reason, of in because.items()
     )

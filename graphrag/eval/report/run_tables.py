@@ -450,7 +450,7 @@ def loss_table(figures: "Figures") -> Table | None:
     ]
     return Table(
         "Where answers were lost: questions with evidence, by the first stage",
-        [("document  method", "text"), *((name, "count") for name in names)],
+        [("index  method", "text"), *((name, "count") for name in names)],
         [
             [
                 loss_label(row),
