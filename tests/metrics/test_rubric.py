@@ -19,12 +19,12 @@ from graphrag.eval.scorers.evaluable import (
 )
 from graphrag.eval.scorers.rubric import (
     DimensionScore,
-    LLMEvaluation,
+    DimensionSummary,
     LLMEvaluationPrompt,
     RubricJudge,
     preview,
-    summarize_rubric,
 )
+from graphrag.eval.stats.intervals import mean_scale
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.models import open_completion
@@ -127,19 +127,13 @@ def test_a_grade_outside_the_scale_can_not_be_made(score):
 
 
 def test_a_missing_grade_is_left_out_of_the_mean_and_counted():
-    evaluations = [
-        LLMEvaluation.from_json(reply(relevance=5)),
-        LLMEvaluation.from_json(reply(relevance=2)),
-        LLMEvaluation.from_json(reply(relevance=0)),
-        None,
-    ]
-    summary = summarize_rubric(evaluations)["relevance"].to_dict()
+    summary = DimensionSummary(4, mean_scale([5, 2, None])).to_dict()
     assert (summary["n_planned"], summary["n_scored"], summary["mean"]) == (4, 2, 3.5)
     assert summary["distribution"] == {"1": 0, "2": 1, "3": 0, "4": 0, "5": 1}
     assert summary["share_at_least_4"] == 0.5
     low, high = summary["ci"]
     assert 1 <= low <= 3.5 <= high <= 5
-    assert summarize_rubric([None])["coherence"].to_dict()["mean"] is None
+    assert DimensionSummary(1, mean_scale([])).to_dict()["mean"] is None
 
 
 def test_types_come_from_the_index_and_ends_of_relationships_count_as_entities():

@@ -12,6 +12,7 @@ from scipy import stats
 from graphrag.eval.stats.gates import (
     MARGIN,
     FigureCase,
+    GateCase,
     GateOutcome,
     check_figure,
     combine_outcomes,
@@ -30,7 +31,7 @@ def pairs_of(wrong=0, right=0, same=0):
 
 
 def decide(pairs, margin=MARGIN, coverages=(None, None)):
-    return decide_gates({"m": pairs}, margins={"m": margin}, coverages={"m": coverages})["m"]
+    return decide_gates({"m": GateCase(pairs, margin, coverages)})["m"]
 
 
 def test_the_three_answers():
@@ -104,7 +105,8 @@ def test_settings_out_of_range_are_refused():
 def test_several_metrics_share_the_level():
     worse = pairs_of(9, 2, 348)
     assert decide(worse).outcome is FAIL
-    decisions = decide_gates({"correctness": worse, "completeness": pairs_of(3, 3, 353)})
+    even = GateCase(pairs_of(3, 3, 353))
+    decisions = decide_gates({"correctness": GateCase(worse), "completeness": even})
     assert decisions["correctness"].p_holm == pytest.approx(2 * decisions["correctness"].p)
     assert decisions["correctness"].outcome is not FAIL
     assert combine_outcomes(each.outcome for each in decisions.values()) is PASS

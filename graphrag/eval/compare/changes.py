@@ -6,14 +6,12 @@ from typing import TypeAlias, cast
 
 from graphrag.eval.results.index_costs import Payoff, costs_by_method, hold_against, index_usd
 from graphrag.eval.results.labels import RunLabels, read_labels
-from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import RunSetup
 
-Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
-"""Index key -> what its index was built with, and how much it holds."""
 MetricKey: TypeAlias = tuple[str, str]
 """Method and metric."""
 SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
@@ -35,7 +33,7 @@ def list_setup_changes(
     new: RunSetup,
     baseline: RunSetup,
     methods: Sequence[str],
-    facts: tuple[Facts, Facts] = ({}, {}),
+    facts: tuple[Indexes, Indexes] = ({}, {}),
 ) -> list[str]:
     """Name what differs between two runs' setups, each as ``meaning (key: before -> now)``.
 
@@ -70,7 +68,7 @@ def _change(
     section: str,
     key: str,
     sides: tuple[Mapping[str, object], Mapping[str, object]],
-    facts: tuple[Facts, Facts],
+    facts: tuple[Indexes, Indexes],
 ) -> str:
     """Return what became of one key; hashes are replaced by what they stand for."""
     old, now = sides

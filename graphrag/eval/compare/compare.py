@@ -265,19 +265,19 @@ def compare_runs(
     }
     further = [test.p_family for test in tests.values()]
     decisions = decide_gates(
-        {key: each.scores for key, each in pairs.items()},
-        margins={key: margins[key[1]] for key in keys},
-        coverages={key: _coverages(joined[key[0]], key[1]) for key in keys},
-        cases={
+        {
             key: GateCase(
-                documents=pairs[key].documents,
+                pairs[key].scores,
+                margins[key[1]],
+                _coverages(joined[key[0]], key[1]),
+                pairs[key].documents,
                 undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
                 assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
                 corrected=usable[key],
             )
             for key in keys
         },
-        further=further,
+        further,
     )
     results = [_difference(pairs[key]) for key in keys]
     decided = [

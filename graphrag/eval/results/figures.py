@@ -18,12 +18,9 @@ from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
+from graphrag.eval.results.runs import GRADES, read_grades
 from graphrag.eval.results.usage import calls_of, tokens_of
-from graphrag.eval.scorers.assertions import (
-    AssertionEvaluation,
-    AssertionSummary,
-    summarize_assertions,
-)
+from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
@@ -42,16 +39,18 @@ from graphrag.eval.scorers.measures import (
     summarize_measures,
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
-from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
-from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
-from graphrag.eval.stats.intervals import Estimate, mean_real
+from graphrag.eval.scorers.rubric import DimensionSummary
+from graphrag.eval.stats.intervals import Estimate, mean_real, mean_scale
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
+_Grades: TypeAlias = list[float | None]
 _UNSAFE = re.compile(r"[^\w.-]")
+_ENDS = {"supported": "said", None: "unscored"}
+"""What a vital assertion that is not met is counted as, where that is not its ruling."""
 _OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
 _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
 
@@ -67,6 +66,22 @@ class CriterionResult:
     target: float | None
     result: Met
     lower_is_better: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionSummary:
+    """How far the answers of a method meet the assertions of their questions.
+
+    ``vital``, ``with_okay``: means of the shares over ``n_responses`` (questions with assertions,
+    failed searches among them), each response counting once however many assertions it is held to.
+    ``rulings``: how many single vital assertions are met, contradicted, missing, said although they
+    must not be, or have no ruling.
+    """
+
+    vital: Estimate
+    with_okay: Estimate
+    n_responses: int
+    rulings: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +195,7 @@ def compute_figures(
     samples = {sample.id: sample for sample in sources.samples}
     settings = config.measures
     overall = {
-        (unit.sample.id, unit.method): QualityEvaluation.from_dict(judged.value).overall_score
+        (unit.sample.id, unit.method): read_grades("quality", judged.value)["overall_score"]
         for unit, judged in sources.judged
         if judged.kind == "quality" and unit.trial == 0
     }
@@ -200,8 +215,21 @@ def compute_figures(
         records.append(trace_loss(sample, whole, view, NOT_NEEDED.get(search, GRAPH_STAGES)))
     by_method = summarize_measures(measured, settings)
     methods = list(dict.fromkeys(result.method for result in first))
-    rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
-    quality = _quality(methods, sources.judged) if config.judge.quality else {}
+    n_asked = Counter(result.method for result in first)
+    rubric = {
+        method: {
+            name: DimensionSummary(n_asked[method], mean_scale(scores, documents))
+            for name, scores, documents in _grades(sources.judged, "rubric", method)
+        }
+        for method in (methods if config.judge.rubric else ())
+    }
+    quality = {
+        method: {
+            name: mean_real(scores, documents, (0.0, 1.0))
+            for name, scores, documents in _grades(sources.judged, "quality", method)
+        }
+        for method in (methods if config.judge.quality else ())
+    }
     assertions = _assertions(methods, first, samples, sources.judged)
     claims = _claims(methods, sources.judged) if config.judges_claims else {}
     values = {(m.sample_id, m.method): m.values for m in measured}
@@ -226,7 +254,11 @@ def compute_figures(
             **(by_method[method].means() if method in by_method else {}),
             **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
             **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
-            **(assertions[method].means() if method in assertions else {}),
+            **{
+                f"assertions.{name}": getattr(of, name).mean
+                for name in ASSERTION_MEASURES
+                if (of := assertions.get(method)) is not None
+            },
             **({CLAIMS_SUPPORTED: claims[method].supported.mean} if method in claims else {}),
             "judge_score": report["summary"]["avg_judge_score"],
         }
@@ -296,29 +328,11 @@ def _values(judged: _Judged, kind: str, method: str) -> tuple[list[Section], lis
     return [value for value, _ in of_kind], [document for _, document in of_kind]
 
 
-def _rubric(
-    methods: Sequence[str], results: Sequence[QueryResult], judged: _Judged
-) -> dict[str, dict[str, DimensionSummary]]:
-    asked = Counter(result.method for result in results)
-    summaries: dict[str, dict[str, DimensionSummary]] = {}
-    for method in methods:
-        values, documents = _values(judged, "rubric", method)
-        missing = [None] * (asked[method] - len(values))
-        graded = [*map(LLMEvaluation.from_dict, values), *missing]
-        summaries[method] = summarize_rubric(graded, [*documents, *missing])
-    return summaries
-
-
-def _quality(methods: Sequence[str], judged: _Judged) -> dict[str, dict[str, Estimate]]:
-    means: dict[str, dict[str, Estimate]] = {}
-    for method in methods:
-        values, documents = _values(judged, "quality", method)
-        graded = [QualityEvaluation.from_dict(value) for value in values]
-        means[method] = {
-            name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
-            for name in QUALITY_MEASURES
-        }
-    return means
+def _grades(judged: _Judged, kind: str, method: str) -> Iterator[tuple[str, _Grades, list[str]]]:
+    """Yield each figure with its values of the first answers, and the answers' documents."""
+    values, documents = _values(judged, kind, method)
+    grades = [read_grades(kind, value) for value in values]
+    yield from ((name, [each[name] for each in grades], documents) for name in GRADES[kind])
 
 
 def _assertions(
@@ -343,7 +357,17 @@ def _assertions(
             else AssertionEvaluation.of_no_answer(held[r.sample_id])
             for r in of_method
         ]
-        summaries[method] = summarize_assertions(evaluations, [r.imdb_key for r in of_method])
+        shares = {
+            name: mean_real(
+                [None if each is None else getattr(each, name) for each in evaluations],
+                [result.imdb_key for result in of_method],
+                (0.0, 1.0),
+            )
+            for name in ASSERTION_MEASURES
+        }
+        vital = [r for each in evaluations if each for r in each.rulings if r.weight == "vital"]
+        ends = Counter("met" if r.is_met else _ENDS.get(r.ruling, str(r.ruling)) for r in vital)
+        summaries[method] = AssertionSummary(**shares, n_responses=len(of_method), rulings=ends)
     return summaries
 
 

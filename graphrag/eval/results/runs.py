@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -34,10 +34,9 @@ from graphrag.eval.results.rows import (
 )
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
-from graphrag.eval.scorers.claims import ClaimEvaluation
 from graphrag.eval.scorers.judge import judgeable
-from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
-from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
+from graphrag.eval.scorers.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import (
     ORIGIN_NAMES,
@@ -63,6 +62,13 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
 _OF_RESPONSES = ("method", "response", "sample_id", "failure", "usage", "trial", "abstained")
+GRADES: Mapping[str, Sequence[str]] = {
+    "rubric": DIMENSIONS,
+    "quality": QUALITY_MEASURES,
+    "assertions": ASSERTION_MEASURES,
+    CLAIMS: ("supported",),
+}
+"""What a further judge grades an answer on, in the order of files and tables."""
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 
@@ -304,13 +310,7 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
     responses = store.responses(run.run_id, with_texts=False)
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
-    asked = {
-        "rubric": DIMENSIONS,
-        "quality": QUALITY_MEASURES,
-        "assertions": ASSERTION_MEASURES,
-        CLAIMS: ("supported",),
-    }
-    names = [f"{k}.{name}" for k, of in asked.items() if k in run.setup.further for name in of]
+    names = [f"{k}.{name}" for k, of in GRADES.items() if k in run.setup.further for name in of]
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
     judgements = store.judgements(run.run_id)
     if "assertions" in {judged.kind for judged in judgements}:  # none: the judge is yet to come
@@ -323,24 +323,17 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
                     place[keys[response.sample_id]] = getattr(of, name)
     for judged in judgements:
         unit = units.get(judged.subject)
-        if unit is not None and judged.kind in asked:
-            for name, value in _grades(judged.kind, judged.value).items():
+        if unit is not None:
+            for name, value in read_grades(judged.kind, judged.value).items():
                 of_name = figures[unit.method].setdefault(f"{judged.kind}.{name}", {})
                 of_name[keys[unit.sample_id]] = value
     return cast("ByMethod", figures)
 
 
-def _grades(kind: str, value: Section) -> dict[str, float | None]:
-    if kind == "rubric":
-        grades = LLMEvaluation.from_dict(value).grades
-        return {name: grades[name].score for name in DIMENSIONS}
-    if kind == "assertions":
-        held = AssertionEvaluation.from_dict(value)
-        return {name: getattr(held, name) for name in ASSERTION_MEASURES}
-    if kind == CLAIMS:
-        return {"supported": ClaimEvaluation.from_dict(value).supported}
-    quality = QualityEvaluation.from_dict(value)
-    return {name: getattr(quality, name) for name in QUALITY_MEASURES}
+def read_grades(kind: str, value: Section) -> dict[str, float | None]:
+    """Return what a further judge said of an answer, by the names of ``GRADES``."""
+    said = {name: value[name] for name in GRADES.get(kind, ())}
+    return {n: grade["score"] for n, grade in said.items()} if kind == "rubric" else said
 
 
 def _retrieval(output_dir: Path, run_id: str) -> ByMethod:

@@ -4,20 +4,23 @@ Vital and okay statements are those of nugget evaluation (Voorhees 2003, TREC qu
 Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is said here.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.judge import NO_REASON, JudgeForm, JudgeModel, fill_prompt, write_prompt
-from graphrag.eval.scorers.rulings import rule_on
-
-if TYPE_CHECKING:
-    from graphrag.eval.stats.intervals import Estimate
+from graphrag.eval.scorers.judge import (
+    NO_REASON,
+    JudgeForm,
+    JudgeModel,
+    Numbered,
+    fill_prompt,
+    rule_on,
+    write_prompt,
+)
 
 ASSERTIONS_VERSION = 1
 """Raised when what a ruling means, or how it counts, changes."""
@@ -49,8 +52,7 @@ Rule by what the answer says, not by what you know.
 """Fields: question, answer, and statements, a JSON object of number to text."""
 
 
-class _Ruling(BaseModel):
-    number: int
+class _Ruling(Numbered):
     reason: str = NO_REASON
     ruling: Ruling
 
@@ -132,49 +134,6 @@ class AssertionEvaluation:
 _EVALUATION = TypeAdapter(AssertionEvaluation)
 
 
-@dataclass(frozen=True, slots=True)
-class AssertionSummary:
-    """How far the answers of a method meet the assertions of their questions.
-
-    ``vital``, ``with_okay``: means of the shares over ``n_responses`` (questions with assertions,
-    failed searches among them), each response counting once however many assertions it is held to.
-    ``rulings``: how many single vital assertions are met, contradicted, missing, said although they
-    must not be, or have no ruling.
-    """
-
-    vital: "Estimate"
-    with_okay: "Estimate"
-    n_responses: int
-    rulings: Mapping[str, int]
-
-    def means(self) -> dict[str, float | None]:
-        """Return figure -> mean."""
-        return {f"assertions.{name}": getattr(self, name).mean for name in ASSERTION_MEASURES}
-
-
-def summarize_assertions(
-    evaluations: Sequence[AssertionEvaluation | None], documents: Sequence[str]
-) -> AssertionSummary:
-    """Return the figures of a method; None: a response without an evaluation, which is left out."""
-    from graphrag.eval.stats.intervals import mean_real  # numpy, which the judge does without
-
-    shares = {
-        name: mean_real(
-            [None if each is None else getattr(each, name) for each in evaluations],
-            documents,
-            (0.0, 1.0),
-        )
-        for name in ASSERTION_MEASURES
-    }
-    vital = [r for each in evaluations if each for r in each.rulings if r.weight == "vital"]
-    ends = Counter("met" if r.is_met else _ENDS.get(r.ruling, str(r.ruling)) for r in vital)
-    return AssertionSummary(**shares, n_responses=len(evaluations), rulings=ends)
-
-
-_ENDS = {"supported": "said", None: "unscored"}
-"""What a vital assertion that is not met is counted as, where that is not its ruling."""
-
-
 async def judge_assertions(
     judge: JudgeModel, question: str, answer: str, assertions: Sequence[Assertion]
 ) -> AssertionEvaluation:
@@ -191,6 +150,7 @@ async def judge_assertions(
         ),
         _Reply,
         lambda reply: reply.rulings,
+        lambda each: each.ruling,
     )
     rulings = [
         RuledAssertion(**each.model_dump(), ruling=None, reason="", is_met=None)

@@ -12,12 +12,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.scorers.evidence import fold_text
-from graphrag.eval.scorers.judge import JudgeForm, JudgeModel, fill_prompt, write_prompt
-from graphrag.eval.scorers.rulings import rule_on
+from graphrag.eval.scorers.judge import (
+    JudgeForm,
+    JudgeModel,
+    Numbered,
+    fill_prompt,
+    rule_on,
+    write_prompt,
+)
 from graphrag.eval.scorers.traced import Citation, read_citations
 from graphrag.text.path_tree import name_row
 from graphrag.text.tables import read_context
@@ -74,13 +80,8 @@ without a name is "Sources". The list is empty for not_found, and for a text wit
 """Fields: text, and claims, a JSON object of number to claim."""
 
 
-class _Split(BaseModel):
-    number: int
+class _Split(Numbered):
     claims: list[str]
-
-    @property
-    def ruling(self) -> str:
-        return "\n".join(self.claims)
 
 
 class _SplitReply(JudgeForm):
@@ -89,8 +90,7 @@ class _SplitReply(JudgeForm):
     sentences: list[_Split]
 
 
-class _RuledClaim(BaseModel):
-    number: int
+class _RuledClaim(Numbered):
     texts: list[str]
     ruling: Ruling
 
@@ -227,6 +227,7 @@ async def judge_claims(
         lambda left: fill_prompt(SPLIT_PROMPT, {"question": question, "sentences": left}),
         _SplitReply,
         lambda reply: reply.sentences,
+        lambda each: each.claims,
     )
     if failure is not None:
         return ClaimEvaluation((), failure=failure)
@@ -242,6 +243,7 @@ async def judge_claims(
         lambda left: fill_prompt(RULING_PROMPT, {"text": shown, "claims": left}),
         _RulingReply,
         lambda reply: reply.claims,
+        lambda each: each.ruling,
     )
     records = read_context(shown, ("|", ","))
     rows = frozenset(Citation(fold_text(each.table), fold_text(each.id)) for each in records)

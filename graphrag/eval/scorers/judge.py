@@ -184,6 +184,60 @@ class _Response(Protocol):
     content: object
 
 
+class Numbered(BaseModel):
+    """One ruling of a reply; ``number``: which of the texts it is on, from 1."""
+
+    number: int
+
+
+_R = TypeVar("_R", bound=Numbered)
+
+
+async def rule_on(
+    judge: JudgeModel,
+    texts: Sequence[str],
+    prompt: Callable[[Mapping[int, str]], str],
+    form: type[Form],
+    read: Callable[[Form], Sequence[_R]],
+    said: Callable[[_R], object],
+) -> tuple[list[_R | None], Failure | None]:
+    """Ask for a ruling on each text, at most ``max_retries`` times more for what is left out.
+
+    Parameters
+    ----------
+    prompt : callable
+        Takes number, from 1, -> text.
+    read, said : callable
+        Return the rulings of a reply, and what two rulings on one text must agree in.
+
+    Returns
+    -------
+    tuple
+        One ruling a text, None where the judge gave none or two different ones; and why, where
+        one is missing.
+    """
+    ruled: dict[int, _R] = {}
+    failure = None
+    for _ in range(judge.max_retries + 1):
+        left = {n: text for n, text in enumerate(texts, 1) if n not in ruled}
+        if not left:
+            break
+        reply = await judge.ask(prompt(left), form)
+        if isinstance(reply, Unanswered):
+            failure = reply.failure
+            break
+        given: dict[int, list[object]] = {}
+        for each in (rulings := read(reply)):
+            given.setdefault(each.number, []).append(said(each))
+        is_clear = {n: all(one == of[0] for one in of) for n, of in given.items()}
+        ruled |= {r.number: r for r in rulings if r.number in left and is_clear[r.number]}
+    found = [ruled.get(n) for n in range(1, len(texts) + 1)]
+    if failure is None and None in found:
+        msg = f"the judge gave no clear ruling on {found.count(None)} of {len(texts)}"
+        failure = Failure("judge", "unreadable", msg)
+    return found, failure
+
+
 def write_prompt(task: str, shape: str, fields: str, how: str = "") -> str:
     """Return a prompt for material with these fields, see :func:`fill_prompt`.
 

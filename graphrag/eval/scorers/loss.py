@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from graphrag.eval.dataset.samples import Sample
@@ -161,10 +161,6 @@ class LossRow:
     n_unjudged: int
     n_right_without_evidence: int
     n_retrieved_but_wrong: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return asdict(self)
 
 
 def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:

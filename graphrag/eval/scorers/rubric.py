@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from json import dumps
 from math import isfinite
@@ -27,7 +27,7 @@ from graphrag.eval.scorers.judge import (
     fill_prompt,
     whole_number,
 )
-from graphrag.eval.stats.intervals import ScaleEstimate, mean_scale
+from graphrag.eval.stats.intervals import ScaleEstimate
 from graphrag.query.replies import UnreadableReplyError, read_reply
 
 RUBRIC_VERSION = 2
@@ -449,13 +449,12 @@ def _read_evaluation(text: str, shown: str) -> LLMEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class DimensionSummary:
-    """A dimension over many answers, ``n_scored`` of which have a grade.
+    """A dimension over ``n_planned`` answers; a missing grade is left out, never read as a 1.
 
     ``scale``: mean in [1, 5] with its t interval, distribution, share of 4 and 5.
     """
 
     n_planned: int
-    n_scored: int
     scale: ScaleEstimate
 
     def to_dict(self) -> dict[str, object]:
@@ -464,7 +463,7 @@ class DimensionSummary:
         ends = [estimate.low, estimate.high]
         return {
             "n_planned": self.n_planned,
-            "n_scored": self.n_scored,
+            "n_scored": estimate.n,
             "mean": estimate.mean,
             "ci": None if estimate.low is None else ends,
             "ci_method": estimate.method,
@@ -474,20 +473,3 @@ class DimensionSummary:
             "share_at_least_4": high.mean,
             "share_at_least_4_ci": None if high.low is None else [high.low, high.high],
         }
-
-
-def summarize_rubric(
-    evaluations: Sequence[LLMEvaluation | None], documents: Sequence[Hashable] | None = None
-) -> dict[str, DimensionSummary]:
-    """Return dimension -> summary of one method's evaluations, in the order of the rubric.
-
-    ``evaluations``: one an answer, None where there was nothing to judge, as when the search
-    failed; a missing grade is left out of the mean and counted, never read as a 1. ``documents``:
-    that of each, same length; None: not known.
-    """
-    summaries: dict[str, DimensionSummary] = {}
-    for name in DIMENSIONS:
-        scores = [e.grades[name].score if e is not None else None for e in evaluations]
-        scored = sum(score is not None for score in scores)
-        summaries[name] = DimensionSummary(len(scores), scored, mean_scale(scores, documents))
-    return summaries

@@ -63,13 +63,19 @@ def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GateCase:
-    """What the gate has to know of a metric beside its pairs; ``documents`` are theirs.
+    """One metric of one method in two runs.
 
-    ``undecided``: why the pairs can't decide, as when the index is another. ``assumed``: what the
-    decision takes for granted. ``corrected``: the difference as labels of both runs correct it,
-    with a standard error; replaces the pairs' test and bound.
+    ``pairs``: (new, baseline), one a question that both runs were to answer; 0, 1 or None (verdict
+    missing), with their ``documents``. ``margin``: the loss that is still accepted, in (0, 1).
+    ``coverages`` of new run and baseline: the share of the verdicts that exist, else taken from the
+    pairs. ``undecided``: why the pairs can't decide, as when the index is another. ``assumed``:
+    what the decision takes for granted. ``corrected``: the difference as labels of both runs
+    correct it, with a standard error; replaces the pairs' test and bound.
     """
 
+    pairs: Sequence[Pair]
+    margin: float = MARGIN
+    coverages: tuple[float | None, float | None] = (None, None)
     documents: Sequence[Hashable] | None = None
     undecided: str | None = None
     assumed: str | None = None
@@ -111,19 +117,11 @@ class GateDecision:
 
 
 def decide_gates(
-    pairs: Mapping[_Key, Sequence[Pair]],
-    *,
-    margins: Mapping[_Key, float] | None = None,
-    coverages: Mapping[_Key, tuple[float | None, float | None]] | None = None,
-    cases: Mapping[_Key, GateCase] | None = None,
-    further: Sequence[float | None] = (),
+    cases: Mapping[_Key, GateCase], further: Sequence[float | None] = ()
 ) -> dict[_Key, GateDecision]:
     """Decide on the primary metrics, the tests of several corrected by Holm.
 
-    ``pairs``: metric -> pairs (new, baseline), one a question that both runs were to answer; 0, 1
-    or None (verdict missing). By metric too: ``margins``, the loss that is still accepted, in (0,
-    1), else ``MARGIN``; ``coverages`` of new run and baseline, the share of the verdicts that
-    exist, else taken from the pairs; ``cases``. ``further``: p of other tests of the family.
+    ``further``: p of other tests of the family.
 
     What is missing may not be missing at random: when a coverage is under 95 %, when the two are
     more than 2 points apart, when the pairs are under 95 % of the baseline's scored questions, or
@@ -133,34 +131,20 @@ def decide_gates(
 
     ValueError if a score is not 0, 1 or None, or a parameter is out of range.
     """
-    accepted = {metric: (margins or {}).get(metric, MARGIN) for metric in pairs}
-    for margin in accepted.values():
-        if not 0 < margin < 1:
-            msg = f"the margin must lie in (0, 1), not {margin!r}"
-            raise ValueError(msg)
-    tested = {
-        metric: _test(
-            values,
-            accepted[metric],
-            (coverages or {}).get(metric, (None, None)),
-            (cases or {}).get(metric, GateCase()),
-        )
-        for metric, values in pairs.items()
-    }
-    family = holm([*(draft.p_family for draft, _, _ in tested.values()), *further])
+    tested = {metric: _test(case) for metric, case in cases.items()}
+    family = holm([*(draft.p_family for draft, _ in tested.values()), *further])
     return {
-        metric: _decide(*test, p_holm)
-        for (metric, test), p_holm in zip(tested.items(), family[: len(tested)], strict=True)
+        metric: _decide(draft, cases[metric], incomplete, p_holm)
+        for (metric, (draft, incomplete)), p_holm in zip(tested.items(), family, strict=False)
     }
 
 
-def _test(
-    pairs: Sequence[Pair],
-    margin: float,
-    coverages: tuple[float | None, float | None],
-    case: GateCase,
-) -> tuple[GateDecision, GateCase, str | None]:
+def _test(case: GateCase) -> tuple[GateDecision, str | None]:
     """Return a decision without the family's part and the answer, and what is missing for one."""
+    pairs = case.pairs
+    if not 0 < case.margin < 1:
+        msg = f"the margin must lie in (0, 1), not {case.margin!r}"
+        raise ValueError(msg)
     documents = [document or None for document in case.documents or [None] * len(pairs)]
     known = Counter[tuple[Score, Score, Hashable]](
         (*pair, document)
@@ -170,15 +154,15 @@ def _test(
     n, right, wrong = add_up(tally_documents(known))
     new, old = (
         _coverage([pair[side] for pair in pairs]) if share is None else share
-        for side, share in enumerate(coverages)
+        for side, share in enumerate(case.coverages)
     )
     n_baseline = sum(then is not None for _, then in pairs)
     incomplete = _incompleteness(new, old, n, n_baseline)
     p, test = difference_test(known, "less")
     lower, bound = _lower_bound(known)
-    if case.corrected is not None:
-        p, lower = case.corrected.p_below, max(-1.0, case.corrected.limits(1 - 2 * ALPHA)[0])
-        test = bound = case.corrected.estimate.method
+    if (corrected := case.corrected) is not None:
+        p, lower = corrected.p_below, max(-1.0, corrected.limits(1 - 2 * ALPHA)[0])
+        test = bound = corrected.estimate.method
     p_family = p
     if case.undecided is not None:
         p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
@@ -186,9 +170,8 @@ def _test(
         shares = [share for share in (new, old) if share is not None]
         unseen = ceil((1 - min(shares, default=1.0)) * len(pairs) - 1e-9) - (len(pairs) - n)
         p_family = _best_case(pairs, documents, max(0, unseen))
-        if case.corrected is not None and p_family is not None and p is not None:
+        if corrected is not None and p_family is not None and p is not None:
             p_family = max(p_family, p)
-    corrected = case.corrected
     draft = GateDecision(
         outcome=GateOutcome.INCONCLUSIVE,
         reason="",
@@ -198,7 +181,7 @@ def _test(
         newly_right=right,
         difference=corrected.estimate.mean if corrected else (right - wrong) / n if n else None,
         lower_bound=lower,
-        margin=margin,
+        margin=case.margin,
         p=p,
         p_holm=None,
         coverage=new,
@@ -209,7 +192,7 @@ def _test(
         bound=bound,
         is_complete=incomplete is None and case.undecided is None and lower is not None,
     )
-    return draft, case, incomplete
+    return draft, incomplete
 
 
 def _lower_bound(counts: PairCounts) -> tuple[float | None, str]:
