@@ -39,7 +39,9 @@ def show(evaluation: Evaluation, variables: dict[str, str]) -> subprocess.Comple
     graphrag = Path(sys.executable).with_name("graphrag")
     command = [graphrag, "eval", "show", "latest", "--mlflow", "--root", evaluation.root]
     given = {**os.environ, **variables, "COLUMNS": "300"}
-    return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=given, cwd=evaluation.root, capture_output=True, text=True, check=False
+    )
 
 
 def logged(variables: dict[str, str]) -> dict[str, Any]:
@@ -102,10 +104,19 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_there_is_one_sentence(finished_copy: Evaluation):
-    address = {"MLFLOW_TRACKING_URI": "http://user:pa55word@127.0.0.1:9"}
-    done = show(finished_copy, {**address, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("http://user:pa55word@127.0.0.1:9", "can't take the run"),
+        ("", "No MLflow server is named, and a store on this machine needs all of MLflow; set "),
+    ],
+)
+def test_a_server_that_is_not_there_is_one_sentence(
+    finished_copy: Evaluation, address: str, sentence: str
+):
+    variables = {"MLFLOW_TRACKING_URI": address, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    done = show(finished_copy, variables)
     assert done.returncode == 1
-    assert "can't take the run" in done.stderr
+    assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert "pa55word" not in done.stderr

@@ -39,7 +39,14 @@ def log_run(results: EvaluationResults, figures: Figures, files: Mapping[str, Co
     where = redact(mlflow.get_tracking_uri())
     try:
         return f"{_log(mlflow, results, figures, files)} at {where}."
-    except (mlflow.exceptions.MlflowException, OSError, ImportError) as error:
+    except ImportError as error:
+        need = f"{where} needs the package {error.name}"
+        if not mlflow.is_tracking_uri_set():
+            need = "No MLflow server is named, and a store on this machine needs all of MLflow"
+        raise StoreError(
+            f"{need}; set MLFLOW_TRACKING_URI to your server's address, or: pip install mlflow"
+        ) from error
+    except (mlflow.exceptions.MlflowException, OSError) as error:
         cause = redact(" ".join(str(error).split()))[:300].rstrip(".")
         msg = f"MLflow at {where} can't take the run: {cause}; check MLFLOW_TRACKING_URI."
         raise StoreError(msg) from error
@@ -59,7 +66,10 @@ def _log(
         mlflow.start_run(experiment_id=experiment, run_name=about["run_id"], tags=tags) as run,
         tempfile.TemporaryDirectory() as folder,
     ):
-        mlflow.log_params(_parameters(about))
+        values = {name: about.get(name) for name in _PARAMETERS}
+        values |= {f"judge.{name}": value for name, value in _judge(about).items()}
+        known = {name: value for name, value in values.items() if value not in (None, [], {})}
+        mlflow.log_params({name: _text(value)[:6000] for name, value in known.items()})
         mlflow.log_metrics(numbers)
         write_whole(Path(folder), files)
         mlflow.log_artifacts(folder)
@@ -68,13 +78,6 @@ def _log(
         f"Run {about['run_id']} is run {run.info.run_id} of MLflow, with "
         f"{len(results.results):,} answers, {len(numbers):,} figures and the files,"
     )
-
-
-def _parameters(about: Mapping[str, Any]) -> dict[str, str]:
-    values = {name: about.get(name) for name in _PARAMETERS}
-    values |= {f"judge.{name}": value for name, value in _judge(about).items()}
-    known = {name: value for name, value in values.items() if value not in (None, [], {})}
-    return {name: _text(value)[:6000] for name, value in known.items()}
 
 
 def _judge(about: Mapping[str, Any]) -> Mapping[str, Any]:
