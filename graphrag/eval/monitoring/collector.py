@@ -91,18 +91,15 @@ class MetricsCollector:
         StoreError if it can't be written.
         """
         if not name:
-            msg = "a metric needs a name"
-            raise ValueError(msg)
+            raise ValueError("a metric needs a name")
         given = cast("object", value)
         is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
         if not is_number or not isfinite(float(value)):
-            msg = f"{name}: a metric is a finite number, not {value!r}"
-            raise ValueError(msg)
+            raise ValueError(f"{name}: a metric is a finite number, not {value!r}")
         try:
             text = json.dumps(dict(labels or {}), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
-            msg = f"{name}: the labels can't be kept ({error})"
-            raise ValueError(msg) from error
+            raise ValueError(f"{name}: the labels can't be kept ({error})") from error
         row = (name, _moment(at).isoformat(timespec="microseconds"), float(value), text)
         with self._open() as db:
             db.execute("INSERT INTO points VALUES (?, ?, ?, ?)", row)
@@ -126,8 +123,7 @@ class MetricsCollector:
         last value, varies more than it says.
         """
         if last is not None and last < 1:
-            msg = f"last must be at least 1, not {last!r}"
-            raise ValueError(msg)
+            raise ValueError(f"last must be at least 1, not {last!r}")
         values = [point.value for point in self.history(name)][-(last or 0) :]
         estimate = t_estimate(np.array(values, dtype=np.float64), None)
         return {
@@ -159,6 +155,5 @@ def _moment(at: datetime | str | float | None) -> datetime:
         try:
             return datetime.fromtimestamp(at, UTC)
         except (OverflowError, OSError) as error:
-            msg = f"{at!r} is not a time in seconds since 1970"
-            raise ValueError(msg) from error
+            raise ValueError(f"{at!r} is not a time in seconds since 1970") from error
     return at.astimezone(UTC)

@@ -88,8 +88,7 @@ def check_ids(cases: Sequence[TestCase]) -> None:
     seen: set[str] = set()
     for case in cases:
         if case.id in seen:
-            msg = f"two cases have the id {case.id!r}; ids must be unique"
-            raise ValueError(msg)
+            raise ValueError(f"two cases have the id {case.id!r}; ids must be unique")
         seen.add(case.id)
 
 
@@ -127,8 +126,7 @@ def read_case(
     renamed = framework_case(case)
     given = _read(CaseInput, renamed, "input_data", {"index", "language", "context", *takes})
     if "query" in takes and given.query is None:
-        msg = "input_data.question is missing"
-        raise ValueError(msg)
+        raise ValueError("input_data.question is missing")
     known = {*expects, "max_processing_time"} if expects else set[str]()
     return given, _read(CaseExpected, renamed, "expected_output", known)
 
@@ -137,11 +135,9 @@ def _read(form: type[Form], case: TestCase, where: str, known: Collection[str]) 
     try:
         made = form.model_validate(getattr(case, where))
     except ValidationError as error:
-        msg = f"{where}: {explain_values(error)}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{where}: {explain_values(error)}") from error
     for key in sorted(made.model_fields_set - {*known}):
-        msg = f"{where}: {key} is nothing that this evaluator looks at"
-        raise ValueError(msg)
+        raise ValueError(f"{where}: {key} is nothing that this evaluator looks at")
     return made
 
 
@@ -160,8 +156,7 @@ def _renamed(values: object) -> object:
     held = dict(mapping_of(cast("object", values)))
     for other, name in _OTHER_NAMES.items():
         if held.get(other) is not None and held.get(name) is not None:
-            msg = f"give {other} or {name}, not both"
-            raise ValueError(msg)
+            raise ValueError(f"give {other} or {name}, not both")
         if other in held:
             held[name] = held.pop(other)
     return held
@@ -209,12 +204,10 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
 
 def _check_keys(key: str, given: object, known: Collection[str]) -> None:
     if not isinstance(given, dict):
-        msg = f"{key} must hold keys, not {type(given).__name__}"
-        raise ValueError(msg)
+        raise ValueError(f"{key} must hold keys, not {type(given).__name__}")
     for name in mapping_of(cast("object", given)).keys() - set(known):
         for meant in get_close_matches(str(name), [*known, *_OTHER_NAMES], n=1, cutoff=_SLIP):
-            msg = f"{key} has {name!r}; did you mean {meant!r}?"
-            raise ValueError(msg)
+            raise ValueError(f"{key} has {name!r}; did you mean {meant!r}?")
 
 
 def _suite(file: Path, values: object, unstated: Mapping[str, object]) -> Suite:
@@ -232,8 +225,7 @@ def _evaluator_of(cases: Sequence[object], file: Path) -> str:
     for key, evaluator in _EVALUATORS.items():
         if key in mapping_of(first.get("input_data")):
             return evaluator
-    msg = f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}."
-    raise ConfigError(msg)
+    raise ConfigError(f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}.")
 
 
 def read_values_of(file: Path) -> object:

@@ -97,8 +97,7 @@ class EvaluationResult:
     def share(self) -> float:
         """``score / max_score``, in [0, 1]; ValueError if the score is out of its range."""
         if not (isfinite(self.max_score) and 0 <= self.score <= self.max_score and self.max_score):
-            msg = f"a score lies in [0, {self.max_score!r}], not at {self.score!r}"
-            raise ValueError(msg)
+            raise ValueError(f"a score lies in [0, {self.max_score!r}], not at {self.score!r}")
         return self.score / self.max_score
 
     @property
@@ -107,8 +106,7 @@ class EvaluationResult:
         parts = cast("Mapping[str, float]", mapping_of(self.details.get("parts")))
         for value in parts.values():
             if not 0 <= value <= 1:
-                msg = f"a part of a score lies in [0, 1], not at {value!r}"
-                raise ValueError(msg)
+                raise ValueError(f"a part of a score lies in [0, 1], not at {value!r}")
         return dict(parts) or {str(self.metric): self.share}
 
     def to_dict(self) -> dict[str, object]:
@@ -120,8 +118,7 @@ class EvaluationResult:
 def checked_result(given: object) -> EvaluationResult:
     """Return what an evaluator gave, if it is a result whose scores are in their range."""
     if not isinstance(given, EvaluationResult):
-        msg = f"the evaluator gave {type(given).__name__}, not an EvaluationResult"
-        raise TypeError(msg)
+        raise TypeError(f"the evaluator gave {type(given).__name__}, not an EvaluationResult")
     _ = given.share, given.parts
     return given
 

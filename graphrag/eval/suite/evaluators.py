@@ -64,8 +64,7 @@ class MetricEvaluator(BaseEvaluator):
         """Refuse a case of a project's suite whose question or expectation is missing."""
         _, expected = read_case(case, {"query"}, {"keywords", "aspects"})
         if not getattr(expected, self.compared):
-            msg = f"expected_output.{self.compared} is missing"
-            raise ValueError(msg)
+            raise ValueError(f"expected_output.{self.compared} is missing")
 
 
 class EntityExtractionEvaluator(MetricEvaluator):
@@ -114,8 +113,7 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
         keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
         score = keyword_relevance(keywords, answer) if keywords else 0.0
         if score is None:
-            msg = "no keyword has a letter or digit"
-            raise ValueError(msg)
+            raise ValueError("no keyword has a letter or digit")
         total = len({key for key in map(phrase_key, keywords) if key})
         details: dict[str, object] = {
             "matched_keywords": round(score * total),
@@ -137,8 +135,7 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
         aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
         shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
         if None in shares:
-            msg = f"the aspect {aspects[shares.index(None)]!r} has no content word"
-            raise ValueError(msg)
+            raise ValueError(f"the aspect {aspects[shares.index(None)]!r} has no content word")
         covered = sum(share == 1 for share in shares)
         details: dict[str, object] = {
             "covered_aspects": covered,
@@ -175,8 +172,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         sources, targets = [a for a, _ in ends], [b for _, b in ends]
         n, largest, isolated = graph_connectivity(names, sources, targets)
         if not n:
-            msg = "the graph has no entities"
-            raise ValueError(msg)
+            raise ValueError("the graph has no entities")
         details: dict[str, object] = {
             "connectivity_ratio": largest / n,
             "isolated_entities": isolated,
@@ -199,8 +195,7 @@ class ProcessingTimeEvaluator(MetricEvaluator):
         """
         taken = cast("float | None", system_output.get("processing_time", 0.0))
         if taken is None:
-            msg = "the search has no time"
-            raise ValueError(msg)
+            raise ValueError("the search has no time")
         seconds, expected = float(taken), mapping_of(test_case.expected_output)
         limit = float(cast("float", expected.get("max_processing_time", DEFAULT_MAX_SECONDS)))
         score = cast("float", time_score(seconds, limit))
@@ -218,8 +213,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
         """Look up the case's ratings; ValueError if nobody rated it."""
         given = self._ratings.get(test_case.id)
         if not given:
-            msg = f"nobody rated the case {test_case.id!r}"
-            raise ValueError(msg)
+            raise ValueError(f"nobody rated the case {test_case.id!r}")
         mean = fmean(given)
         details: dict[str, object] = {"mean_rating": mean, "n_ratings": len(given)}
         return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
@@ -264,11 +258,9 @@ class EntityExtraction(StrictSection, BaseEvaluator):
         """Refuse a case whose input or expected output can't be used."""
         given, expected = self._read(case)
         if expected.entities is None and expected.relationships is None:
-            msg = "expected_output: expects neither entities nor relationships"
-            raise ValueError(msg)
+            raise ValueError("expected_output: expects neither entities nor relationships")
         if self.source == "text" and not (given.text or "").strip():
-            msg = "input_data.text is missing"
-            raise ValueError(msg)
+            raise ValueError("input_data.text is missing")
 
     def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
         takes = ("text", "document") if self.source == "index" else ("text",)
@@ -277,10 +269,8 @@ class EntityExtraction(StrictSection, BaseEvaluator):
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Compare the ``extraction``."""
         _, expected = self._read(test_case)
-        found, rule = (
-            cast("Extraction", system_output["extraction"]),
-            NameRule(aliases=expected.aliases),
-        )
+        found = cast("Extraction", system_output["extraction"])
+        rule = NameRule(aliases=expected.aliases)
         scores: dict[str, tuple[Measure, MatchScores]] = {}
         if expected.entities is not None:
             matched = score_entities(found.entities, expected.entities, rule)
@@ -330,8 +320,7 @@ class QueryResponse(StrictSection, BaseEvaluator):
     @model_validator(mode="after")
     def _positive(self) -> "QueryResponse":
         if any(weight < 0 for weight in self.weights.values()) or not any(self.weights.values()):
-            msg = f"weights must be at least 0, and one above it, not {self.weights}"
-            raise ValueError(msg)
+            raise ValueError(f"weights must be at least 0, and one above it, not {self.weights}")
         return self
 
     @property
@@ -346,8 +335,7 @@ class QueryResponse(StrictSection, BaseEvaluator):
         measured["answer"] = 0.0 if expected.answer else None
         if not any(self.weights.get(part) for part, each in measured.items() if each is not None):
             names = ", ".join(get_args(Part))
-            msg = f"expected_output names nothing that has a weight, of {names}"
-            raise ValueError(msg)
+            raise ValueError(f"expected_output names nothing that has a weight, of {names}")
 
     def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
         return read_case(case, ("query",), ("answer", "keywords", "aspects"))
@@ -412,8 +400,7 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
             if check is not None:
                 check(case)
         except ValueError as error:
-            msg = f"Suite {suite.name}, case {case.id!r}: {error}."
-            raise ConfigError(msg) from error
+            raise ConfigError(f"Suite {suite.name}, case {case.id!r}: {error}.") from error
     return evaluator
 
 
@@ -436,11 +423,9 @@ def _make(suite: Suite, root: Path) -> BaseEvaluator:
     try:
         return cast("Callable[..., BaseEvaluator]", kind)(**suite.settings)
     except ValidationError as error:
-        msg = f"Suite {suite.name}: settings: {explain_values(error)}."
-        raise ConfigError(msg) from error
+        raise ConfigError(f"Suite {suite.name}: settings: {explain_values(error)}.") from error
     except (TypeError, ValueError) as error:
-        msg = f"Suite {suite.name}: {name} refuses its settings: {error}."
-        raise ConfigError(msg) from error
+        raise ConfigError(f"Suite {suite.name}: {name} refuses its settings: {error}.") from error
 
 
 def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) -> EvaluationResult:
@@ -450,8 +435,7 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) 
 def _listed(given: object, what: str) -> list[object]:
     # A text and a mapping can be gone through too, but by letters and keys.
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        msg = f"{what} must be a list, not {type(cast('object', given)).__name__}"
-        raise ValueError(msg)
+        raise ValueError(f"{what} must be a list, not {type(cast('object', given)).__name__}")
     return list(cast("Iterable[object]", given))
 
 
@@ -465,8 +449,7 @@ def _names(given: object, what: str) -> list[str]:
         each if isinstance(each, str) else _held(each, "name") for each in _listed(given, what)
     ]
     if not all(isinstance(name, str) for name in names):
-        msg = f"not every one of {what} has a name: {given!r}"
-        raise ValueError(msg)
+        raise ValueError(f"not every one of {what} has a name: {given!r}")
     return [str(name) for name in names]
 
 
@@ -477,8 +460,7 @@ def _held(given: object, key: str) -> object:
 def _answer(system_output: Output) -> str:
     answer = _held(system_output.get("query_result", system_output), "answer")
     if not isinstance(answer, str):
-        msg = "the output has no answer that is a text"
-        raise ValueError(msg)
+        raise ValueError("the output has no answer that is a text")
     return answer
 
 

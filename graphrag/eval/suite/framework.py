@@ -83,8 +83,7 @@ async def run_case(case: TestCase, components: Components) -> dict[str, object]:
         return {"success": True, **output}
     missing = " or ".join(way[1] for way in wanted)
     needs = f"give {missing}" if missing else "its input_data has no query, text or document"
-    msg = f"no component can run it; {needs}"
-    raise ValueError(msg)
+    raise ValueError(f"no component can run it; {needs}")
 
 
 class EvaluationFramework:
@@ -146,12 +145,10 @@ class EvaluationFramework:
         """
         if test_suite_name not in self.test_suites:
             hint = nearest(test_suite_name, list(self.test_suites)) or "; register it first"
-            msg = f"there is no test suite {test_suite_name!r}{hint}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no test suite {test_suite_name!r}{hint}")
         for metric in metrics or ():
             if metric not in self.evaluators:
-                msg = f"there is no evaluator of {metric}; register one first"
-                raise ValueError(msg)
+                raise ValueError(f"there is no evaluator of {metric}; register one first")
         chosen = {m: self.evaluators[m] for m in (self.evaluators if metrics is None else metrics)}
         cases = self.test_suites[test_suite_name]
         results: list[EvaluationResult] = []

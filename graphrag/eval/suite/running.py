@@ -470,7 +470,10 @@ def _setup(
         "indexes": indexes,
         "judge": {
             **(describe_judge(config, samples, headers, judge) if judged else {}),
-            **{f"suite {name}": _short_hash(each) for name, each in described.items()},
+            **{
+                f"suite {name}": hashlib.blake2b(_text(each).encode(), digest_size=6).hexdigest()
+                for name, each in described.items()
+            },
         },
         "metrics": {"correctness": {"suite": "passed"}},
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
@@ -489,8 +492,3 @@ def _describe_evaluator(unit: _Unit) -> dict[str, object]:
         "version": found["version"],
         **({"source": found["source"]} if own else {}),
     }
-
-
-def _short_hash(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -159,8 +159,7 @@ class CaseTools:
         CaseFailedError if the search failed.
         """
         if self._method is None:
-            msg = "the suite names no methods that could answer a question"
-            raise ConfigError(msg)
+            raise ConfigError("the suite names no methods that could answer a question")
         log = self._log(search_bound(self._shared.config))
         found = await self._shared.runner.search_unit(self._unit(query, "", self._method), log)
         if not log.attempts:
