@@ -65,6 +65,10 @@ def analysed(run, items: list[AuditItem]) -> Audit:
         return analyse_audit(read_audited_run(store, run.run_id, items[0].metric), items)
 
 
+def written(run) -> dict[str, dict]:
+    return json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
+
+
 def imported(run, items: list[AuditItem], name: str = "filled.csv") -> int:
     path = run.folder / name
     path.unlink(missing_ok=True)
@@ -129,28 +133,21 @@ def test_only_what_the_judge_scored_is_drawn(
     assert not any(item.question == "Question q2?" for item in items)
 
 
-def test_labels_that_were_given_are_not_overwritten(small_run, capsys):
+def test_what_cannot_be_exported_is_said_and_no_label_is_overwritten(small_run, capsys):
     items = export(small_run)
     sheet = small_run.folder / "audit_correctness.csv"
     sheet.unlink()
     write_sheet(sheet, [replace(items[0], label=0), *items[1:]])
     before = sheet.read_bytes()
-    assert code_of(draw_labels, small_run.place, "latest") == USAGE
-    assert "holds 1 labels; import or move it" in capsys.readouterr().err
-    assert sheet.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
+    for options, sentence in (
+        (("latest",), "holds 1 labels; import or move it"),
         (("1999",), "holds no run '1999'"),
         (("latest", "beauty"), "There is no metric 'beauty'"),
         (("latest", "relevance"), "has no verdict on relevance; judge it first"),
-    ],
-)
-def test_what_cannot_be_exported_is_said(small_run, capsys, options, sentence: str):
-    assert code_of(draw_labels, small_run.place, *options) == USAGE
-    assert sentence in capsys.readouterr().err
+    ):
+        assert code_of(draw_labels, small_run.place, *options) == USAGE
+        assert sentence in capsys.readouterr().err
+    assert sheet.read_bytes() == before
 
 
 texts = st.text(
@@ -266,7 +263,7 @@ def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
     assert imported(run, labelled(export(run, questions=92), truth)) == DONE
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.count("(offline baseline models)") == 2  # on both tables
-    found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
+    found = written(run)
     assert found["embedded_models"] == "offline baseline models"
     assert (found["n_items"], found["n_labels"]) == (182, 182)
 
@@ -292,8 +289,8 @@ def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
         assert found["means"][method]["n_labels"] == 91
 
     (difference,) = found["differences"]
-    both = [q for q in ends if q != "lost"]
-    differences = [(truth[q, "tog"] if q != "down" else 0) - truth[q, "basic"] for q in both]
+    truth["down", "tog"] = 0
+    differences = [truth[q, "tog"] - truth[q, "basic"] for q in ends if q != "lost"]
     assert (difference["a"], difference["b"]) == METHODS
     assert difference["corrected"]["estimate"]["mean"] == pytest.approx(sum(differences) / 91)
     assert difference["corrected"]["n_labels"] == 91
@@ -312,7 +309,7 @@ def test_assertions_are_held_against_labels_beside_the_verdict(make_run, capsys)
                 judged = Judgement(f"{question} {method}", "assertions", value, False, Usage())
                 store.append_judgement(run.run_id, judged)
     assert imported(run, labelled(export(run, questions=90), truth)) == DONE
-    found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
+    found = written(run)
     whole, verdict, both = found["by_assertions"].values()
     held = list(ends)[:40]
     same = [ends[q][m] == truth[q, name] for q in held for m, name in enumerate(METHODS)]
@@ -398,17 +395,13 @@ def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run,
     shown = capsys.readouterr().out
     assert "Not corrected (tog): 59 labeled responses are too few for a correction" in shown
     assert "Not corrected (basic, tog - basic): 0 labeled responses" in shown
-    found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
-    assert found["agreement"]["tog"]["weighted"]["n"] == 59
-    assert found["agreement"]["tog"]["weighted"]["raw_agreement"]["mean"] is not None
-    assert found["means"]["tog"]["estimate"]["mean"] is None
-    assert found["means"]["tog"]["uncorrected"] is not None
-
-
-def test_failed_searches_do_not_help_to_reach_60_labels(make_run):
-    ends: dict[str, object] = {f"q{i}": (int(i % 3 > 0), 1) for i in range(50)}
-    ends |= {f"q{i}": ("search", "search") for i in range(50, 80)}
-    run = make_run(ends)
+    tog = written(run)["agreement"]["tog"]["weighted"]
+    assert (tog["n"], tog["raw_agreement"]["mean"] is None) == (59, False)
+    tog = written(run)["means"]["tog"]
+    assert (tog["estimate"]["mean"], tog["uncorrected"] is None) == (None, False)
+    # Failed searches do not help to reach 60 labels.
+    more: dict[str, object] = {f"p{i}": (int(i % 3 > 0), 1) for i in range(50)}
+    run = make_run(more | {f"p{i}": ("search", "search") for i in range(50, 80)})
     audit = analysed(run, [replace(i, label=1) for i in export(run)])
     for corrected in (*audit.means.values(), audit.differences[0].corrected):
         assert corrected.n_labels == 50

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
+from support.chromium import watched
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import read_sheet
@@ -21,17 +22,8 @@ NASTY = "</script><img src=x onerror=alert(1)> \u2028 é \"quoted\", 'single'\n=
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A tab without a network; whatever goes wrong on its page fails the test."""
-    context = browser.new_context(offline=True, accept_downloads=True)
-    wrong: list[str] = []
-    asked: list[str] = []
-    opened = context.new_page()
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("console", lambda line: wrong.append(line.text))
-    opened.on("request", lambda request: asked.append(request.url))
-    yield opened
-    context.close()
-    assert wrong == []
-    assert all(url.startswith(("file:", "blob:")) for url in asked)
+    with watched(browser, ("file:", "blob:"), offline=True) as tab:
+        yield tab
 
 
 def press(page: Page, *keys: str) -> None:

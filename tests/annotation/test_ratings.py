@@ -1,7 +1,6 @@
 """Ratings by users: read strictly, joined with a run, and summed up beside the judge."""
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,49 +223,24 @@ def test_satisfaction_is_what_scipy_and_statsmodels_say():
     assert (found.share_satisfied.low, found.share_satisfied.high) == pytest.approx(wilson)
 
 
-PAIRS = [
-    *[(1, 5.0)] * 6,
-    *[(1, 4.0)] * 5,
-    (1, 3.5),
-    (1, 2.0),
-    *[(0, 1.0)] * 4,
-    (0, 2.5),
-    (0, 4.0),
-    (0, 4.0),
-    (None, 1.0),
-]
-
-
 def test_agreement_is_the_share_of_one_opinion_with_wilsons_interval():
-    verdicts = [verdict for verdict, _ in PAIRS if verdict is not None]
-    ratings = [rating for verdict, rating in PAIRS if verdict is not None]
-    found = judge_beside_users(answers_of(PAIRS))
+    same = [*[(1, 5.0)] * 6, *[(1, 4.0)] * 5, *[(0, 1.0)] * 4, (0, 2.5)]
+    other = [(1, 3.5), (1, 2.0), (0, 4.0), (0, 4.0)]
+    found = judge_beside_users(answers_of([*same, *other, (None, 1.0)]))
     assert (found.n, found.n_unjudged) == (20, 1)
-    n_same = sum(
-        (rating >= 4) == (verdict == 1) for verdict, rating in zip(verdicts, ratings, strict=True)
-    )
-    assert found.same.mean == n_same / 20 == 0.8
-    wilson = proportion_confint(n_same, 20, method="wilson")
+    assert found.same.mean == len(same) / 20 == 0.8
+    wilson = proportion_confint(len(same), 20, method="wilson")
     assert (found.same.low, found.same.high) == pytest.approx(wilson)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "same"),
-    [([], None), ([(None, 3.0)], None), ([(1, 3.0), (1, 5.0)], 0.5), ([(1, 3.0), (0, 3.0)], 0.5)],
-)
-def test_what_is_undefined_is_none_and_nothing_warns(pairs, same):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = judge_beside_users(answers_of(pairs))
-    assert found.same.mean == same
-
-
 def test_answers_to_one_question_are_not_taken_for_independent():
-    one = answers_of([(1, 5.0), (0, 5.0), (1, 4.0), (0, 1.0)])
-    other = answers_of([(1, 5.0), (0, 5.0), (1, 4.0), (0, 1.0)], "basic")
+    one, other = (
+        answers_of([(1, 5.0), (0, 5.0), (1, 4.0), (0, 1.0)], name) for name in ("tog", "basic")
+    )
     alone, both = judge_beside_users(one), judge_beside_users([*one, *other])
-    assert both.n == 8
-    assert both.same == alone.same
+    assert (both.n, both.same) == (8, alone.same)
+    for unknown in ([], answers_of([(None, 3.0)])):
+        assert judge_beside_users(unknown).same.mean is None
 
 
 def test_methods_are_compared_on_the_questions_rated_for_both():
@@ -314,8 +288,9 @@ def test_the_command_shows_and_writes_what_users_say(place, tmp_path, capsys):
     assert "1 of the ratings are of no answer of this run:" in said
     assert "row 8: the run has no question 'q7'" in said
     values = json.loads((place.output / "ratings.json").read_text(encoding="utf-8"))
-    assert values["satisfaction"]["tog"]["mean"]["mean"] == pytest.approx((4.5 + 4 + 1) / 3)
-    assert values["satisfaction"]["tog"]["distribution"] == {"1": 1, "2": 0, "3": 0, "4": 2, "5": 1}
+    tog = values["satisfaction"]["tog"]
+    assert tog["mean"]["mean"] == pytest.approx((4.5 + 4 + 1) / 3)
+    assert tog["distribution"] == {"1": 1, "2": 0, "3": 0, "4": 2, "5": 1}
     assert values["agreement"]["tog"]["same"]["mean"] == 1
     assert (values["agreement"]["basic"]["n"], values["agreement"]["basic"]["n_unjudged"]) == (1, 1)
     assert values["agreement_overall"]["n"] == 4

@@ -56,7 +56,7 @@ def overflow(page: "Page") -> int:
 
 @contextmanager
 def watched(
-    browser: "Browser", own: str = "file:", expected: str = "\0", **options: Any
+    browser: "Browser", own: str | tuple[str, ...] = "file:", expected: str = "\0", **options: Any
 ) -> "Generator[Page]":
     """Open a tab; what goes wrong there, or is asked of others than ``own``, is an error."""
     context = browser.new_context(**options)

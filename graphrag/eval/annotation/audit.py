@@ -128,8 +128,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     text.
     """
     if metric not in METRICS:
-        msg = f"There is no metric {metric!r}; choose one of {', '.join(METRICS)}."
-        raise UsageError(msg)
+        raise UsageError(f"There is no metric {metric!r}; choose one of {', '.join(METRICS)}.")
     run = find_run(store.runs(), name, store.path)
     samples = store.samples(run.run_id)
     if not samples:
@@ -153,11 +152,10 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
             )
         )
     if not any(question.judged for question in questions):
-        msg = (
+        raise UsageError(
             f"Run {run.run_id} has no verdict on {metric}; judge it first: "
             f"{eval_line_here('judge', run.run_id, '--metrics', metric)}"
         )
-        raise UsageError(msg)
     ruled = store.judgements(run.run_id) if metric == "correctness" else ()
     ends = {
         r.subject: AssertionEvaluation.from_dict(r.value).is_whole

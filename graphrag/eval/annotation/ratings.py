@@ -111,8 +111,7 @@ def read_ratings(path: Path | str) -> list[Rating]:
         msg = f"{file} does not exist; name a .csv or .jsonl file of ratings."
         raise UsageError(msg) from error
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{file} can't be read as text in UTF-8: {error}."
-        raise UsageError(msg) from error
+        raise UsageError(f"{file} can't be read as text in UTF-8: {error}.") from error
     if file.suffix.lower() not in readers:
         msg = f"{file} ends in {file.suffix or 'nothing'}; ratings are a .csv or .jsonl file."
         raise UsageError(msg)
@@ -125,14 +124,12 @@ def read_ratings(path: Path | str) -> list[Rating]:
             continue
         first = rated.setdefault((rating.user, rating.question_id, rating.method), place)
         if first != place:
-            msg = (
+            raise UsageError(
                 f"{file}, rows {first} and {place}: {rating.user} rates the answer of "
                 f"{rating.method} to {rating.question_id} twice; keep one."
             )
-            raise UsageError(msg)
     if not ratings:
-        msg = f"{file} holds no rating."
-        raise UsageError(msg)
+        raise UsageError(f"{file} holds no rating.")
     return ratings
 
 
@@ -145,8 +142,7 @@ def join_ratings(
     """
     by_answer = {(row.question_id, row.method): row for row in rows}
     if len(by_answer) < len(rows):
-        msg = "A rated run needs question ids that differ, also between its documents."
-        raise UsageError(msg)
+        raise UsageError("A rated run needs question ids that differ, also between its documents.")
     questions, methods = ({key[side] for key in by_answer} for side in (0, 1))
     of_answer: dict[tuple[str, str], list[Rating]] = {}
     unjoined: list[UnjoinedRating] = []
@@ -183,8 +179,7 @@ def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
     try:
         names = [name.strip() for name in reader.fieldnames or ()]
         if len(set(names)) < len(names):
-            msg = f"{file}, row 1: two columns have the same name."
-            raise UsageError(msg)
+            raise UsageError(f"{file}, row 1: two columns have the same name.")
         reader.fieldnames = names
         for place, row in enumerate(reader, 2):
             cells = list(row.values())
@@ -194,8 +189,7 @@ def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
             if any(cell.strip() for cell in cells):
                 yield place, {**row, "user": (row.get("user") or "").strip() or None}
     except csv.Error as error:
-        msg = f"{file} can't be read as CSV: {error}."
-        raise UsageError(msg) from error
+        raise UsageError(f"{file} can't be read as CSV: {error}.") from error
 
 
 def _json_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
@@ -205,16 +199,14 @@ def _json_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            msg = f"{file}, row {place} is not valid JSON: {error}."
-            raise UsageError(msg) from error
+            raise UsageError(f"{file}, row {place} is not valid JSON: {error}.") from error
         yield place, row
 
 
 def _parse(row: object, place: int, file: Path) -> Rating:
     where = f"{file}, row {place}"
     if not isinstance(row, Mapping):
-        msg = f"{where} is not an object with fields but {type(row).__name__}."
-        raise UsageError(msg)
+        raise UsageError(f"{where} is not an object with fields but {type(row).__name__}.")
     values = cast("Mapping[str, object]", row)
     for name in values:
         if name not in _COLUMNS:

@@ -8,19 +8,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphrag.eval.annotation.sheet import locked
 from graphrag.eval.dataset.columns import field_of
 from graphrag.eval.dataset.files import ROWS_UNDER
 from graphrag.eval.dataset.samples import VETTED, parse_samples
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.store.records import now
 from graphrag.eval.store.whole_files import write_file
 
 Row: TypeAlias = dict[str, object]
-_WAIT_S = 5
 _ANY = "the index"
 _SUFFIXES = (".json", ".jsonl", ".ndjson")
 _SHOWN = ("question", "answer", "evidence")
@@ -102,16 +101,8 @@ class Review:
         None of a rejected one, which is kept beside the dataset. RowChanged if the row is not as
         it was seen; UsageError if a mended one can't stay so; StoreError if nothing can be written.
         """
-        path = self.path.resolve()  # a link stays one
-        try:
-            with FileLock(f"{path}.lock", timeout=_WAIT_S):
-                return self._decide(path, change)
-        except Timeout as error:
-            msg = f"{self.path} is being written by another process."
-            raise StoreError(msg) from error
-        except OSError as error:
-            msg = f"{self.path} can't be written: {error.strerror}."
-            raise StoreError(msg) from error
+        with locked(self.path):
+            return self._decide(self.path.resolve(), change)  # a link stays one
 
     def _decide(self, path: Path, change: Decision) -> Row | None:
         file = _File.read(path)
@@ -272,13 +263,13 @@ def keep_decisions(
     vetted = [r for r in _File.read(path).rows if r.get(VETTED)] if path.exists() else []
     kept = review.rejected_path
     away = _File.read(kept).rows if kept.exists() else []
-    decided = {str(question) for row in (*vetted, *away) for question in _questions(row)}
+    # How a row asks, and how it asked before it was mended.
+    asked = (
+        (row.get(_heading(row, "question")), _before(row).get("question"))
+        for row in [*vetted, *away]
+    )
+    decided = {str(question) for pair in asked for question in pair}
     return [*vetted, *(row for row in drafted if str(row["question"]) not in decided)]
-
-
-def _questions(row: Row) -> list[object]:
-    """Return how a row asks, and how it asked before it was mended."""
-    return [row.get(_heading(row, "question")), _before(row).get("question")]
 
 
 def _before(row: Row) -> Row:

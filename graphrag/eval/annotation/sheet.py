@@ -94,35 +94,36 @@ def keep_mark(path: Path, change: MarkChange) -> Mark:
     if the mark is not what was seen when the change was made; UsageError if the sheet can't be
     read, or there is no such item; StoreError if it can't be written.
     """
+    with locked(path):
+        rows = _read_rows(path)
+        _items_of(rows, path)
+        row = next((row for row in rows if read_cell(row["item"]) == change.item), None)
+        if row is None:
+            msg = f"{path.name} holds no item {change.item!r} any more; open the page again."
+            raise UsageError(msg)
+        found = _mark_of(row)
+        wanted = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
+        if found == wanted:
+            return found
+        if found != change.seen:
+            raise MarkConflict(found)
+        row["label"], row["comment"] = wanted.label, harmless_cell(wanted.comment)
+        if wanted.skipped or _SKIPPED in row:
+            row[_SKIPPED] = "1" if wanted.skipped else ""
+        _write_rows(path, rows)
+        return wanted
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Hold a file that is to be written; StoreError if another process does, or it can't be."""
     try:
-        with FileLock(f"{path}.lock", timeout=_WAIT_S):
-            return _keep(path, change)
+        with FileLock(f"{path.resolve()}.lock", timeout=_WAIT_S):  # of what a link leads to
+            yield
     except Timeout as error:
-        msg = f"{path} is being written by another process."
-        raise StoreError(msg) from error
+        raise StoreError(f"{path} is being written by another process.") from error
     except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise StoreError(msg) from error
-
-
-def _keep(path: Path, change: MarkChange) -> Mark:
-    rows = _read_rows(path)
-    _items_of(rows, path)
-    row = next((row for row in rows if read_cell(row["item"]) == change.item), None)
-    if row is None:
-        msg = f"{path.name} holds no item {change.item!r} any more; open the page again."
-        raise UsageError(msg)
-    found = _mark_of(row)
-    wanted = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
-    if found == wanted:
-        return found
-    if found != change.seen:
-        raise MarkConflict(found)
-    row["label"], row["comment"] = wanted.label, harmless_cell(wanted.comment)
-    if wanted.skipped or _SKIPPED in row:
-        row[_SKIPPED] = "1" if wanted.skipped else ""
-    _write_rows(path, rows)
-    return wanted
+        raise StoreError(f"{path} can't be written: {error.strerror}.") from error
 
 
 def _mark_of(row: _Row) -> Mark:
@@ -157,14 +158,11 @@ def _read_rows(path: Path) -> list[_Row]:
             # Cells beyond the header have no name.
             rows = [{k: v for k, v in row.items() if isinstance(k, str)} for row in reader]
     except FileNotFoundError as error:
-        msg = f"{path} does not exist; {make_one}"
-        raise UsageError(msg) from error
+        raise UsageError(f"{path} does not exist; {make_one}") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path} can't be read as CSV in UTF-8: {error}."
-        raise UsageError(msg) from error
+        raise UsageError(f"{path} can't be read as CSV in UTF-8: {error}.") from error
     if not rows:
-        msg = f"{path} holds no row; {make_one}"
-        raise UsageError(msg)
+        raise UsageError(f"{path} holds no row; {make_one}")
     missing = [name for name in COLUMNS if name not in rows[0]]
     if missing:
         msg = f"{path} has no column {missing[0]}; leave the columns as they were exported."
@@ -178,11 +176,10 @@ def _items_of(rows: Sequence[_Row], path: Path) -> list[AuditItem]:
         values = {name: read_cell(row[name]) for name in COLUMNS}
         label = values.pop("label").strip()
         if label not in _LABELS:
-            msg = (
+            raise UsageError(
                 f"{path}, row {number}: the label is {label!r}; it is 0, 1, or blank where there "
                 "is none."
             )
-            raise UsageError(msg)
         items.append(AuditItem(**values, label=_LABELS[label]))
         if (items[-1].run, items[-1].metric) != (items[0].run, items[0].metric):
             msg = f"{path}, row {number} is of another run or metric than the rows before it."
