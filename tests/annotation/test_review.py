@@ -156,6 +156,26 @@ def test_what_can_not_be_kept_is_refused(review: Review, tmp_path: Path):
         Review(table, {}, "Ann").check()
 
 
+def test_assertions_go_with_the_question_and_the_answer_they_were_of(review: Review):
+    held = [{"text": "She sold her boat.", "weight": "vital"}]
+    rows = [{**row, "assertions": held} for row in ROWS[:3]]
+    content = (
+        json.dumps(rows) if review.path.suffix == ".json" else "\n".join(map(json.dumps, rows))
+    )
+    review.path.write_text(content, "utf-8")
+    as_it_was = {"answer": "nine years", "evidence": ["Ada kept the light for nine years."]}
+    for n, values in (
+        (0, {"question": ROWS[0]["question"], **as_it_was}),
+        (1, {"question": "Q?", "answer": "1"}),
+    ):
+        seen = review.rows()[n]["seen"]
+        review.decide(Decision(seen=seen, decision="mended", **values))
+    same, other, _ = _read(review.path)
+    assert same["assertions"] == other["vetted_by"]["before"]["assertions"] == held
+    assert "assertions" not in other
+    assert "assertions" not in same["vetted_by"]["before"]
+
+
 def test_drafting_again_keeps_what_a_person_decided(review: Review):
     seen = [row["seen"] for row in review.rows()]
     review.decide(Decision(seen=seen[0], decision="accepted"))

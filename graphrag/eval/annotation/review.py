@@ -28,7 +28,8 @@ _SHOWN = ("question", "answer", "evidence")
 class Decision(BaseModel):
     """What a person decides on one row; ``seen`` is the row's code when it was shown.
 
-    ``question``, ``answer``, ``evidence``: of a row that is mended, as it is to be.
+    ``question``, ``answer``, ``evidence``: of a row that is mended, as it is to be. Where one of
+    the first two changes, the row's assertions are kept beside it alone, as they were of the other.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
@@ -112,7 +113,10 @@ class Review:
         if change.decision == "mended":
             decided |= self._mend(row, change)
             before = {name: row.get(_heading(row, name)) for name in _SHOWN}
-            vetted["before"] = _before(row) or before
+            is_other = (before["question"], before["answer"]) != (change.question, change.answer)
+            if is_other and change.answer and decided.get("assertions"):
+                before["assertions"] = decided.pop("assertions")
+            vetted["before"] = {**before, **_before(row)}
             as_is = [decided if each is row else each for each in file.rows]
             parse_samples(as_is, _ANY, str(self.path))
         if path.read_bytes() != file.content:
