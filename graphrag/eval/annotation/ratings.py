@@ -16,21 +16,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.cells import (
-    EACH_ALONE,
-    UNKNOWN,
-    p_value,
-    percent,
-    plain,
-    span,
-)
+from graphrag.eval.report.cells import EACH_ALONE, UNKNOWN, p_value, percent, plain, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
-from graphrag.eval.stats.intervals import (
-    Estimate,
-    mean_binary,
-    mean_scale,
-)
+from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_scale
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
 from graphrag.text.phrases import counted
 

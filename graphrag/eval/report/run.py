@@ -10,16 +10,7 @@ from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, join_names, list_lines
-from graphrag.eval.report.cells import (
-    UNKNOWN,
-    UNSCORED,
-    money,
-    p_value,
-    plain,
-    points,
-    share,
-    span,
-)
+from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain, points, share, span
 from graphrag.eval.report.kinds import describe_routers, kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
@@ -163,11 +154,7 @@ def verdict_line(results: "EvaluationResults") -> str | None:
 
 def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
     """Return the answer and the methods; ``full``: every difference of areas."""
-    analysis, answer, label = (
-        analysis_of(results),
-        answer_run(results),
-        label_results(results),
-    )
+    analysis, answer, label = (analysis_of(results), answer_run(results), label_results(results))
     parts: list[Part] = []
     if answer is not None:
         parts += list_lines(answer)

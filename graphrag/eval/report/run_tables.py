@@ -239,10 +239,7 @@ def repeats_table(repeats: "RepeatAnalysis") -> Table:
     return Table(
         f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
         f"{counted(repeats.n_verdicts, 'verdict')} each, in %",
-        [
-            *(METHOD, ("metric", "text")),
-            *(("search flips", "percent"), ("judge flips", "percent")),
-        ],
+        [*(METHOD, ("metric", "text")), *(("search flips", "percent"), ("judge flips", "percent"))],
         [[f.method, f.metric, f.search_flip_rate, f.judge_flip_rate] for f in repeats.figures],
         "Flips: chance that a repeat changes a score.",
     )

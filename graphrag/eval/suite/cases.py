@@ -20,11 +20,7 @@ from graphrag.eval.suite.evaluation import TestCase, mapping_of
 EVALUATION_FILE = "evaluation.yml"
 SUITES_FOLDER = Path("eval") / "suites"
 _ENDINGS = (".json", ".yaml", ".yml")
-_EVALUATORS = {
-    "text": "entity_extraction",
-    "query": "query_response",
-    "question": "query_response",
-}
+_EVALUATORS = {"text": "entity_extraction", "query": "query_response", "question": "query_response"}
 _OTHER_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
 """Keys of a suite's cases -> those that components and evaluators look at."""
 

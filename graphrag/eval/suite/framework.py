@@ -278,9 +278,7 @@ async def _outcome_of(case: TestCase, components: Components) -> dict[str, objec
 
 
 async def _score(
-    case: TestCase,
-    output: Output,
-    evaluators: Mapping[EvaluationMetric, BaseEvaluator],
+    case: TestCase, output: Output, evaluators: Mapping[EvaluationMetric, BaseEvaluator]
 ) -> tuple[list[EvaluationResult], list[str]]:
     """Return a case's results, and what failed of it, which is never a score."""
     results: list[EvaluationResult] = []

@@ -363,9 +363,7 @@ def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
 
 
 async def _plan_suites(
-    suites: Sequence[Suite],
-    config: EvaluationConfig,
-    judge: Judge | None,
+    suites: Sequence[Suite], config: EvaluationConfig, judge: Judge | None
 ) -> _Plan:
     """Check suites against a configuration and say what is to be run."""
     if not suites:

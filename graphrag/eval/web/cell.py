@@ -50,10 +50,7 @@ def render_cell(results: "EvaluationResults") -> str:
             data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
             plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
     curves = results.curves
-    tables = [
-        score_table(results, analysis),
-        *([curves_table(curves)] if curves else []),
-    ]
+    tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
     further = [
         *([metrics_table(results.metrics, analysis.outcomes)] if results.metrics else []),
         *([pairs_table(analysis)] if analysis.comparisons else []),

@@ -174,9 +174,7 @@ def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> li
     return judged
 
 
-def _by_question(
-    results: Sequence[QueryResult],
-) -> dict[tuple[str, str, str], list[QueryResult]]:
+def _by_question(results: Sequence[QueryResult]) -> dict[tuple[str, str, str], list[QueryResult]]:
     """Return the results of each question, by trial."""
     found: dict[tuple[str, str, str], list[QueryResult]] = {}
     for result in results:
