@@ -94,9 +94,7 @@ def test_the_files_of_a_run_are_what_their_schemas_say(
     suite = {"name": "questions", "evaluator": "query_response", "methods": ["tog", "basic"]}
     case = {"input_data": {"question": ROWS[0]["question"]}, "expected_output": {"answer": "Idris"}}
     suite["cases"] = [{"id": "builder", **case}]
-    folder, output = evaluation.root / "eval" / "suites", evaluation.output
-    folder.mkdir(parents=True)
-    (folder / "questions.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+    evaluation.write_suite("questions.yaml", suite)
     for line in (
         ("-q",),
         ("compare", "latest", "--pin", "-q"),
@@ -107,15 +105,10 @@ def test_the_files_of_a_run_are_what_their_schemas_say(
         result = evaluation.run(*line)
         assert result.exit_code in (0, 3, 100), result.output
     listed = evaluation.run("show", "--json")
-    files = {
-        "eval_results_summary": output / "eval_results_summary.json",
-        "eval_results_detailed": output / "eval_results_detailed.json",
-        "evaluation": output / "evaluation_tog.json",
-        "suite_results": output / "suite_results.json",
-        "baseline": output / "baseline.json",
-        "compare": evaluation.root / "compare.json",
-    }
-    values = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items()}
+    names = ("eval_results_summary", "eval_results_detailed", "suite_results", "baseline")
+    values = {name: evaluation.read_json(f"{name}.json") for name in names}
+    values["evaluation"] = evaluation.read_json("evaluation_tog.json")
+    values["compare"] = json.loads((evaluation.root / "compare.json").read_text("utf-8"))
     values["history"] = json.loads(listed.stdout)
     schemas = {name: stored(project_root, name) for name in values}
     for name, schema in schemas.items():

@@ -1,6 +1,5 @@
 """The configuration file and the command as a client meets them."""
 
-import json
 import shlex
 import shutil
 import subprocess
@@ -189,12 +188,12 @@ def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
         *("--imdb-key", "clock"),
     )
     assert given.exit_code == DONE, given.output
-    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))
+    summary = evaluation.read_json("eval_results_summary.json")
     assert set(summary["by_method"]["tog"]) >= METRICS
     assert set(summary["by_movie"]["clock"]["basic"]) >= METRICS
     figures = {"latency", "llm_calls", "prompt_tokens", "output_tokens"}
     assert set(summary["efficiency"]["tog"]) >= {f"avg_{name}" for name in figures}
-    detailed = json.loads((evaluation.output / "eval_results_detailed.json").read_text("utf-8"))
+    detailed = evaluation.read_json("eval_results_detailed.json")
     assert detailed["metadata"]["total_questions"] == 2
     assert detailed["metadata"]["methods"] == ["tog", "basic"]
     assert detailed["metadata"]["timestamp"]
@@ -217,9 +216,7 @@ def test_retrieval_is_measured_without_a_judge(
     make_evaluation: MakeEvaluation, server: LocalServer
 ):
     evaluation = make_evaluation(
-        server.base_url,
-        judge={"rubric": True, "quality": True},
-        thresholds={"correctness": 0.9},
+        server.base_url, judge={"rubric": True, "quality": True}, thresholds={"correctness": 0.9}
     )
     quoted = {**ROWS[0], "evidence": ["Idris Vane"]}
     evaluation.write_rows([quoted, *ROWS[1:2]])
@@ -291,7 +288,7 @@ def test_every_row_goes_into_a_table(make_evaluation: MakeEvaluation, tmp_path: 
         assert table[table["trial"] == 1]["hit_rate"].isna().all()
     refused = evaluation.run("show", "--export", "rows.xlsx")
     assert (refused.exit_code, ".csv or .parquet" in said(refused)) == (USAGE, True)
-    report = json.loads((evaluation.output / "retrieval_results.json").read_text("utf-8"))
+    report = evaluation.read_json("retrieval_results.json")
     by_method = report["results"][0]["methods"]
     for row in first.itertuples():
         assert row.hit_rate == by_method[row.method]["measures"]["hit_rate"]

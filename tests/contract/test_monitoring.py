@@ -38,7 +38,7 @@ def judged(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Eva
 def test_a_stored_run_has_the_mean_of_everything_judged_and_measured(judged: Evaluation):
     (run,) = list_runs(judged.store_path)
     assert isinstance(run, StoredRun)
-    summary = json.loads((judged.output / "eval_results_summary.json").read_text("utf-8"))
+    summary = judged.read_json("eval_results_summary.json")
     assert list(run.means) == list(run.measured) == ["tog", "basic"]
     for method, means in run.means.items():
         expected = {

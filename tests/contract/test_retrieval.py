@@ -40,10 +40,6 @@ SUMMARY = [
 RESULT = ["question", "hit_rate", "mrr", "judge_score", "num_tokens", "combined_score"]
 
 
-def read(evaluation: Evaluation, name: str):
-    return json.loads((evaluation.output / name).read_text(encoding="utf-8"))
-
-
 def mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
@@ -126,7 +122,7 @@ def test_nothing_is_wrong_and_no_threshold_passes_where_nothing_is_right(
     summary = evaluation.read_results("summary")
     assert summary["by_method"]["fails"]["correctness"] is None
     assert summary["by_method"]["fails"]["completeness"] == 0
-    assert read(evaluation, "evaluation.json")["summary"]["avg_judge_score"] is None
+    assert evaluation.read_json("evaluation.json")["summary"]["avg_judge_score"] is None
     evaluation.configure(methods=["basic"], variants={}, thresholds={"correctness": 0.9})
     result = evaluation.run(COLUMNS="200")
     assert result.exit_code == INCOMPLETE
@@ -170,7 +166,7 @@ def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled
     values = {(c["method"], c["metric"]): c["value"] for c in criteria}
     assert len(values) == 8
     for method in ("tog", "basic"):
-        found = read(labelled, f"evaluation_{method}.json")
+        found = labelled.read_json(f"evaluation_{method}.json")
         check_evaluation(found, "correctness")
         assert found["metadata"]["search_mode"] == method
         assert found["metadata"]["judge_model"].startswith("offline/")
@@ -201,7 +197,7 @@ def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled: Evaluation
     partly = {**LABELLED[0], "answer": "Idris Vane and four masons from Port Ellery"}
     labelled.write_rows([partly, *LABELLED[1:]])
     assert labelled.run("-q").exit_code == DONE
-    found = read(labelled, "evaluation.json")
+    found = labelled.read_json("evaluation.json")
     check_evaluation(found, "quality")
     scores = [row["judge_score"] for row in found["results"]]
     assert any(0 < score < 1 for score in scores)
@@ -221,7 +217,7 @@ def test_a_method_s_name_is_a_file_s_name(make_evaluation: MakeEvaluation):
     variants = {"tog/wide": {"method": "tog", "width": 5}}
     evaluation = make_evaluation(methods=["basic", "tog/wide"], variants=variants)
     assert evaluation.run("-q", "--limit", "1").exit_code == DONE
-    found = read(evaluation, "evaluation_tog%2Fwide.json")
+    found = evaluation.read_json("evaluation_tog%2Fwide.json")
     assert found["metadata"]["search_mode"] == "tog/wide"
 
 

@@ -494,6 +494,7 @@ async def test_the_example_cases_run():
 
 
 DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
+RESULTS = "suite_results.json"
 PASSAGE = "Idris Vane is married to Clara Reed."
 TEXT_CASE: dict[str, object] = {
     "id": "t1",
@@ -521,19 +522,6 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
     made = make_evaluation()
     made.configure(methods=["basic"])
     return made
-
-
-def add_file(evaluation: Evaluation, name: str, values) -> Path:
-    path = evaluation.root / "eval" / "suites" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    dump = json.dumps if path.suffix == ".json" else yaml.safe_dump
-    path.write_text(dump(values), encoding="utf-8")
-    return path
-
-
-def results_of(evaluation: Evaluation) -> dict[str, object]:
-    path = evaluation.output / "suite_results.json"
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["texts.json", "texts.yaml", "texts.yml"])
@@ -571,13 +559,13 @@ def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation: 
             )
         },
     }
-    add_file(evaluation, "texts.json", [TEXT_CASE])
-    add_file(evaluation, "queries.json", [QUERY_CASE])
+    evaluation.write_suite("texts.json", [TEXT_CASE])
+    evaluation.write_suite("queries.json", [QUERY_CASE])
     for name, values in by_name.items():
-        add_file(evaluation, f"{name}.yaml", values)
+        evaluation.write_suite(f"{name}.yaml", values)
     done = evaluation.run("suite", "all")
     assert done.exit_code == FAILED, done.output  # what is strict
-    suites = {suite["name"]: suite for suite in results_of(evaluation)["suites"]}
+    suites = {suite["name"]: suite for suite in evaluation.read_json(RESULTS)["suites"]}
     found = {name: suite["cases"][0] for name, suite in suites.items()}
     share = found["graph"]["parts"]["graph_connectivity"]
     assert {name: case["parts"] for name, case in found.items()} == {
@@ -600,13 +588,14 @@ def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation: 
     keys = "test_suite timestamp overall_score passed_tests total_tests recommendations"
     assert {*keys.split(), "performance_metrics", "failures", "results"} <= set(report)
     assert report["test_suite"] == "texts"
-    assert report["overall_score"] == results_of(evaluation)["suites"][0]["score"]["mean"] == 1.0
+    (kept,) = evaluation.read_json(RESULTS)["suites"]
+    assert report["overall_score"] == kept["score"]["mean"] == 1.0
     assert (report["passed_tests"], report["total_tests"]) == (1, 1)
     assert set(report["performance_metrics"]) == {"avg_processing_time", "max_processing_time"}
     assert report["results"][0]["metric"] == "entity_extraction_accuracy"
     assert datetime.fromisoformat(report["timestamp"])
     twice = {**QUERY_CASE, "input_data": {"query": "Who?", "question": "Who?"}}
-    add_file(evaluation, "queries.json", [twice])
+    evaluation.write_suite("queries.json", [twice])
     refused = evaluation.run("suite", "queries")
     assert refused.exit_code == USAGE
     assert "not both" in refused.output
@@ -625,13 +614,13 @@ def test_every_index_is_checked_before_the_first_case_is_paid(evaluation: Evalua
     asked = [
         {**QUERY_CASE, "id": key, "input_data": {"query": "Who?", "index": key}} for key in indexes
     ]
-    add_file(evaluation, "asked.json", asked)
+    evaluation.write_suite("asked.json", asked)
     refused = evaluation.run("suite", "asked", COLUMNS="200")
     assert refused.exit_code == USAGE
     assert "Index gone" in refused.output
     assert "Index lost" in refused.output
     assert not evaluation.store_path.exists() or not list(evaluation.output.glob("runs/*"))
-    add_file(evaluation, "asked.json", [QUERY_CASE])
+    evaluation.write_suite("asked.json", [QUERY_CASE])
     refused = evaluation.run("suite", "asked", COLUMNS="200")
     assert refused.exit_code == USAGE
     assert "'q1' names no index" in refused.output
@@ -663,7 +652,7 @@ def scripted(evaluation: Evaluation, name: str, scores: list[float]) -> Path:
     (evaluation.root / f"{module}.py").write_text(SCRIPTED, encoding="utf-8")
     cases = [{"id": f"c{n}", "input_data": {"score": score}} for n, score in enumerate(scores)]
     values = {"evaluator": f"{module}:Scripted", "cases": cases}
-    return add_file(evaluation, f"{name}.yaml", values)
+    return evaluation.write_suite(f"{name}.yaml", values)
 
 
 def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
@@ -672,17 +661,18 @@ def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
     first = evaluation.run("suite", "style", "--set-baseline", "--margin", "0.99")
     assert first.exit_code == DONE, first.output
     assert "Pinned" in first.output
-    assert "regressions" not in results_of(evaluation)
+    assert "regressions" not in evaluation.read_json(RESULTS)
     same = evaluation.run(
         "suite", "--test-suite", "style", "--baseline", "pinned", "--margin", "0.9"
     )
     assert same.exit_code == DONE, same.output
-    assert [each["regressed"] for each in results_of(evaluation)["regressions"]] == [False, False]
+    regressions = evaluation.read_json(RESULTS)["regressions"]
+    assert [each["regressed"] for each in regressions] == [False, False]
     scripted(evaluation, "style", [0.3] * 8)
     fell = evaluation.run("suite", "--baseline", "pinned", "--margin", "0.99", COLUMNS="200")
     assert fell.exit_code == FAILED, fell.output
     assert "Regressed: style of style" in fell.output
-    style, facts = results_of(evaluation)["regressions"]
+    style, facts = evaluation.read_json(RESULTS)["regressions"]
     assert style == {
         "suite": "style",
         "method": style["method"],
@@ -695,7 +685,7 @@ def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
     assert (facts["metric"], facts["difference"], facts["regressed"]) == ("facts", 0.0, False)
     shown = evaluation.run("show", "latest")
     assert shown.exit_code == DONE, shown.output
-    assert results_of(evaluation)["regressions"][0]["regressed"] is True
+    assert evaluation.read_json(RESULTS)["regressions"][0]["regressed"] is True
 
 
 async def test_a_stopped_run_is_continued_without_paying_twice(evaluation: Evaluation):
@@ -821,7 +811,7 @@ def test_a_slip_in_a_key_that_is_looked_at_is_named(
 
 
 def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluation):
-    add_file(evaluation, "other.json", [TEXT_CASE])
+    evaluation.write_suite("other.json", [TEXT_CASE])
     indexes = {"clock": "clock", "again": "clock"}
     evaluation.configure(indexes=indexes)
     named = {**TEXT_CASE, "input_data": {"text": PASSAGE, "index": "clock"}}

@@ -219,20 +219,9 @@ def test_without_a_verdict_there_is_no_answer(methods: list[str]):
 
 
 def test_where_every_search_failed_it_says_so():
-    results = [
-        QueryResult(
-            imdb_key="a",
-            question=f"Q{i}",
-            method=method,
-            response="ERROR: x",
-            scores=failed_search_scores(),
-            efficiency=NOTHING,
-            failure=Failure("search", "error", "x"),
-        )
-        for i in range(5)
-        for method in ("tog", "basic")
-    ]
-    answer = answer_of(aggregate_results(results))
+    failed = {"scores": failed_search_scores(), "failure": Failure("search", "error", "x")}
+    asked = evaluate({"tog": range(5), "basic": range(5)}, n=5).results
+    answer = answer_of(aggregate_results([replace(each, **failed) for each in asked]))
     assert answer.headline == "No answer: every search failed (10 of 10)."
 
 

@@ -13,17 +13,9 @@ from graphrag.eval.stats.latency import Latency, latency_quantile
 
 
 def test_a_run_without_figures_has_a_dash_for_each():
-    run = StoredRun(
-        run_id="r1",
-        started_at="2026-01-02T03:04:05",
-        status="finished",
-        n_questions=3,
-        correctness={"tog": None, "basic": 1.0},
-        cost_usd=None,
-        is_pinned=False,
-        embedded_models=None,
-        origin="command",
-    )
+    correctness = {"tog": None, "basic": 1.0}
+    about = {"cost_usd": None, "is_pinned": False, "embedded_models": None, "origin": "command"}
+    run = StoredRun("r1", "2026-01-02T03:04:05", "finished", 3, correctness, **about)
     console = Console(record=True, width=120)
     show(console, [runs_table([run])])
     row, below = console.export_text().splitlines()[3:5]

@@ -101,9 +101,7 @@ def results() -> EvaluationResults:
 
 
 RETRIEVAL = {
-    "results": [
-        {"id": "q1", "imdb_key": "clock", "methods": {"tog": {"measures": {"mrr": 0.5}}}},
-    ]
+    "results": [{"id": "q1", "imdb_key": "clock", "methods": {"tog": {"measures": {"mrr": 0.5}}}}]
 }
 
 

@@ -75,7 +75,7 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(
     assert run["params"]["judge.model"] == "offline/rules"
     assert run["files"] == ["report.html", "rows.csv"]
 
-    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text())
+    summary = evaluation.read_json("eval_results_summary.json")
     for method, of in summary["outcomes"].items():
         for metric in ("correctness", "relevance"):
             shown = of[metric]["given_answer"]
@@ -88,7 +88,7 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(
         assert run["metrics"][f"{method}/avg_prompt_tokens"] == tokens
 
     assert len(run["traces"]) == 6
-    detailed = json.loads((evaluation.output / "eval_results_detailed.json").read_text())
+    detailed = evaluation.read_json("eval_results_detailed.json")
     stored, sent = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
     for question in detailed["results"]:
         for method, answer in question["methods"].items():

@@ -1,7 +1,6 @@
 """What CI servers and pull requests are told of two runs: JUnit and Markdown."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -59,27 +58,11 @@ def compare(new: list[Row], old: list[Row]) -> RunComparison:
 
 @pytest.fixture
 def comparison() -> RunComparison:
-    new = [
-        wrong(1, question=NASTY),
-        right(2),
-        right(3),
-        row(4, State.SEARCH_FAILED, None),
-        row(5, State.JUDGE_UNPARSEABLE, None),
-        right(6),
-        row(7, State.ABSTAINED, None),
-        right(8),
-    ]
-    old = [
-        right(1, question=NASTY),
-        wrong(2),
-        right(3),
-        right(4),
-        right(5),
-        row(6, State.JUDGE_FAILED, None),
-        right(7),
-        right(9),
-    ]
-    return compare(new, old)
+    states = {4: State.SEARCH_FAILED, 5: State.JUDGE_UNPARSEABLE, 7: State.ABSTAINED}
+    new = [wrong(1, question=NASTY), *map(right, (2, 3, 6, 8))]
+    new += [row(n, state, None) for n, state in states.items()]
+    old = [right(1, question=NASTY), wrong(2), *map(right, (3, 4, 5, 7, 9))]
+    return compare(new, [*old, row(6, State.JUDGE_FAILED, None)])
 
 
 def test_junit_has_a_test_case_for_each_question(comparison: RunComparison):
@@ -88,15 +71,8 @@ def test_junit_has_a_test_case_for_each_question(comparison: RunComparison):
     found = {(case.get("name") or "").split()[0]: case for case in questions}
     tags = {name: [ended.tag for ended in case] for name, case in found.items()}
     assert tags == {
-        "q1": ["failure"],
-        "q2": ["system-out"],
-        "q3": [],
-        "q4": ["error"],
-        "q5": ["skipped"],
-        "q6": ["skipped"],
-        "q7": ["failure"],
-        "q8": ["skipped"],
-        "q9": ["skipped"],
+        **{"q1": ["failure"], "q2": ["system-out"], "q3": [], "q4": ["error"], "q7": ["failure"]},
+        **{key: ["skipped"] for key in ("q5", "q6", "q8", "q9")},
     }
     told = {name: case[0].get("message") for name, case in found.items() if len(case)}
     assert told["q1"] == "tog: newly wrong: correctness 1 -> 0: judged 1 -> judged 0"
@@ -211,13 +187,7 @@ def test_ten_flips_are_named_and_the_rest_counted():
 def test_a_comparison_of_any_size_stays_below_the_limit():
     few = compare([wrong(1)], [right(1)])
     warnings = tuple(f"{n} " + "\U0001f600" * 1000 for n in range(200))
-    values: Mapping[str, object] = {
-        "new": few.new,
-        "baseline": few.baseline,
-        "items": few.items,
-        "warnings": warnings,
-    }
-    text = render_markdown(RunComparison(**values))  # type: ignore[arg-type]
+    text = render_markdown(replace(few, warnings=warnings))
     assert len(text.encode()) < 65_536
     assert text.startswith("### Evaluation gate: ")
     assert "lines left out here" in text

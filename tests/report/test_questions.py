@@ -15,9 +15,7 @@ class InternalServerError(OpenAIError):
 
 
 def shown(result: QueryResult) -> str:
-    sample = Sample(
-        id="q1", imdb_key="clock", question=result.question, ground_truth=result.ground_truth
-    )
+    sample = Sample("q1", "clock", result.question, result.ground_truth)
     console = Console(record=True, width=300)
     show_question(console, sample, [("basic", result, {})])
     return console.export_text()

@@ -1,5 +1,7 @@
 """What the terminal says of a run: what is corrected, what is not, and what flipped."""
 
+from dataclasses import replace
+
 from rich.console import Console
 
 from graphrag.eval.records import (
@@ -16,29 +18,18 @@ from graphrag.eval.results.evaluation_results import aggregate_results
 
 
 def searched(question: int, method: str, trial: int = 0, repeats: tuple[int, ...] = ()):
-    is_right = method == "tog"
-    score = int(2 * sum(repeats) > len(repeats)) if repeats else int(is_right)
-    return QueryResult(
-        imdb_key="a",
-        question=f"q{question}",
-        method=method,
-        response="said",
-        scores=MetricScores(correctness=JudgeResult(score, "", None, repeats)),
-        efficiency=EfficiencyMetrics(1.0 + question, 2, 100, 10),
-        sample_id=f"q{question}",
-        trial=trial,
-    )
+    name = f"q{question}"
+    score = int(2 * sum(repeats) > len(repeats)) if repeats else int(method == "tog")
+    scores = MetricScores(correctness=JudgeResult(score, "", None, repeats))
+    took = EfficiencyMetrics(1.0 + question, 2, 100, 10)
+    return QueryResult("a", name, method, "said", scores, took, sample_id=name, trial=trial)
 
 
 def failed(question: int, method: str) -> QueryResult:
-    return QueryResult(
-        imdb_key="a",
-        question=f"q{question}",
-        method=method,
-        response="ERROR",
+    return replace(
+        searched(question, method),
         scores=failed_search_scores(["correctness"]),
         efficiency=EfficiencyMetrics(30.0, 1, 0, 0),
-        sample_id=f"q{question}",
         failure=Failure("search", "timeout", "timed out"),
     )
 

@@ -119,20 +119,11 @@ def config_of(evaluation: Evaluation) -> EvaluationConfig:
 
 
 def add_suite(evaluation: Evaluation, values: dict[str, object]) -> Path:
-    folder = evaluation.root / "eval" / "suites"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{values['name']}.yaml"
-    path.write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
-    return path
+    return evaluation.write_suite(f"{values['name']}.yaml", values)
 
 
 def run(evaluation: Evaluation, target: str, **options: object) -> int:
     return code_of(suite, Place(evaluation.root), SuiteFlags(**options), target)
-
-
-def results_of(evaluation: Evaluation) -> dict[str, object]:
-    path = evaluation.output / "suite_results.json"
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def own_module(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -207,9 +198,7 @@ CANNOT_RUN: list[tuple[dict[str, object], str]] = [
     ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
     (
         with_case(
-            id="a",
-            input_data={"index": "clack", "text": "A"},
-            expected_output={"entities": ["A"]},
+            id="a", input_data={"index": "clack", "text": "A"}, expected_output={"entities": ["A"]}
         ),
         "case 'a': no index is configured for 'clack'; did you mean 'clock'?",
     ),
@@ -444,7 +433,7 @@ def test_the_command_shows_keeps_and_labels_a_run(
     assert first.startswith("Suite names: warning (offline baseline models): overall score 0.750 ")
     assert second.startswith("Suite questions: ")
     assert "failed 0.50 nobody (entity_extraction): entities f1 0.50" in shown
-    written = results_of(evaluation)
+    written = evaluation.read_json("suite_results.json")
     assert written["embedded_models"] == "offline baseline models"
     assert [suite["name"] for suite in written["suites"]] == ["names", "questions"]
     case = written["suites"][0]["cases"][1]

@@ -116,6 +116,18 @@ class Evaluation:
         arguments = ("eval", "--root", str(self.root), *flags)
         return WarmProcess(self.root / "output.txt", *arguments, prepare=prepare)
 
+    def read_json(self, name: str) -> Any:
+        """Read a file of the output as it is."""
+        return json.loads((self.output / name).read_text(encoding="utf-8"))
+
+    def write_suite(self, name: str, values: object) -> Path:
+        """Write a suite as the ending of its file's name says."""
+        path = self.root / "eval" / "suites" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        dump = json.dumps if path.suffix == ".json" else yaml.safe_dump
+        path.write_text(dump(values), encoding="utf-8")
+        return path
+
     def read_results(self, name: str = "detailed", folder: Path | None = None) -> Any:
         """Read a results file without what differs between equal runs."""
         path = (folder or self.output) / f"eval_results_{name}.json"

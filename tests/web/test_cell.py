@@ -69,14 +69,6 @@ def test_texts_of_others_stay_texts():
     assert not any("<script" in drawing for drawing in shown.drawings())
 
 
-def test_a_method_may_go_by_the_name_of_a_colour():
-    found = [replace(answer(n, "tog", 1), method="var(--x)") for n in range(3)]
-    found += [replace(answer(n, "basic", 0), method="currentColor") for n in range(3)]
-    (drawing,) = Shown(render_cell(aggregate_results(found, METRICS))).drawings()
-    assert "var(--x)" in drawing
-    assert "currentColor" in drawing
-
-
 def test_embedded_models_are_named_in_the_answer_and_below_it():
     found = [answer(n, method, n % 2) for n in range(4) for method in ("tog", "basic")]
     offline = [replace(each, usage=Usage(1, 5, 5, models=("offline/rules",))) for each in found]
