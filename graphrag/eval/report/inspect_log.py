@@ -182,13 +182,17 @@ def _asked(results: Iterable[QueryResult]) -> str:
 
 def _add_up(every: Sequence[Mapping[str, Usages | None]]) -> dict[str, Usages]:
     """Return usages by model and by role; nothing for what is not known of them all."""
-    roles: Usages = {}
-    for role in _ROLES:
-        used = [of[role] for of in every]
-        known = [entry for each in used if each is not None for entry in each.values()]
-        if known and None not in used:
-            roles[role] = _total(known)
-    return {"model_usage": _by_model(every), "role_usage": roles}
+    unknown = {role for of in every for role, used in of.items() if used is None}
+    entries = [
+        (role, model, entry)
+        for of in every
+        for role, used in of.items()
+        for model, entry in (used or {}).items()
+    ]
+    # Any model may have had a part that is not known.
+    by_model = _sums((model, entry) for _, model, entry in entries if not unknown)
+    by_role = _sums((role, entry) for role, _, entry in entries if role not in unknown)
+    return {"model_usage": by_model, "role_usage": by_role}
 
 
 def _by_role(result: QueryResult) -> dict[str, Usages | None]:
@@ -198,17 +202,6 @@ def _by_role(result: QueryResult) -> dict[str, Usages | None]:
         "search": _usage_of(result.usage),
         "judge": {} if is_unjudged else _usage_of(result.judge_usage),
     }
-
-
-def _by_model(every: Iterable[Mapping[str, Usages | None]]) -> Usages:
-    """Return the sum by model; nothing where a part is not known, which any model may have had."""
-    by_model: dict[str, list[dict[str, Any]]] = {}
-    for used in (each for of in every for each in of.values()):
-        if used is None:
-            return {}
-        for name, entry in used.items():
-            by_model.setdefault(name, []).append(entry)
-    return {name: _total(entries) for name, entries in by_model.items()}
 
 
 def _usage_of(usage: Usage | None) -> Usages | None:
@@ -236,11 +229,14 @@ def _usage_of(usage: Usage | None) -> Usages | None:
     return used
 
 
-def _total(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add entries up, leaving out counts that were not reported; a cost needs them all."""
-    every = list(entries)
-    total: dict[str, Any] = {}
-    for name in _COUNTS:
-        known = [entry[name] for entry in every if entry[name] is not None]
-        total[name] = sum(known) if known else None
-    return {**total, "total_cost": sum_known(entry["total_cost"] for entry in every)}
+def _sums(entries: Iterable[tuple[str, dict[str, Any]]]) -> Usages:
+    """Add entries up by name, leaving out counts that were not reported; a cost needs them all."""
+    named: dict[str, list[dict[str, Any]]] = {}
+    for name, entry in entries:
+        named.setdefault(name, []).append(entry)
+    sums: Usages = {}
+    for name, of in named.items():
+        known = {k: [entry[k] for entry in of if entry[k] is not None] for k in _COUNTS}
+        counts = {k: sum(values) if values else None for k, values in known.items()}
+        sums[name] = {**counts, "total_cost": sum_known(entry["total_cost"] for entry in of)}
+    return sums
