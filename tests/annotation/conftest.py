@@ -1,7 +1,7 @@
 """A run in a store, with a judge that is wrong where the test says so."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,20 +61,10 @@ def maker(results: Path) -> MakeRun:
                 for number, (method, end) in enumerate(zip(methods, of_question, strict=True)):
                     unit = f"{name} {method}"
                     lost = Failure("search", "error", "down") if end == "search" else None
-                    store.append_response(
-                        run.run_id,
-                        StoredResponse(
-                            unit=unit,
-                            sample_id=name,
-                            method=method,
-                            response=f"Response to {name} number {number}",
-                            context_text=f"Context of {name} {number}",
-                            latency_s=1.0,
-                            usage=Usage(),
-                            failure=lost,
-                            abstained=unit in abstaining,
-                        ),
-                    )
+                    said = f"Response to {name} number {number}", f"Context of {name} {number}"
+                    response = StoredResponse(unit, name, method, *said, 1.0, Usage(), lost)
+                    response = replace(response, abstained=unit in abstaining)
+                    store.append_response(run.run_id, response)
                     if lost is None:
                         verdict = JudgeResult(end, "said") if isinstance(end, int) else None
                         failed = JudgeResult(None, "lost", Failure("judge", "error", "down"))

@@ -4,7 +4,6 @@ import csv
 import json
 import random
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -409,31 +408,15 @@ def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run,
         assert "50 labeled responses are too few" in corrected.refused
 
 
-@pytest.mark.slow  # a process of its own
-def test_without_the_extra_one_sentence_says_what_to_install(make_run):
-    run = make_run(random_ends(5))
-    path = run.folder / "filled.csv"
-    items = export(run)
-    write_sheet(path, [replace(item, label=n % 2) for n, item in enumerate(items)])
-    program = """
-import sys
-from pathlib import Path
-sys.modules["krippendorff"] = sys.modules["sklearn.metrics"] = sys.modules["ppi_py"] = None
-from graphrag.eval.cli.judge import import_labels
-from graphrag.eval.cli.terminal import explained
-from graphrag.eval.cli.view import draw_labels
-from graphrag.eval.cli.location import Place
-place = Place(output=Path(sys.argv[1]))
-assert draw_labels(place, "latest") == 0
-sys.exit(explained(lambda: import_labels(place, Path(sys.argv[2]))))
-"""
-    command = [sys.executable, "-c", program, str(run.folder), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == USAGE, done.stderr
-    (sentence,) = done.stderr.splitlines()[-1:]
+def test_without_the_extra_one_sentence_says_what_to_install(
+    small_run, tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "filled.csv"
+    write_sheet(path, [replace(item, label=n % 2) for n, item in enumerate(export(small_run))])
+    for name in ("krippendorff", "sklearn.metrics", "ppi_py"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert code_of(import_labels, small_run.place, path) == USAGE
+    sentence = capsys.readouterr().err.splitlines()[-1]
     assert "is missing; the statistics of an audit need: pip install " in sentence
-    assert set(re.findall(r'"([a-z-]+)[<>=]', sentence)) == {
-        "krippendorff",
-        "ppi-python",
-        "scikit-learn",
-    }
+    packages = {"krippendorff", "ppi-python", "scikit-learn"}
+    assert set(re.findall(r'"([a-z-]+)[<>=]', sentence)) == packages

@@ -5,9 +5,9 @@ from rich.console import Console
 from graphrag.text.path_tree import Leads, ShownEdge, find_leads, path_tree
 
 
-def drawn(edges: list[ShownEdge], full: bool = False) -> str:
+def drawn(edges: list[ShownEdge], full: bool = False, cited: list[str] | None = None) -> str:
     console = Console(record=True, width=200, markup=False)
-    console.print(path_tree("Paths", ["A"], edges, full))
+    console.print(path_tree("Paths", ["A"], edges, full, cited or []))
     return console.export_text()
 
 
@@ -38,13 +38,9 @@ def test_edges_that_lead_to_what_is_cited_are_marked_from_the_start_on():
     ]
     cited = ["Sources (3)", "Sources (12)", "Relationships (2)", "Sources (5)", "Reports (1)"]
 
-    leads = find_leads(edges, cited)
-    console = Console(record=True, width=200, markup=False)
-    console.print(path_tree("Paths", ["A"], edges, cited=cited))
-
     both = ("Relationships (2)", "Sources (3)")
-    assert leads.rows == (both, (), both, ())
-    assert console.export_text().splitlines() == [
+    assert find_leads(edges, cited).rows == (both, (), both, ())
+    assert drawn(edges, cited=cited).splitlines() == [
         "Paths",
         "├── A",
         "│   ├── -[knows]-> B  0.90 walked, leads to Relationships (2), Sources (3)",

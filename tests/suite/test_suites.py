@@ -189,40 +189,34 @@ def test_suites_are_found_by_file_name_and_all(evaluation: Evaluation):
         find_suite_files("question", evaluation.root)
 
 
-CANNOT_RUN: list[tuple[dict[str, object], str]] = [
-    ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
-    ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
-    ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),
-    ({**EXTRACTION, "evaluator": "yaml:SafeLoader"}, "has no method evaluate"),
-    ({**QUESTIONS, "methods": ["tok"]}, "unknown name 'tok'; did you mean 'tog'?"),
-    ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
-    (
-        with_case(
-            id="a", input_data={"index": "clack", "text": "A"}, expected_output={"entities": ["A"]}
-        ),
-        "case 'a': no index is configured for 'clack'; did you mean 'clock'?",
+AS_A = {"expected_output": {"entities": ["A"]}}
+CANNOT_RUN: dict[str, dict[str, object]] = {
+    "did you mean 'entity_extraction'?": {**EXTRACTION, "evaluator": "entity_extracton"},
+    "did you mean 'source'?": {**EXTRACTION, "settings": {"sourse": "text"}},
+    "json holds no function nothing": {**EXTRACTION, "evaluator": "json:nothing"},
+    "has no method evaluate": {**EXTRACTION, "evaluator": "yaml:SafeLoader"},
+    "unknown name 'tok'; did you mean 'tog'?": {**QUESTIONS, "methods": ["tok"]},
+    "one above it": {**QUESTIONS, "settings": {"weights": {"answer": 0}}},
+    "case 'a': no index is configured for 'clack'; did you mean 'clock'?": with_case(
+        id="a", input_data={"index": "clack", "text": "A"}, **AS_A
     ),
-    (with_case(id="a", input_data={"index": "clock"}), "case 'a': expected_output: expects"),
-    (
-        with_case(id="a", input_data={}, expected_output={"entities": ["A"]}),
-        "input_data.text is missing",
+    "case 'a': expected_output: expects": with_case(id="a", input_data={"index": "clock"}),
+    "input_data.text is missing": with_case(id="a", input_data={}, **AS_A),
+    "unknown key 'entites'; did you mean 'entities'?": with_case(
+        id="a", input_data={"text": "A"}, expected_output={"entites": ["A"]}
     ),
-    (
-        with_case(id="a", input_data={"text": "A"}, expected_output={"entites": ["A"]}),
-        "unknown key 'entites'; did you mean 'entities'?",
-    ),
-    (
-        {**QUESTIONS, "cases": [{"id": "q", "input_data": {"question": "Who?"}}]},
-        "expected_output names nothing that has a weight",
-    ),
-]
+    "expected_output names nothing that has a weight": {
+        **QUESTIONS,
+        "cases": [{"id": "q", "input_data": {"question": "Who?"}}],
+    },
+}
 
 
 async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation: Evaluation):
     judge = ScriptedJudge()
     config = config_of(evaluation)
     with EvaluationStore(evaluation.store_path) as store:
-        for values, sentence in CANNOT_RUN:
+        for sentence, values in CANNOT_RUN.items():
             with pytest.raises(ConfigError) as caught:
                 await run_suite(parse_suite(values), config, store, judge)
             assert sentence in str(caught.value)
