@@ -63,7 +63,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("imports")
-def test_a_second_library_is_compared_in_the_same_run(root: Path):
+def test_a_second_library_is_compared_in_the_same_run(root):
     result = CliRunner().invoke(app, ["eval", "--root", str(root), "--index"])
     assert result.exit_code == 0, result.output
     assert "haystack" in result.output
@@ -85,7 +85,7 @@ def test_a_second_library_is_compared_in_the_same_run(root: Path):
 
 
 @pytest.mark.usefixtures("imports")
-async def test_llamaindex_answers_from_an_index_of_these_texts(root: Path):
+async def test_llamaindex_answers_from_an_index_of_these_texts(root):
     project = root / FILM
     text = (project / "input" / f"{FILM}.txt").read_text(encoding="utf-8")
     (project / "output").mkdir()
@@ -111,7 +111,7 @@ async def test_llamaindex_answers_from_an_index_of_these_texts(root: Path):
 
 
 @pytest.mark.usefixtures("imports")
-async def test_the_passages_that_were_read_come_back(root: Path):
+async def test_the_passages_that_were_read_come_back(root):
     method = load_method("examples.haystack_rag:answer", root)
     text = (root / FILM / "input" / f"{FILM}.txt").read_text(encoding="utf-8")
     row = json.loads((root / "eval" / "qa_eval.json").read_text(encoding="utf-8"))[0]
@@ -155,7 +155,7 @@ def _reply_to_lightrag(request: dict[str, Any]) -> str:
     return "Ada did."
 
 
-def test_lightrag_has_each_question_counted_by_itself(tmp_path: Path):
+def test_lightrag_has_each_question_counted_by_itself(tmp_path):
     # It goes into an environment of its own, as it brings other versions of packages with it.
     python = tmp_path / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
@@ -201,7 +201,7 @@ def _example(name: str) -> str:
     return (SHIPPED / "examples" / f"{name}.py").read_text(encoding="utf-8")
 
 
-def test_the_example_sends_no_telemetry(imports: None, root: Path):
+def test_the_example_sends_no_telemetry(imports, root):
     load_method("examples.haystack_rag:answer", root)
     from haystack.telemetry import _telemetry
 
@@ -244,7 +244,7 @@ def _blocks(language: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("imports", "service")
-async def test_what_the_docs_say_of_methods_can_be_run(root: Path):
+async def test_what_the_docs_say_of_methods_can_be_run(root):
     (source,) = _blocks("python")
     (root / "my_rag.py").write_text(source, encoding="utf-8")
     header = IndexHeader(read_settings(root / FILM))

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.clock_evaluation import ROWS, MakeEvaluation
-from support.openai_server import LocalServer
+from support.clock_evaluation import ROWS
 
 GRAPHRAG = Path(sys.executable).with_name("graphrag")
 
@@ -35,7 +34,7 @@ sys.addaudithook(look)
 
 @pytest.mark.slow
 def test_with_the_network_closed_but_for_the_models_everything_works(
-    make_evaluation: MakeEvaluation, server: LocalServer, tmp_path: Path
+    make_evaluation, server, tmp_path
 ):
     evaluation = make_evaluation(server.base_url, methods=["tog", "local", "basic"])
     evaluation.write_rows(ROWS[:2])

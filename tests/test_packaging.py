@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -159,11 +159,7 @@ def _install_editable_with_pip(environment: Environment, root: Path, wheel: Path
     ids=["uv-wheel", "pip-editable"],
 )
 def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
-    install: Callable[[Environment, Path, Path], None],
-    uninstall: Callable[[Environment], None],
-    released: Released,
-    project_root: Path,
-    archives: tuple[Path, Path],
+    install, uninstall, released, project_root, archives
 ):
     environment = released.environment
 
@@ -187,9 +183,7 @@ def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
     assert (released.look["eval"], released.look["ours"]) == (None, [])
 
 
-def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(
-    archives: tuple[Path, Path], released: Released
-):
+def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(archives, released):
     with zipfile.ZipFile(archives[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         metadata = {name.rpartition("/")[2] for name in wheel.namelist()} - names
@@ -212,7 +206,7 @@ def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(
     assert not [name for name in names if f"{site}/{name}" in released.files]
 
 
-def test_the_sdist_holds_every_file_of_the_project(archives: tuple[Path, Path], project_root: Path):
+def test_the_sdist_holds_every_file_of_the_project(archives, project_root):
     if not (project_root / ".git").exists():
         pytest.skip("not a git checkout: nothing says which files belong to the project")
     tracked = run("git", "-C", project_root, "ls-files").splitlines()
@@ -230,7 +224,7 @@ def installed(released: Released, archives: tuple[Path, Path]) -> Iterator[Envir
     released.environment.uv("uninstall", "gtog")
 
 
-def test_the_commands_are_there_without_the_start_hook(installed: Environment):
+def test_the_commands_are_there_without_the_start_hook(installed):
     """``python -S`` reads no ``.pth``, and neither does who has a ``--target`` folder on a path."""
     bare = ["env", f"PYTHONPATH={installed.site}", installed.python, "-S"]
     program = "import sys, graphrag.eval, graphrag.api as a; print(a.tog_search.__module__)"
@@ -241,7 +235,7 @@ def test_the_commands_are_there_without_the_start_hook(installed: Environment):
     assert run(*bare, "-c", program).strip() == "graphrag.api.search"
 
 
-def test_a_missing_requirement_stops_our_commands_alone(installed: Environment):
+def test_a_missing_requirement_stops_our_commands_alone(installed):
     installed.uv("uninstall", "bm25s")
     words = [installed.python.with_name("graphrag"), "eval", "history"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -262,7 +256,7 @@ def test_a_missing_requirement_stops_our_commands_alone(installed: Environment):
         assert api.stdout.strip() == "graphrag.api.search True"
 
 
-def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(project_root: Path):
+def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(project_root):
     assert f"graphrag<3.4,>={graphrag_overlay._RELEASE}" in requirements()
     (entry,) = (project_root / "graphrag_overlay.start").read_text().split()
     (line,) = (project_root / "graphrag_overlay.pth").read_text().splitlines()
@@ -271,7 +265,7 @@ def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(projec
     assert line == f"import graphrag_overlay; {entry.replace(':', '.')}()"
 
 
-def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root: Path):
+def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root):
     known = {
         frozenset(re.split(r"(?=[<>=])|,", line))
         for extra in (None, "audit", "examples", "static-words")

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def vectors(texts: list[str], **changes: object) -> np.ndarray:
     return np.array(make(**changes).embedding(input=texts).embeddings)
 
 
-def test_other_words_of_the_same_meaning_are_nearer_than_other_subjects() -> None:
+def test_other_words_of_the_same_meaning_are_nearer_than_other_subjects():
     asked, same, other, cjk, empty, blank = vectors(
         [
             "How did the doctor cure the child?",
@@ -46,7 +45,7 @@ def test_other_words_of_the_same_meaning_are_nearer_than_other_subjects() -> Non
         assert np.linalg.norm(vector) == pytest.approx(1)
 
 
-def test_a_vector_is_the_same_alone_in_a_batch_and_in_threads() -> None:
+def test_a_vector_is_the_same_alone_in_a_batch_and_in_threads():
     texts = [f"{TEXT[at : at + 90 * (at % 5)]}" for at in range(40)]
     together = vectors(texts)
     with ThreadPoolExecutor(4) as pool:
@@ -54,7 +53,7 @@ def test_a_vector_is_the_same_alone_in_a_batch_and_in_threads() -> None:
     assert np.array_equal(together, alone)
 
 
-def test_shorter_vectors_begin_the_longest() -> None:
+def test_shorter_vectors_begin_the_longest():
     whole, part = vectors(["The lamp"]), vectors(["The lamp"], dimensions=64)
     assert part.shape == (1, 64)
     assert part[0] @ whole[0, :64] == pytest.approx(np.linalg.norm(whole[0, :64]))
@@ -62,9 +61,7 @@ def test_shorter_vectors_begin_the_longest() -> None:
         make(dimensions=384)
 
 
-def test_without_the_package_a_sentence_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_package_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordllama", None)
     with pytest.raises(OfflineModelError, match="not installed; run: pip install") as caught:
         make()
@@ -72,7 +69,7 @@ def test_without_the_package_a_sentence_says_what_to_install(
     assert '"wordllama' in str(caught.value)
 
 
-def test_a_project_is_indexed_and_answers_are_labelled(tmp_path: Path) -> None:
+def test_a_project_is_indexed_and_answers_are_labelled(tmp_path):
     from graphrag.cli.main import app
 
     (tmp_path / "input").mkdir()

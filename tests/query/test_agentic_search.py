@@ -1,7 +1,6 @@
 """agentic: hybrid searches that the model sends out again for what it misses, at most three."""
 
 import json
-from pathlib import Path
 
 import pytest
 from support.lighthouse import SpiedServer
@@ -58,9 +57,7 @@ async def shown_by_hybrid(index: GraphIndex, question: str, **settings: object) 
     return ids(await varied.search("hybrid", question))
 
 
-async def test_what_is_missing_is_searched_for_and_shown(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_what_is_missing_is_searched_for_and_shown(remote, server):
     of_question = await shown_by_hybrid(remote, QUESTION)
     of_next = await shown_by_hybrid(remote, NEXT)
     server.reset(offline_reply())
@@ -74,9 +71,7 @@ async def test_what_is_missing_is_searched_for_and_shown(
     assert result.context_text in server.requests[max(server.requests)]["messages"][0]["content"]
 
 
-async def test_three_searches_at_most_each_with_its_share(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_three_searches_at_most_each_with_its_share(remote, server):
     result, model = await ask(remote, server, missing(NEXT), missing("Berta Lindqvist craft"))
 
     assert len(model.asked) == AGENTIC_ROUNDS - 1
@@ -96,9 +91,7 @@ async def test_three_searches_at_most_each_with_its_share(
 
 
 @pytest.mark.parametrize("said", ["", f"  {QUESTION.upper()} "])
-async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(
-    said: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(said, remote, server):
     for budget in (60, 150, 100_000):
         expected = await shown_by_hybrid(remote, QUESTION, max_context_tokens=budget)
         result, _ = await ask(remote, server, missing(said), max_context_tokens=budget)
@@ -108,8 +101,8 @@ async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(
 
 @pytest.mark.parametrize("n_broken", [1, 2])
 async def test_a_broken_reply_is_asked_for_once_more_then_it_answers_from_what_there_is(
-    n_broken: int, remote: GraphIndex, server: SpiedServer
-) -> None:
+    n_broken, remote, server
+):
     expected = await shown_by_hybrid(remote, QUESTION)
     replies = [BROKEN, missing(NEXT), missing("")] if n_broken == 1 else [BROKEN, BROKEN]
     result, model = await ask(remote, server, *replies)
@@ -126,7 +119,7 @@ async def test_a_broken_reply_is_asked_for_once_more_then_it_answers_from_what_t
         assert "can't be read" in searches["note"].iloc[0]
 
 
-async def test_the_embedded_model_follows_a_name_from_text_to_text(project: Path) -> None:
+async def test_the_embedded_model_follows_a_name_from_text_to_text(project):
     index = await GraphIndex.open(project)
     tight = index.under(index.header.changed("agentic", {"k": 3}))
     result = await tight.search("agentic", "Who taught the glassmaker that repaired the lamp?")

@@ -7,7 +7,6 @@ What code written for the pair can do with it is held against the release in
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 
 import pytest
@@ -25,7 +24,7 @@ def again(result: CountedSearchResult) -> CountedSearchResult:
 
 
 @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, again, replace])
-def test_a_copy_is_whole(make: Callable[[CountedSearchResult], CountedSearchResult]) -> None:
+def test_a_copy_is_whole(make):
     made = make(RESULT)
     assert type(made) is CountedSearchResult
     assert made == RESULT == ("Yes.", CONTEXT) != ("No.", CONTEXT)
@@ -34,7 +33,7 @@ def test_a_copy_is_whole(make: Callable[[CountedSearchResult], CountedSearchResu
     ]
 
 
-def test_the_pair_and_the_fields_cannot_come_apart() -> None:
+def test_the_pair_and_the_fields_cannot_come_apart():
     result = copy.copy(RESULT)
     with pytest.raises(AttributeError, match=r"dataclasses\.replace"):
         result.response = "No."

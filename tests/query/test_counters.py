@@ -8,16 +8,7 @@ from graphrag_llm.config import ModelConfig, TokenizerConfig
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
-from support.lighthouse import (
-    METHODS,
-    QUESTION,
-    MakeProject,
-    MemoryJournal,
-    SpiedServer,
-    counted,
-    model_config,
-    seen,
-)
+from support.lighthouse import METHODS, QUESTION, MemoryJournal, counted, model_config, seen
 from support.openai_server import Fault, Json, running_server
 
 from graphrag.query.calls import read_usage
@@ -54,9 +45,7 @@ def unlucky(number: int, request: Json) -> Fault | None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_concurrent_searches_count_exactly_their_own_calls(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_concurrent_searches_count_exactly_their_own_calls(method, remote, server):
     server.behave(faults=unlucky)
     marks = [f"zz{number:02d}zz" for number in range(N_SEARCHES)]
     logs = [CallLog() for _ in marks]
@@ -84,9 +73,7 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic", "global"])
-async def test_live_streams_count_exactly(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_live_streams_count_exactly(method, remote, server):
     server.behave(faults=lambda n, request: Fault(status=503) if n in (2, 5) else None)
     pieces: list[str] = []
     result = await remote.search(method, QUESTION, on_text=pieces.append)
@@ -105,9 +92,7 @@ async def test_live_streams_count_exactly(
         assert result.prompt_tokens_categories["reasoning"] == tokens
 
 
-async def test_tokens_are_counted_here_when_the_provider_counts_none(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_tokens_are_counted_here_when_the_provider_counts_none(remote, server):
     server.behave(faults=lambda _, request: Fault(omit_usage=True))
     result = await remote.search("basic", QUESTION)
 
@@ -120,9 +105,7 @@ async def test_tokens_are_counted_here_when_the_provider_counts_none(
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic"])
-async def test_a_stream_cut_in_the_middle_is_an_error_that_was_paid_for(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_stream_cut_in_the_middle_is_an_error_that_was_paid_for(method, remote, server):
     server.behave(
         faults=lambda _, request: Fault(disconnect="mid-stream") if request.get("stream") else None
     )
@@ -155,9 +138,7 @@ async def usage_of(config: ModelConfig, live: bool, n: int) -> Usage:
 
 @pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("kind", ["litellm", "direct"])
-async def test_what_is_reported_is_counted_and_nothing_else(
-    kind: str, live: bool, server: SpiedServer
-) -> None:
+async def test_what_is_reported_is_counted_and_nothing_else(kind, live, server):
     for reported, total, n in (
         ((None, None, None), None, 0),
         ((0, 0, 0), 0, 3),
@@ -172,9 +153,7 @@ async def test_what_is_reported_is_counted_and_nothing_else(
         assert usage.llm_calls == 3
 
 
-async def test_cached_tokens_cost_no_less_than_all_and_nothing_known_without_a_price(
-    server: SpiedServer,
-) -> None:
+async def test_cached_tokens_cost_no_less_than_all_and_nothing_known_without_a_price(server):
     server.behave(faults=lambda *_: Fault(cached_tokens=9_999), reply=lambda _: "hello")
     usage = await usage_of(model_config(server), False, 1)
     assert usage.cached_prompt_tokens == usage.prompt_tokens > 0
@@ -197,16 +176,14 @@ async def test_cached_tokens_cost_no_less_than_all_and_nothing_known_without_a_p
     assert sum_usages([usage, Usage(cost_usd=None)]).cost_usd_at_most is None
 
 
-def test_a_count_below_0_is_none_that_a_service_gave() -> None:
+def test_a_count_below_0_is_none_that_a_service_gave():
     details = SimpleNamespace(cached_tokens=-3)
     odd = SimpleNamespace(prompt_tokens=-5, completion_tokens=-2, prompt_tokens_details=details)
     assert read_usage(odd, output=True) == (0, 0, None)
 
 
 @pytest.mark.parametrize(("method", "live"), [("drift", False), ("local", True)])
-async def test_a_shared_limit_holds_over_all_searches(
-    method: str, live: bool, make_project: MakeProject
-) -> None:
+async def test_a_shared_limit_holds_over_all_searches(method, live, make_project):
     with running_server(latency_s=0.02) as limited:
         index = await GraphIndex.open(make_project(base_url=limited.base_url))
         limit = CallLimit(3)
@@ -244,7 +221,7 @@ ATTEMPTS = st.lists(
 
 
 @given(st.lists(ATTEMPTS, max_size=4))
-def test_sums_are_the_same_in_parts_and_as_a_whole(parts: list[list[CallAttempt]]) -> None:
+def test_sums_are_the_same_in_parts_and_as_a_whole(parts):
     whole = summarize_attempts(attempt for part in parts for attempt in part)
     summed = sum_usages(summarize_attempts(part) for part in parts)
     assert summed.cached_prompt_tokens == whole.cached_prompt_tokens
@@ -258,9 +235,7 @@ LETTER = "Who carried the letter that Marta Quill wrote to Agnes Thorne?"
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic", "global"])
-async def test_an_interrupted_search_goes_on_where_it_was(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_an_interrupted_search_goes_on_where_it_was(method, remote, server):
     """What is asked again pays only for what it had not yet got."""
     whole = await remote.search(method, LETTER)
     n_calls = len(server.records)
@@ -286,9 +261,7 @@ async def test_an_interrupted_search_goes_on_where_it_was(
     assert again.usage == whole.usage
 
 
-async def test_equal_calls_of_one_search_are_kept_apart(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_equal_calls_of_one_search_are_kept_apart(remote, server):
     """The second of two equal calls must not be given the reply of the first."""
     replies = iter(["one", "two", "three"])
     server.behave(reply=lambda _: next(replies))
@@ -300,9 +273,7 @@ async def test_equal_calls_of_one_search_are_kept_apart(
         assert answers == ["one", "two"]
 
 
-async def test_retried_attempts_are_part_of_a_replayed_call(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_retried_attempts_are_part_of_a_replayed_call(remote, server):
     failing = iter([Fault(status=500), Fault(status=503)])
     server.behave(faults=lambda _, request: next(failing, None) if "messages" in request else None)
     journal = MemoryJournal()
@@ -314,9 +285,7 @@ async def test_retried_attempts_are_part_of_a_replayed_call(
     assert len(server.records) == 4
 
 
-async def test_another_model_or_temperature_is_another_call(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_another_model_or_temperature_is_another_call(remote, server):
     server.behave(reply=lambda _: "hello")
     config = remote.header.model_configs("local")["completion"]
     other = config.model_copy(update={"model": "gpt-4o-mini"})

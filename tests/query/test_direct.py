@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
-from support.lighthouse import MakeProject, SpiedServer, model_config
+from support.lighthouse import SpiedServer, model_config
 from support.openai_server import MALFORMED_JSON, Fault, Json
 
 from graphrag.config.project_settings import read_settings as read_project
@@ -49,16 +49,14 @@ KINDS = ("litellm", "direct")
         ({"api_base": "127.0.0.1:8080"}, False),
     ],
 )
-def test_a_model_of_openai_s_interface_is_asked_directly_where_no_type_is_written(
-    more: Json, directly: bool
-) -> None:
+def test_a_model_of_openai_s_interface_is_asked_directly_where_no_type_is_written(more, directly):
     made = model_config(None, **more)
     assert is_asked_directly(made) is directly
     renamed = made.model_copy(update={"model": made.model})  # as a judge's is
     assert is_asked_directly(renamed) is directly
 
 
-def test_settings_files_tell_a_type_that_is_written(make_project: MakeProject) -> None:
+def test_settings_files_tell_a_type_that_is_written(make_project):
     for name, extra in (("open", ""), ("written", "    type: litellm")):
         settings = read_project(make_project(name=name, model_extra=extra))
         model = settings.completion_models["default_completion_model"]
@@ -66,7 +64,7 @@ def test_settings_files_tell_a_type_that_is_written(make_project: MakeProject) -
         assert is_asked_directly(settings.embedding_models["default_embedding_model"])
 
 
-def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_become_headers_a_body_and_a_query(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
     monkeypatch.setenv("no_proxy", "")
     call_args = {
@@ -89,7 +87,7 @@ def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPa
     assert "p@ss" not in repr(found) + repr(found).replace("%40", "@")
 
 
-def test_no_session_is_left_open_after_a_loop_has_ended(server: SpiedServer) -> None:
+def test_no_session_is_left_open_after_a_loop_has_ended(server):
     from graphrag.query.direct import http
 
     async def ask() -> None:
@@ -130,7 +128,7 @@ print(json.dumps([score, cost, sorted(large & set(sys.modules))]))
 """
 
 
-def test_a_judge_that_is_asked_directly_loads_nothing_large(server: SpiedServer) -> None:
+def test_a_judge_that_is_asked_directly_loads_nothing_large(server):
     server.behave(reply=lambda _: '{"reason": "so", "score": 1}')
     given = model_config(server).model_dump(mode="json", exclude_unset=True)
     done = subprocess.run(
@@ -147,7 +145,7 @@ def test_a_judge_that_is_asked_directly_loads_nothing_large(server: SpiedServer)
     assert "Unclosed" not in done.stderr
 
 
-def test_prices_and_tokens_are_those_of_litellm() -> None:
+def test_prices_and_tokens_are_those_of_litellm():
     import litellm
 
     from graphrag.query import model_facts
@@ -170,11 +168,7 @@ ANSWER = {
     "created": 1,
     "model": "gpt-4o",
     "choices": [
-        {
-            "index": 0,
-            "message": {"role": "assistant", "content": "hi"},
-            "finish_reason": "stop",
-        }
+        {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
     ],
     "usage": {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17},
 }
@@ -223,7 +217,7 @@ class Whole(BaseModel):
 
 
 @pytest.mark.parametrize("form", [JudgeReply, RubricReply, Tree, Verdict, Whole, Empty])
-def test_a_form_is_described_as_by_openai(form: type[BaseModel]) -> None:
+def test_a_form_is_described_as_by_openai(form):
     from openai import pydantic_function_tool
 
     expected = pydantic_function_tool(form)["function"].get("parameters")
@@ -354,9 +348,7 @@ def assert_same(first: Json, second: Json) -> None:
 
 @pytest.mark.parametrize("form", [None, Verdict], ids=["text", "structured"])
 @pytest.mark.parametrize("name", FAULTS)
-async def test_a_completion_is_the_same_through_both(
-    name: str, form: type[BaseModel] | None, server: SpiedServer
-) -> None:
+async def test_a_completion_is_the_same_through_both(name, form, server):
     async def ask(kind: str) -> object:
         given = model_config(server, kind, call_args={"seed": 7, "top_p": None, "max_tokens": 9})
         model = open_completion(given, RetryPolicy(1, 0.0, 0.0))
@@ -374,7 +366,7 @@ async def test_a_completion_is_the_same_through_both(
 
 
 @pytest.mark.parametrize("name", [n for n in FAULTS if "raw" not in n or n == "raw: a list"])
-async def test_an_embedding_is_the_same_through_both(name: str, server: SpiedServer) -> None:
+async def test_an_embedding_is_the_same_through_both(name, server):
     async def ask(kind: str) -> object:
         given = model_config(server, kind, model="text-embedding-3-small")
         model = open_embedding(given, RetryPolicy(1, 0.0, 0.0))
@@ -403,7 +395,7 @@ STREAMS: dict[str, Fault | None] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer) -> None:
+async def test_a_stream_is_the_same_through_both(name, server):
     async def ask(kind: str) -> object:
         model = open_completion(model_config(server, kind), RetryPolicy(1, 0.0, 0.0))
         return await text_of(model, True)
@@ -434,8 +426,8 @@ async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer)
 )
 @pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
 async def test_an_error_that_comes_with_status_200_is_one_of_its_code(
-    live: bool, code: object, kind: str, refused: bool, n_asked: int, server: SpiedServer
-) -> None:
+    live, code, kind, refused, n_asked, server
+):
     body = json.dumps({"error": {"message": "oops", "code": code}})
     server.behave(faults=lambda *_: Fault(raw=f"data: {body}\n\n" if live else body))
     model = open_completion(model_config(server), RetryPolicy(1, 0.0, 0.0))

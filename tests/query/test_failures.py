@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.lighthouse import METHODS, QUESTION, MakeProject, SpiedServer, chat_gets
+from support.lighthouse import METHODS, QUESTION, chat_gets
 from support.openai_server import MALFORMED_JSON, Fault, Json
 from typer.testing import CliRunner
 
@@ -57,14 +57,8 @@ def failing() -> Iterator[tuple[str, str, Fault, tuple[str, ...], bool]]:
 
 @pytest.mark.parametrize(("method", "part", "fault", "says", "refused"), failing())
 async def test_a_call_that_fails_for_good_fails_the_search_and_is_sent_once(
-    method: str,
-    part: str,
-    fault: Fault,
-    says: tuple[str, ...],
-    refused: bool,
-    remote: GraphIndex,
-    server: SpiedServer,
-) -> None:
+    method, part, fault, says, refused, remote, server
+):
     server.behave(faults=lambda _, request: fault if part in request else None)
     log = CallLog()
     with pytest.raises(SearchError) as caught:
@@ -85,9 +79,7 @@ async def test_a_call_that_fails_for_good_fails_the_search_and_is_sent_once(
         assert usage.output_tokens == server.totals()["chat"].output_tokens > 0
 
 
-async def test_a_follow_up_question_that_stays_unreadable_fails_a_drift_search(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_follow_up_question_that_stays_unreadable_fails_a_drift_search(remote, server):
     def faults(_: int, request: Json) -> Fault | None:
         asked = str(request.get("messages", [""])[-1])
         return Fault(content=MALFORMED_JSON) if "paid for the repair" in asked[:200] else None
@@ -97,9 +89,7 @@ async def test_a_follow_up_question_that_stays_unreadable_fails_a_drift_search(
         await remote.search("drift", QUESTION)
 
 
-async def test_a_search_that_was_given_up_records_the_call_in_flight(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_search_that_was_given_up_records_the_call_in_flight(remote, server):
     server.behave(faults=chat_gets(Fault(hang_s=30)))
     log = CallLog()
     with pytest.raises(TimeoutError):
@@ -112,8 +102,8 @@ async def test_a_search_that_was_given_up_records_the_call_in_flight(
 
 
 async def test_a_call_that_runs_into_its_own_timeout_is_tried_again_and_counted(
-    make_project: MakeProject, server: SpiedServer
-) -> None:
+    make_project, server
+):
     extra = "    call_args: {timeout: 0.5}\n"
     index = await GraphIndex.open(make_project(model_extra=extra))
     hanging = iter([Fault(hang_s=30)])
@@ -126,14 +116,9 @@ async def test_a_call_that_runs_into_its_own_timeout_is_tried_again_and_counted(
 
 @pytest.mark.parametrize(
     ("fault", "least_s"),
-    [
-        (Fault(status=429, retry_after_s=1), 1.0),
-        (Fault(status=503, retry_after_ms=300), 0.3),
-    ],
+    [(Fault(status=429, retry_after_s=1), 1.0), (Fault(status=503, retry_after_ms=300), 0.3)],
 )
-async def test_the_wait_that_the_provider_asks_for_is_kept(
-    fault: Fault, least_s: float, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_the_wait_that_the_provider_asks_for_is_kept(fault, least_s, remote, server):
     failing = iter([fault])
     server.behave(faults=lambda _, request: next(failing, None) if "messages" in request else None)
     await remote.search("basic", QUESTION)
@@ -147,9 +132,7 @@ async def test_the_wait_that_the_provider_asks_for_is_kept(
 @pytest.mark.parametrize(
     "fault", [Fault(status=429), Fault(status=500), Fault(status=503), Fault(disconnect="before")]
 )
-async def test_a_call_is_sent_once_and_once_more_for_each_retry(
-    fault: Fault, max_retries: int, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_call_is_sent_once_and_once_more_for_each_retry(fault, max_retries, remote, server):
     server.behave(faults=lambda _, request: fault)
     configs = remote.header.model_configs("local")
     policy = RetryPolicy(max_retries, base_delay_s=0.01, max_delay_s=0.05)
@@ -165,9 +148,7 @@ async def test_a_call_is_sent_once_and_once_more_for_each_retry(
 
 
 @pytest.mark.parametrize("live", [False, True])
-async def test_retries_of_the_settings_are_those_of_a_search(
-    live: bool, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_retries_of_the_settings_are_those_of_a_search(live, remote, server):
     configured = remote.header.model_configs("local")["completion"]
     assert read_retry_policy(configured) == RetryPolicy(6, base_delay_s=0, max_delay_s=0)
     assert read_retry_policy(configured.model_copy(update={"retry": None})) == RetryPolicy()
@@ -177,9 +158,7 @@ async def test_retries_of_the_settings_are_those_of_a_search(
     assert len(server.of("chat")) == 7
 
 
-async def test_the_wait_between_attempts_grows_no_further_than_its_bound(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_the_wait_between_attempts_grows_no_further_than_its_bound(remote, server):
     server.behave(faults=lambda _, request: Fault(status=500))
     policy = RetryPolicy(max_retries=8, base_delay_s=60, max_delay_s=0.2)
     model = open_completion(remote.header.model_configs("local")["completion"], policy)
@@ -202,8 +181,8 @@ async def cause_of(project: Path, method: str = "basic") -> SearchError:
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_service_that_is_not_there_is_named_by_its_address_without_its_password(
-    method: str, make_project: MakeProject
-) -> None:
+    method, make_project
+):
     secret = "http://me:hidden@127.0.0.1:9/v1?key=hidden" if method == "basic" else NOWHERE
     cause = await cause_of(make_project(base_url=secret, max_retries=2), method)
 
@@ -228,8 +207,8 @@ async def test_a_service_that_is_not_there_is_named_by_its_address_without_its_p
     ],
 )
 async def test_a_provider_that_does_not_exist_or_does_not_embed_is_a_refusal(
-    method: str, providers: tuple[str, str], says: str, make_project: MakeProject
-) -> None:
+    method, providers, says, make_project
+):
     project = make_project()
     path = project / "settings.yaml"
     parts = path.read_text(encoding="utf-8").split("model_provider: openai")
@@ -246,9 +225,7 @@ async def test_a_provider_that_does_not_exist_or_does_not_embed_is_a_refusal(
 
 @pytest.mark.usefixtures("as_before")
 @pytest.mark.parametrize("flags", [(), ("--streaming",)])
-def test_a_query_that_fails_says_one_sentence(
-    flags: tuple[str, ...], make_project: MakeProject
-) -> None:
+def test_a_query_that_fails_says_one_sentence(flags, make_project):
     from graphrag.cli.main import app
 
     root = make_project(base_url=NOWHERE, max_retries=2)
@@ -260,7 +237,7 @@ def test_a_query_that_fails_says_one_sentence(
     assert result.stdout == ""
 
 
-def test_what_litellm_drops_when_it_is_cancelled_is_not_warned_of() -> None:
+def test_what_litellm_drops_when_it_is_cancelled_is_not_warned_of():
     class Client:
         async def acompletion(self) -> None: ...
 

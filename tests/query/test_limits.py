@@ -34,7 +34,7 @@ EVENTS = st.lists(
 
 
 @given(st.integers(1, 64), EVENTS)
-def test_places_stay_between_one_and_the_most(most: int, events: list[Event]) -> None:
+def test_places_stay_between_one_and_the_most(most, events):
     limit, now = AdaptiveLimit(most), 0.0
     for is_answer, step, in_flight in events:
         now += step
@@ -50,7 +50,7 @@ def test_places_stay_between_one_and_the_most(most: int, events: list[Event]) ->
 
 
 @given(st.integers(2, 128), st.integers(2, 128))
-def test_those_in_flight_together_make_one_decrease(most: int, n_refused: int) -> None:
+def test_those_in_flight_together_make_one_decrease(most, n_refused):
     limit = AdaptiveLimit(most)
     for n in range(n_refused):
         limit.throttled(sent_at=1.0, now=2.0 + n / 1000, in_flight=most)
@@ -60,7 +60,7 @@ def test_those_in_flight_together_make_one_decrease(most: int, n_refused: int) -
 
 
 @given(st.integers(2, 64))
-def test_places_come_back_one_a_round_trip(most: int) -> None:
+def test_places_come_back_one_a_round_trip(most):
     limit = AdaptiveLimit(most)
     limit.throttled(1.0, 2.0, 1)
     assert limit.places == 1
@@ -72,7 +72,7 @@ def test_places_come_back_one_a_round_trip(most: int) -> None:
     assert most - 1 <= round_trips <= 2 * most
 
 
-def test_a_limit_without_end_has_places_after_a_refusal() -> None:
+def test_a_limit_without_end_has_places_after_a_refusal():
     limit = AdaptiveLimit(inf)
     assert limit.places == inf
     limit.throttled(1.0, 2.0, 10)
@@ -83,7 +83,7 @@ def test_a_limit_without_end_has_places_after_a_refusal() -> None:
     st.integers(1, 50),
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, 50)), min_size=1, max_size=40),
 )
-def test_a_rate_holds_in_every_window(most: int, asked: list[tuple[float, int]]) -> None:
+def test_a_rate_holds_in_every_window(most, asked):
     rate, now = RateWindow(most, 10.0), 0.0
     sent: list[tuple[float, int]] = []
     for step, amount in asked:
@@ -96,7 +96,7 @@ def test_a_rate_holds_in_every_window(most: int, asked: list[tuple[float, int]])
         assert within <= most
 
 
-def test_more_than_the_whole_rate_is_sent_alone_and_held_as_long_as_it_takes() -> None:
+def test_more_than_the_whole_rate_is_sent_alone_and_held_as_long_as_it_takes():
     rate = RateWindow(100, 60)
     rate.take(10, 0.0)
     assert rate.ready_at(250, 1.0) == 60.0
@@ -104,7 +104,7 @@ def test_more_than_the_whole_rate_is_sent_alone_and_held_as_long_as_it_takes() -
     assert rate.ready_at(1, 61.0) == 60 + 150
 
 
-def test_what_a_request_really_took_counts() -> None:
+def test_what_a_request_really_took_counts():
     rate = RateWindow(100, 60)
     taken = rate.take(20, 0.0)
     assert rate.ready_at(80, 1.0) == 1.0
@@ -112,7 +112,7 @@ def test_what_a_request_really_took_counts() -> None:
     assert rate.ready_at(80, 1.0) == 60.0
 
 
-def test_an_outage_is_told_by_three_requests_or_three_signs_of_the_service() -> None:
+def test_an_outage_is_told_by_three_requests_or_three_signs_of_the_service():
     outage = Outage(60.0, has_answered=True)
     for now in range(5):
         outage.failed("one", False, float(now))
@@ -129,7 +129,7 @@ def test_an_outage_is_told_by_three_requests_or_three_signs_of_the_service() -> 
 
 
 @given(st.integers(3, 60))
-def test_probes_come_later_and_later_but_never_stop(n_failed: int) -> None:
+def test_probes_come_later_and_later_but_never_stop(n_failed):
     outage, waits = Outage(1e6, has_answered=True), list[float]()
     for _ in range(n_failed):
         outage.failed("one", True, 0.0)
@@ -139,9 +139,7 @@ def test_probes_come_later_and_later_but_never_stop(n_failed: int) -> None:
 
 
 @given(st.integers(1, 6), st.lists(st.integers(0, 2), min_size=1, max_size=40))
-def test_no_more_than_the_places_are_held_and_everyone_gets_one(
-    most: int, lanes: list[int]
-) -> None:
+def test_no_more_than_the_places_are_held_and_everyone_gets_one(most, lanes):
     async def run() -> int:
         limit = CallLimit(most, 60)
         highest = 0
@@ -159,7 +157,7 @@ def test_no_more_than_the_places_are_held_and_everyone_gets_one(
     assert asyncio.run(run()) <= most
 
 
-async def test_a_freed_place_goes_to_the_model_with_the_fewest() -> None:
+async def test_a_freed_place_goes_to_the_model_with_the_fewest():
     limit = CallLimit(4, 60)
     slow, fast = limit.lane("slow", "slow"), limit.lane("fast", "fast")
     held = [await limit.acquire(slow, object(), 0) for _ in range(4)]
@@ -177,7 +175,7 @@ async def test_a_freed_place_goes_to_the_model_with_the_fewest() -> None:
     assert limit.in_flight == 0
 
 
-async def test_who_leaves_the_queue_leaves_no_place_taken() -> None:
+async def test_who_leaves_the_queue_leaves_no_place_taken():
     limit = CallLimit(1, 60)
     lane = limit.lane("a", "a")
     held = await limit.acquire(lane, object(), 0)
@@ -199,7 +197,7 @@ async def call(own: OwnTime, wait_s: float, work_s: float) -> None:
         await asyncio.sleep(work_s)
 
 
-async def test_calls_that_wait_side_by_side_wait_once_and_beside_one_in_flight_not() -> None:
+async def test_calls_that_wait_side_by_side_wait_once_and_beside_one_in_flight_not():
     own, began = OwnTime(), time.perf_counter()
     await asyncio.gather(*(call(own, 0.2, 0) for _ in range(10)))
     assert 0.19 <= own.waited_s <= time.perf_counter() - began
@@ -208,7 +206,7 @@ async def test_calls_that_wait_side_by_side_wait_once_and_beside_one_in_flight_n
     assert own.waited_s < 0.1
 
 
-async def test_a_deadline_stands_still_while_everything_waits() -> None:
+async def test_a_deadline_stands_still_while_everything_waits():
     own = OwnTime()
     async with own.deadline(0.2):
         await call(own, 0.5, 0.05)
@@ -218,7 +216,7 @@ async def test_a_deadline_stands_still_while_everything_waits() -> None:
     assert 0.75 < own.waited_s < 1
 
 
-async def test_a_deadline_inside_another_is_held_too() -> None:
+async def test_a_deadline_inside_another_is_held_too():
     own = OwnTime()
     async with own.deadline(5):
         with pytest.raises(TimeoutError):
@@ -227,7 +225,7 @@ async def test_a_deadline_inside_another_is_held_too() -> None:
         await call(own, 0.1, 0)
 
 
-async def test_a_deadline_begun_while_everything_waits_starts_with_the_work() -> None:
+async def test_a_deadline_begun_while_everything_waits_starts_with_the_work():
     own = OwnTime()
     waiting = asyncio.create_task(call(own, 0.3, 0))
     await asyncio.sleep(0.05)
@@ -239,7 +237,7 @@ async def test_a_deadline_begun_while_everything_waits_starts_with_the_work() ->
     await waiting
 
 
-async def test_a_deadline_that_was_kept_holds_nothing_of_the_search() -> None:
+async def test_a_deadline_that_was_kept_holds_nothing_of_the_search():
     class Log:
         pass
 

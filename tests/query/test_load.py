@@ -97,7 +97,7 @@ def check_complete(outcome: RunOutcome, server: LocalServer) -> None:
     assert spent.output_tokens == sum(call.completion_tokens for call in answered)
 
 
-async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, tmp_path: Path):
+async def test_a_silent_judge_is_given_up_and_asked_again(server, tmp_path):
     def faults(n: int, request: Json) -> Fault | None:
         return Fault(hang_s=600) if request["model"] == JUDGE and n % 5 == 0 else None
 
@@ -111,7 +111,7 @@ async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, t
 
 
 @pytest.mark.parametrize("fault", [Fault(hang_s=30), Fault(endless_s=20)])
-async def test_what_was_not_answered_in_time_names_the_setting(fault: Fault, server: LocalServer):
+async def test_what_was_not_answered_in_time_names_the_setting(fault, server):
     set_faults(server, lambda *_: fault)
     asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
     log = CallLog(time=CallTime(0.1, "request_timeout_s"))
@@ -121,7 +121,7 @@ async def test_what_was_not_answered_in_time_names_the_setting(fault: Fault, ser
     assert "no reply within" in str(log.attempts[0].error)
 
 
-async def test_waiting_for_a_place_is_no_time_of_a_request(server: LocalServer):
+async def test_waiting_for_a_place_is_no_time_of_a_request(server):
     set_faults(server, None, latency_s=0.12)
     asked, limit = model(server.base_url), CallLimit(1)
 
@@ -130,7 +130,7 @@ async def test_waiting_for_a_place_is_no_time_of_a_request(server: LocalServer):
     assert [log.usage().failed_calls for log in ended] == [0] * 5
 
 
-async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tmp_path: Path):
+async def test_mixed_faults_and_an_outage_cost_time_only(server, tmp_path):
     draw = random.Random(3)
     began: list[float] = []
     kinds = [
@@ -157,7 +157,7 @@ async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tm
 
 @pytest.mark.parametrize("patience_s", [60, 0.5])
 async def test_a_service_that_comes_back_is_waited_for_and_a_run_that_stops_loses_nothing(
-    patience_s: float, tmp_path: Path
+    patience_s, tmp_path
 ):
     with running_server(lambda request: VERDICT, latency_s=0.02) as first:
         trial = Trial(first.base_url, tmp_path, patience_s=patience_s)
@@ -184,7 +184,7 @@ async def test_a_service_that_comes_back_is_waited_for_and_a_run_that_stops_lose
     assert patience_s < 1 or len(answered) == 20 * 5
 
 
-async def test_a_search_that_an_outage_held_up_has_no_latency(server: LocalServer):
+async def test_a_search_that_an_outage_held_up_has_no_latency(server):
     set_faults(server, lambda n, _: Fault(status=503) if 1 < n < 6 else None)
     asked, limit = model(server.base_url, retry=RetryPolicy(2, 0, 0)), CallLimit(1, 5)
 
@@ -200,14 +200,14 @@ async def test_a_search_that_an_outage_held_up_has_no_latency(server: LocalServe
     assert logs[1].waited_s > 0.1
 
 
-async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path: Path):
+async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path):
     outcome = await Trial("http://127.0.0.1:9/v1", tmp_path, patience_s=300).run()
     assert "no connection to http://127.0.0.1:9/v1" in str(outcome.stopped)
     assert not outcome.results
     assert not outcome.refused
 
 
-async def test_one_request_that_breaks_the_service_fails_alone(server: LocalServer, tmp_path: Path):
+async def test_one_request_that_breaks_the_service_fails_alone(server, tmp_path):
     fault = Fault(status=500)
     set_faults(server, lambda _, r: fault if r["messages"][-1]["content"] == "What is 3?" else None)
     outcome = await Trial(server.base_url, tmp_path, 4, concurrency=1).run()
@@ -216,9 +216,7 @@ async def test_one_request_that_breaks_the_service_fails_alone(server: LocalServ
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-async def test_a_service_that_asks_to_wait_too_long_stops_the_run(
-    as_date: bool, server: LocalServer, tmp_path: Path
-):
+async def test_a_service_that_asks_to_wait_too_long_stops_the_run(as_date, server, tmp_path):
     hour = formatdate(time.time() + 3600, usegmt=True) if as_date else "3600"
     fault = Fault(status=503 if as_date else 429, retry_after=hour)
     set_faults(server, lambda n, _: fault if n == 12 else None)
@@ -233,9 +231,7 @@ async def test_a_service_that_asks_to_wait_too_long_stops_the_run(
         await model(server.base_url).completion_async(messages="hi")
 
 
-async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(
-    server: LocalServer, monkeypatch: pytest.MonkeyPatch
-):
+async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(server, monkeypatch):
     """It is read once: no later jump of the clock changes it."""
     true = time.time
     soon = formatdate(true() + 2, usegmt=True)  # whole seconds: 1 to 2 s from now
@@ -254,9 +250,7 @@ async def test_all_calls_of_a_model_wait_for_the_date_that_the_service_names(
     assert log.waited_s > 0.3
 
 
-async def test_a_service_with_fewer_places_is_asked_less(
-    server: LocalServer, caplog: pytest.LogCaptureFixture
-):
+async def test_a_service_with_fewer_places_is_asked_less(server, caplog):
     caplog.set_level("INFO", "graphrag.query.limits")
 
     def faults(n: int, request: Json) -> Fault | None:
@@ -276,7 +270,7 @@ async def test_a_service_with_fewer_places_is_asked_less(
     assert any("requests at once, as it answers" in each for each in told)
 
 
-async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServer):
+async def test_a_model_that_is_stuck_leaves_places_to_another(server):
     set_faults(server, lambda _, r: Fault(hang_s=30) if r["model"] == JUDGE else None)
     stuck, other, limit = model(server.base_url, JUDGE), model(server.base_url), CallLimit(16, 10)
 
@@ -301,9 +295,7 @@ async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServe
         ("\x08The lamp", False),
     ],
 )
-async def test_a_damaged_reply_is_paid_for_and_asked_again(
-    content: str, is_error: bool, server: LocalServer
-):
+async def test_a_damaged_reply_is_paid_for_and_asked_again(content, is_error, server):
     """Of a control character once: a model that writes it every time would fail every time."""
     set_faults(server, lambda n, _: Fault(content=content) if n == 1 else None)
     with measure_calls() as log:
@@ -341,9 +333,7 @@ TWO_VECTORS = b'{"object": "list", "model": "m", "data": [%s, %s]}' % (VECTOR, V
         ("text-embedding-3-small", TWO_VECTORS, "2 embeddings came for 1 texts"),
     ],
 )
-async def test_a_body_that_is_no_reply_is_asked_for_again(
-    name: str, body: bytes, says: str, server: LocalServer
-):
+async def test_a_body_that_is_no_reply_is_asked_for_again(name, body, says, server):
     set_faults(server, lambda n, _: Fault(raw=body) if n == 1 else None)
     asked = model(server.base_url, name)
     with measure_calls() as log:
@@ -355,7 +345,7 @@ async def test_a_body_that_is_no_reply_is_asked_for_again(
     assert says in str(log.attempts[0].error)
 
 
-async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
+async def test_a_reply_that_no_model_writes_is_not_taken(server):
     set_faults(server, lambda *_: Fault(content="lamp " * 500_000))
     with measure_calls() as log, pytest.raises(GarbledReplyError, match="2,500,000 characters"):
         await model(server.base_url).completion_async(messages="hi")
@@ -383,9 +373,7 @@ async def held_back(log: CallLog) -> None:
 
 
 @pytest.mark.usefixtures("jumping")
-async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_jumps(
-    server: LocalServer,
-):
+async def test_a_rate_and_a_wait_that_a_service_asks_for_hold_while_the_clock_jumps(server):
     fault = Fault(status=429, retry_after_s=WAIT_S)
     set_faults(server, lambda n, _: fault if n == 1 else None)
     rate = RateLimitConfig(

@@ -34,9 +34,7 @@ def make(project: Path, tmp_path: Path) -> Make:
     return make
 
 
-async def test_each_project_reads_its_own_env_file_after_the_environment(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_project_reads_its_own_env_file_after_the_environment(make, monkeypatch):
     settings = OFFLINE_SETTINGS + "tog_search: {width: ${GTOG_TEST_WIDTH}}\n"
     first = make(settings, "first", "GTOG_TEST_WIDTH=2\n")
     second = make(settings, "second", "GTOG_TEST_WIDTH=5\n")
@@ -51,9 +49,7 @@ async def test_each_project_reads_its_own_env_file_after_the_environment(
     assert await width(first) == 4
 
 
-async def test_prompt_files_are_found_from_another_folder(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_prompt_files_are_found_from_another_folder(make, tmp_path, monkeypatch):
     root = make(OFFLINE_SETTINGS + "basic_search: {prompt: prompts/basic.txt}\n")
     (root / "prompts").mkdir()
     prompt = root / "prompts" / "basic.txt"
@@ -68,7 +64,7 @@ async def test_prompt_files_are_found_from_another_folder(
     assert (await GraphIndex.open(root)).header.describe("basic") != before
 
 
-async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make: Make) -> None:
+async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make):
     index = await GraphIndex.open(make(OFFLINE_SETTINGS + "basic_search: {prompt: no.txt}\n"))
     question = "Who keeps the lighthouse on Gannet Isle?"
 
@@ -80,7 +76,7 @@ async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make
         index.header.describe("basic")
 
 
-async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(make: Make) -> None:
+async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(make):
     named = "drift_search: {reduce_prompt: prompts/drift_search_reduce_prompt.txt}\n"
     root = make(OFFLINE_SETTINGS + named)
     assert (await GraphIndex.open(root)).header.section("drift").reduce_prompt is None
@@ -96,9 +92,7 @@ async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(m
         await build_index(root, lambda name: pytest.fail(f"{name} was begun"))
 
 
-async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(
-    make: Make, make_project: Make, project: Path
-) -> None:
+async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(make, make_project, project):
     same, other = make(OFFLINE_SETTINGS, "same"), make(OFFLINE_SETTINGS, "other")
     pd.read_parquet(other / "output" / "text_units.parquet").iloc[1:].to_parquet(
         other / "output" / "text_units.parquet"
@@ -125,9 +119,7 @@ async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(
         ("- a list", "must hold sections"),
     ],
 )
-async def test_settings_that_cannot_be_used_are_refused(
-    make: Make, tmp_path: Path, extra: str, message: str
-) -> None:
+async def test_settings_that_cannot_be_used_are_refused(make, tmp_path, extra, message):
     root = tmp_path / "nowhere"
     if extra != "nowhere":
         root = tmp_path if extra == "nothing" else make(OFFLINE_SETTINGS + extra)
@@ -146,9 +138,7 @@ async def test_settings_that_cannot_be_used_are_refused(
         ([], r"length 384, but vector_store\.vector_size .* 1536"),
     ],
 )
-async def test_an_index_that_is_not_complete_is_refused(
-    gone: list[str], message: str, make: Make
-) -> None:
+async def test_an_index_that_is_not_complete_is_refused(gone, message, make):
     size = "384" if gone else "1536"
     root = make(OFFLINE_SETTINGS.replace("vector_size: 384", f"vector_size: {size}"))
     for name in gone:
@@ -160,7 +150,7 @@ async def test_an_index_that_is_not_complete_is_refused(
         assert (await read_header(root, vectors=False)).fingerprint is not None
 
 
-async def test_the_tables_may_lie_in_another_folder(make: Make, tmp_path: Path) -> None:
+async def test_the_tables_may_lie_in_another_folder(make, tmp_path):
     root = make(OFFLINE_SETTINGS)
     (root / "output" / "entities.parquet").rename(tmp_path / "entities.parquet")
     for name in ("relationships", "text_units", "communities", "community_reports"):
@@ -172,7 +162,7 @@ async def test_the_tables_may_lie_in_another_folder(make: Make, tmp_path: Path) 
     assert len(index.tables.table("entities")) > 10
 
 
-async def test_mistyped_names_are_told_with_the_nearest_one(make: Make) -> None:
+async def test_mistyped_names_are_told_with_the_nearest_one(make):
     root = make(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\nchunks: {}\n")
     assert unknown_settings(root)[0] == "local_serch is not used; did you mean 'local_search'?"
     with pytest.raises(ValueError, match="unknown method 'locl'; did you mean 'local'"):

@@ -3,8 +3,8 @@
 import pytest
 from graphrag_llm.config import ModelConfig
 from pydantic import BaseModel
-from support.lighthouse import QUESTION, MakeProject, SpiedServer
-from support.openai_server import Fault, Json
+from support.lighthouse import QUESTION, SpiedServer
+from support.openai_server import Fault
 from support.tog_world import read_scoring
 
 from graphrag.query.calls import CutOffReplyError
@@ -26,9 +26,7 @@ def bounds_sent(server: SpiedServer) -> list[tuple[object, object]]:
     ]
 
 
-async def test_tog_bounds_its_calls_begins_scoring_alike_and_sends_every_edge_once(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_tog_bounds_its_calls_begins_scoring_alike_and_sends_every_edge_once(remote, server):
     """Scoring calls that begin alike are read from a provider's cache."""
     result = await remote.search("tog", QUESTION)
 
@@ -47,9 +45,7 @@ async def test_tog_bounds_its_calls_begins_scoring_alike_and_sends_every_edge_on
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
-async def test_a_scope_bounds_the_released_searches_and_nothing_else_does(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_scope_bounds_the_released_searches_and_nothing_else_does(method, remote, server):
     free = await remote.search(method, QUESTION)
     assert set(bounds_sent(server)) == {(None, None)}
     before = len(bounds_sent(server))
@@ -61,9 +57,7 @@ async def test_a_scope_bounds_the_released_searches_and_nothing_else_does(
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
-async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
-    key: str, make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(key, make_project, server):
     index = await GraphIndex.open(make_project(model_extra=f"    call_args: {{{key}: 333}}"))
     await index.search("tog", QUESTION)
     log = CallLog(bound=OutputBound(700, "max_output_tokens"))
@@ -85,16 +79,16 @@ async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
     ],
 )
 def test_a_model_that_thinks_gets_room_for_it_and_none_more_than_it_can_write(
-    provider: str, model: str, tokens: int, arguments: Json, allowed: int
-) -> None:
+    provider, model, tokens, arguments, allowed
+):
     config = ModelConfig(model_provider=provider, model=model, api_key="x", call_args=arguments)
     assert allowed_output(config, tokens) == allowed
 
 
 @pytest.mark.parametrize("live", [False, True])
 async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_for_once(
-    live: bool, remote: GraphIndex, server: SpiedServer
-) -> None:
+    live, remote, server
+):
     server.behave(
         faults=lambda _, request: (
             Fault(ramble=True, content='{"sufficient": true, "answer": "')
@@ -113,9 +107,7 @@ async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_
     assert log.usage().cut_replies == 1
 
 
-async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(remote, server):
     server.behave(
         faults=lambda _, request: (
             Fault(ramble=True) if "Score the edges" in str(request.get("messages")) else None
@@ -133,9 +125,7 @@ async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(
     assert found.usage.cut_replies == len(scored)
 
 
-async def test_a_response_that_is_cut_off_is_kept_and_counted(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_response_that_is_cut_off_is_kept_and_counted(remote, server):
     server.behave(faults=lambda *_: Fault(ramble=True))
     log = CallLog(bound=OutputBound(5, "max_output_tokens"))
     found = await remote.search("basic", QUESTION, log=log)
@@ -158,9 +148,7 @@ async def test_a_response_that_is_cut_off_is_kept_and_counted(
         ("", None, "context is too small"),
     ],
 )
-async def test_a_cut_reply_names_the_setting_that_cut_it(
-    extra: str, bound: int | None, says: str, make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_a_cut_reply_names_the_setting_that_cut_it(extra, bound, says, make_project, server):
     server.behave(faults=lambda *_: Fault(ramble=True))
     index = await GraphIndex.open(make_project(model_extra=extra))
     model = open_completion(index.header.model_configs("local")["completion"])

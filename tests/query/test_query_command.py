@@ -3,10 +3,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from support.lighthouse import QUESTION, MakeProject, SpiedServer
+from support.lighthouse import QUESTION
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner, Result
 
@@ -31,9 +30,7 @@ def query(*arguments: str) -> Result:
         ("hybrid", ["completions: 1 calls", "embeddings: 0 calls"]),
     ],
 )
-def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(
-    method: str, lines: list[str], project: Path
-) -> None:
+def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(method, lines, project):
     here = (QUESTION, "-r", str(project), "-m", method)
     result, streamed = query(*here, "--verbose"), query(*here, "--streaming")
 
@@ -46,7 +43,7 @@ def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(
     assert query(*here, "--connect").exit_code == (0 if method == "tog" else 2)
 
 
-def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
+def test_agentic_search_says_what_it_searched_for(project):
     question = "Who taught the glassmaker that repaired the lamp?"
     result = query(question, "-r", str(project), "-m", "agentic", "--verbose")
 
@@ -60,9 +57,7 @@ def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
-def test_a_folder_that_cannot_be_searched_is_wrong_usage(
-    settings: str | None, tmp_path: Path, project: Path
-) -> None:
+def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, project):
     if settings is not None:
         (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
     result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
@@ -76,7 +71,7 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(
     assert failed.stderr.startswith("Error: the search failed: ")
 
 
-def test_a_query_can_connect_the_entities_that_it_names(project: Path) -> None:
+def test_a_query_can_connect_the_entities_that_it_names(project):
     asked = ("How are Silas Crane and Jonas Feld related?", "-r", str(project), "--verbose", "-m")
     connected, plain = query(*asked, "tog", "--connect"), query(*asked, "tog")
 
@@ -91,9 +86,7 @@ def test_a_query_can_connect_the_entities_that_it_names(project: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "how"), [("bm25", ["--streaming"]), ("basic", []), ("basic", ["--streaming"])]
 )
-def test_an_answer_steers_no_terminal(
-    method: str, how: list[str], make_project: MakeProject, server: SpiedServer
-) -> None:
+def test_an_answer_steers_no_terminal(method, how, make_project, server):
     """Also where a sequence of it arrives in two pieces."""
     server.reset(lambda _: "The lamp \x1b]0;owned\x07 is \x1b[2J lit \x9b31m by \u202e night.")
     result = query(QUESTION, "-r", str(make_project()), "-m", method, *how)
@@ -115,15 +108,9 @@ except SystemExit as ended:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "allowed"),
-    [
-        ("tog", {"scipy"}),
-        ("bm25", {"scipy"}),
-        ("local", {"lancedb", "networkx", "openai"}),
-    ],
+    [("tog", {"scipy"}), ("bm25", {"scipy"}), ("local", {"lancedb", "networkx", "openai"})],
 )
-def test_a_question_loads_what_its_search_needs(
-    method: str, allowed: set[str], make_project: MakeProject, server: SpiedServer
-) -> None:
+def test_a_question_loads_what_its_search_needs(method, allowed, make_project, server):
     words = ["query", QUESTION, "-r", str(make_project()), "-m", method]
     done = subprocess.run(
         [sys.executable, "-c", _LOADED, *words], capture_output=True, text=True, check=False

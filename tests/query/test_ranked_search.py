@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import bm25s
 import numpy as np
@@ -18,7 +17,7 @@ import pytest
 from graphrag_vectors import VectorStoreDocument
 from graphrag_vectors.lancedb import LanceDBVectorStore
 from hypothesis import given, strategies
-from support.lighthouse import QUESTION, MakeProject, SpiedServer
+from support.lighthouse import QUESTION
 from support.projects import offline_settings
 from typer.testing import CliRunner, Result
 
@@ -94,7 +93,7 @@ async def shown(index: GraphIndex, method: str, question: str) -> list[int]:
     return [int(short) for short in found.context_data["sources"].get("id", ())]
 
 
-async def test_bm25_shows_the_texts_that_share_a_word_best_first(config: ProjectConfig) -> None:
+async def test_bm25_shows_the_texts_that_share_a_word_best_first(config):
     given, question = texts(), "storms, storms and a letter"
     expected = WordIndex(given).rank(question)
 
@@ -103,9 +102,7 @@ async def test_bm25_shows_the_texts_that_share_a_word_best_first(config: Project
     assert await shown(index_of(config, given, k=7), "bm25", question) == expected[:7]
 
 
-async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(
-    config: ProjectConfig,
-) -> None:
+async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(config):
     given, question = texts(), "Who repairs the lamp in the storm?"
     scores = dict(WordIndex(given).best(question, len(given)))
     by_words = np.asarray([scores.get(at, 0.0) for at in range(len(given))])
@@ -124,7 +121,7 @@ async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(
     assert first != np.argsort(-by_vectors, kind="stable").tolist()[:7]
 
 
-async def test_hashed_n_grams_take_no_part(project: Path) -> None:
+async def test_hashed_n_grams_take_no_part(project):
     """They would take from what words find; nothing is embedded for them."""
     index = await GraphIndex.open(project)
     found, words = [await index.search(method, QUESTION) for method in ("hybrid", "bm25")]
@@ -133,7 +130,7 @@ async def test_hashed_n_grams_take_no_part(project: Path) -> None:
     assert found.usage.embedding_calls == 0
 
 
-async def test_whole_text_units_are_shown_within_the_budget(config: ProjectConfig) -> None:
+async def test_whole_text_units_are_shown_within_the_budget(config):
     given, question, budget = texts(), "Who repairs the lamp in the storm?", 150
     every = await shown(index_of(config, given, k=20), "hybrid", question)
     tight = index_of(config, given, k=20, max_context_tokens=budget)
@@ -162,18 +159,14 @@ async def test_whole_text_units_are_shown_within_the_budget(config: ProjectConfi
         ("\uff32\uff25\uff30\uff21\uff29\uff32\uff33 OF A \uff2c\uff21\uff2d\uff30", 4),
     ],
 )
-async def test_texts_without_spaces_and_of_other_width_are_found(
-    question: str, place: int, config: ProjectConfig
-) -> None:
+async def test_texts_without_spaces_and_of_other_width_are_found(question, place, config):
     given = [*CJK, "The keeper repaired a lamp.", "No one came."]
 
     assert (await shown(index_of(config, given), "bm25", question))[0] == place
 
 
 @pytest.mark.parametrize("given", [["", " ", "\n"], ["The ferry came late."]])
-async def test_nothing_is_shown_where_no_word_is_shared(
-    given: list[str], config: ProjectConfig
-) -> None:
+async def test_nothing_is_shown_where_no_word_is_shared(given, config):
     found = await index_of(config, given).search("bm25", QUESTION.replace("the ", ""))
 
     assert list(found.context_data["sources"].columns) == []
@@ -184,9 +177,7 @@ SCORES = strategies.dictionaries(strategies.integers(0, 30), strategies.floats(-
 
 
 @given(strategies.lists(SCORES, max_size=4))
-def test_fused_scores_hold_every_item_once_and_a_flat_ranking_says_nothing(
-    rankings: list[dict[int, float]],
-) -> None:
+def test_fused_scores_hold_every_item_once_and_a_flat_ranking_says_nothing(rankings):
     fused = fuse_scores(rankings)
 
     assert sorted(fused) == sorted({item for ranking in rankings for item in ranking})
@@ -196,14 +187,14 @@ def test_fused_scores_hold_every_item_once_and_a_flat_ranking_says_nothing(
         assert scores == pytest.approx(sorted(scores, reverse=True), abs=1e-6)
 
 
-def test_a_sure_ranking_goes_before_one_of_noise() -> None:
+def test_a_sure_ranking_goes_before_one_of_noise():
     """By ranks alone its first item, the last of the noise, would come after the second."""
     sure = {1: 9.0} | {item: 1 - item / 100 for item in range(2, 21)}
     noise = {item: -item / 1000 for item in range(2, 21)} | {1: -0.021}
     assert fuse_scores([sure, noise])[0] == 1
 
 
-def test_texts_are_ranked_as_bm25s_ranks_them() -> None:
+def test_texts_are_ranked_as_bm25s_ranks_them():
     """Bit by bit: of so many texts some scores differ in their last digits alone."""
     chance = np.random.default_rng(11)
     drawn = chance.zipf(1.3, size=(1_500, 40)) % 900
@@ -231,9 +222,7 @@ def counted() -> int:
     return sum(isinstance(found, WordIndex) for found in gc.get_objects())
 
 
-async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(
-    project: Path,
-) -> None:
+async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(project):
     gc.freeze()  # what there was before is not looked through
     before, index = counted(), await GraphIndex.open(project)
     await index.search("basic", QUESTION)
@@ -252,7 +241,7 @@ async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(
     assert counted() == before, "an index that is closed keeps no words"
 
 
-def test_other_texts_are_counted_apart() -> None:
+def test_other_texts_are_counted_apart():
     """Also those that are the same when they are written one after the other."""
     words = WordIndexes()
     given = [["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], []]
@@ -265,9 +254,7 @@ def test_other_texts_are_counted_apart() -> None:
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])
-async def test_the_request_is_that_of_basic_search_but_for_the_rows(
-    method: str, make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_the_request_is_that_of_basic_search_but_for_the_rows(method, make_project, server):
     extra = "basic_search: {k: 1000, max_context_tokens: 9000}\n"
     remote = await GraphIndex.open(make_project(extra))
     basic = await remote.search("basic", QUESTION)
@@ -293,7 +280,7 @@ def graphrag(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("as_before")
-def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(project: Path, tmp_path: Path) -> None:
+def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(project, tmp_path):
     root = tmp_path / "bare"
     shutil.copytree(project, root, ignore=shutil.ignore_patterns("lancedb"))
     here = ("query", QUESTION, "--root", str(root), "--method")
@@ -325,7 +312,7 @@ def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(project: Path, tmp_p
     assert "no vector store" in refused.output
 
 
-def test_words_that_threads_stem_at_once_are_stemmed_as_by_one() -> None:
+def test_words_that_threads_stem_at_once_are_stemmed_as_by_one():
     """A stemmer keeps its word in itself: shared by threads it raised, or gave another's word."""
     roots = [f"{a}{b}{c}{d}" for a in "bdf" for b in "aeiou" for c in "lmn" for d in "kp"]
     words = [f"{root}{ending}" for root in roots for ending in ("izations", "fulness", "ingly")]

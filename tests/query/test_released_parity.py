@@ -132,9 +132,7 @@ def both(
         yield released, here
 
 
-def test_every_call_has_the_outcome_and_the_events_of_the_release(
-    both: tuple[Seen, Seen],
-) -> None:
+def test_every_call_has_the_outcome_and_the_events_of_the_release(both):
     released, here = both
 
     assert list(here.outcomes) == list(released.outcomes)
@@ -143,7 +141,7 @@ def test_every_call_has_the_outcome_and_the_events_of_the_release(
         assert here.outcomes[name]["events"] == expected["events"], name
 
 
-def test_the_calls_try_what_they_should(both: tuple[Seen, Seen]) -> None:
+def test_the_calls_try_what_they_should(both):
     """What makes the comparison worth something, seen on the release alone."""
     outcomes = both[0].outcomes
     events = {name: {event[0] for event in found["events"]} for name, found in outcomes.items()}
@@ -164,7 +162,7 @@ def test_the_calls_try_what_they_should(both: tuple[Seen, Seen]) -> None:
     assert "error" not in outcomes["local with a mapping and a level as text"]["result"]
 
 
-def test_the_services_see_the_requests_of_the_release(both: tuple[Seen, Seen]) -> None:
+def test_the_services_see_the_requests_of_the_release(both):
     """But for one more: a stream is asked for its usage figures."""
     released, here = (
         sorted(
@@ -192,9 +190,7 @@ def _modules(python: Path, code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
-    released_python: Path,
-) -> None:
+def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_python):
     added = _modules(Path(sys.executable), "import graphrag.api") - _modules(
         released_python, "import graphrag.api"
     )
@@ -209,7 +205,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
     assert not {name for name in added if not name.startswith("graphrag")}
 
 
-def test_packages_that_the_release_names_are_imported_when_they_are_used() -> None:
+def test_packages_that_the_release_names_are_imported_when_they_are_used():
     code = """
 import sys, graphrag.api, graphrag.cli.main, graphrag_llm.middleware
 from graphrag.index.operations.build_noun_graph.np_extractors import regex_extractor

@@ -6,16 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.lighthouse import (
-    METHODS,
-    QUESTION,
-    MakeProject,
-    MemoryJournal,
-    SpiedServer,
-    chat_gets,
-    counted,
-    seen,
-)
+from support.lighthouse import METHODS, QUESTION, MemoryJournal, chat_gets, counted, seen
 from support.openai_server import Fault, Json
 
 from graphrag import api
@@ -71,9 +62,7 @@ def arguments(method: str, index: GraphIndex) -> Json:
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_search_function_gives_a_result_that_unpacks(
-    method: str, index: GraphIndex
-) -> None:
+async def test_a_search_function_gives_a_result_that_unpacks(method, index):
     given = arguments(method, index)
     tables = {name: frame.copy() for name, frame in given.items() if hasattr(frame, "equals")}
     result = await getattr(api, f"{method}_search")(**given)
@@ -95,7 +84,7 @@ async def test_a_search_function_gives_a_result_that_unpacks(
 
 
 @pytest.mark.parametrize("method", ["basic", "hybrid"])
-async def test_basic_search_by_name_needs_no_form_of_answer(method: str, index: GraphIndex) -> None:
+async def test_basic_search_by_name_needs_no_form_of_answer(method, index):
     search, given = getattr(api, f"{method}_search"), arguments(method, index)
     del given["response_type"]
     config, units = index.header.config, given["text_units"]
@@ -106,9 +95,7 @@ async def test_basic_search_by_name_needs_no_form_of_answer(method: str, index: 
 
 
 @pytest.mark.parametrize("config", ["settings", "mapping"])
-async def test_tog_without_text_units_answers_from_the_paths(
-    config: str, index: GraphIndex
-) -> None:
+async def test_tog_without_text_units_answers_from_the_paths(config, index):
     given = arguments("tog", index)
     settings = given.pop("config")
     if config == "mapping":
@@ -125,9 +112,7 @@ async def test_tog_without_text_units_answers_from_the_paths(
 
 
 @pytest.mark.parametrize("kind", ["", "    type: litellm\n"])
-async def test_a_released_search_counts_what_the_server_saw(
-    kind: str, make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_a_released_search_counts_what_the_server_saw(kind, make_project, server):
     remote = await GraphIndex.open(make_project(model_extra=kind))
     server.behave(faults=lambda n, _: Fault(status=503) if n in (2, 5) else None)
     found = [
@@ -142,9 +127,7 @@ async def test_a_released_search_counts_what_the_server_saw(
     assert found[0].usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
 
 
-async def test_a_batch_that_failed_is_left_out_and_counted(
-    make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_a_batch_that_failed_is_left_out_and_counted(make_project, server):
     remote = await GraphIndex.open(make_project())
     server.behave(faults=lambda number, _: Fault(status=400))
     result = await api.global_search(**arguments("global", remote))
@@ -155,15 +138,15 @@ async def test_a_batch_that_failed_is_left_out_and_counted(
 
 @pytest.mark.parametrize(("method", "n_forms"), [("global", 0), ("drift", 5)])
 async def test_an_evaluated_search_asks_for_no_form_that_the_release_does_not(
-    method: str, n_forms: int, make_project: MakeProject, server: SpiedServer
-) -> None:
+    method, n_forms, make_project, server
+):
     await (await GraphIndex.open(make_project())).search(method, QUESTION)
     forms = [request.get("response_format") for request in server.requests.values()]
     assert [form["type"] for form in forms if form] == ["json_schema"] * n_forms
 
 
 @pytest.mark.parametrize("method", ["tog", "bm25", "hybrid"])
-async def test_the_streamed_pieces_are_the_response(method: str, index: GraphIndex) -> None:
+async def test_the_streamed_pieces_are_the_response(method, index):
     given = arguments(method, index)
     streamed = getattr(api, f"{method}_search_streaming")(**given)
     pieces = [piece async for piece in streamed]
@@ -173,9 +156,7 @@ async def test_the_streamed_pieces_are_the_response(method: str, index: GraphInd
     assert "".join(pieces) == whole.response
 
 
-async def test_callbacks_hear_the_text_and_the_context_and_handlers_stay(
-    index: GraphIndex,
-) -> None:
+async def test_callbacks_hear_the_text_and_the_context_and_handlers_stay(index):
     class Heard(NoopQueryCallbacks):
         def __init__(self) -> None:
             self.text, self.contexts = "", []
@@ -198,9 +179,7 @@ async def test_callbacks_hear_the_text_and_the_context_and_handlers_stay(
     assert (whole.text, whole.contexts) == (result.response, [result.context_data])
 
 
-async def test_a_stream_that_fails_says_so_and_one_left_early_leaves_nothing_running(
-    index: GraphIndex,
-) -> None:
+async def test_a_stream_that_fails_says_so_and_one_left_early_leaves_nothing_running(index):
     given = arguments("tog", index)
     with pytest.raises(SearchError, match="question is empty"):
         await anext(api.tog_search_streaming(**{**given, "query": "   "}))
@@ -212,9 +191,7 @@ async def test_a_stream_that_fails_says_so_and_one_left_early_leaves_nothing_run
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "global"])
-async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
-    method: str, index: GraphIndex
-) -> None:
+async def test_concurrent_searches_see_the_same_contexts_as_single_ones(method, index):
     people = ("Marta Quill", "Jonas Feld", "Silas Crane", "Agnes Thorne", "Rufus Doyle")
     questions = [f"What has {people[n % 5]} to do with number {n}?" for n in range(12)]
     single = [await index.search(method, question) for question in questions]
@@ -225,9 +202,7 @@ async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
     assert len({str(found.context_text) for found in single}) > 1 or method not in ("tog", "local")
 
 
-async def test_dynamic_selection_of_communities_is_counted_too(
-    make_project: MakeProject, server: SpiedServer
-) -> None:
+async def test_dynamic_selection_of_communities_is_counted_too(make_project, server):
     options = SearchOptions(dynamic_community_selection=True)
     index = await GraphIndex.open(make_project(), options=options)
     result = await index.search("global", QUESTION)
@@ -241,9 +216,7 @@ REFUSAL = "I can't help with that."
 
 
 @pytest.mark.parametrize("method", ["local", "basic"])
-async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
-    method: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(method, remote, server):
     server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
     journal = MemoryJournal()
     for _ in range(2):
@@ -253,8 +226,8 @@ async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
 
 
 async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
-    remote: GraphIndex, make_project: MakeProject, server: SpiedServer
-) -> None:
+    remote, make_project, server
+):
     server.behave(faults=chat_gets(Fault(refusal=REFUSAL)))
     shown = list[str]()
     result = await remote.search("basic", QUESTION, on_text=shown.append)
@@ -267,9 +240,7 @@ async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
 
 @pytest.mark.parametrize("said", [NOT_FOUND, NO_DATA_ANSWER])
 @pytest.mark.parametrize("method", ["local", "basic"])
-async def test_a_sentence_of_a_model_is_a_response(
-    method: str, said: str, remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_a_sentence_of_a_model_is_a_response(method, said, remote, server):
     server.behave(faults=chat_gets(Fault(content=said)))
     result = await remote.search(method, QUESTION)
     assert (result.response, result.abstained) == (said, False)
@@ -277,9 +248,7 @@ async def test_a_sentence_of_a_model_is_a_response(
 
 @pytest.mark.parametrize("is_live", [False, True])
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
-async def test_the_embedded_model_says_that_it_abstains(
-    method: str, is_live: bool, index: GraphIndex
-) -> None:
+async def test_the_embedded_model_says_that_it_abstains(method, is_live, index):
     pieces: list[str] = []
     on_text = pieces.append if is_live else None
     result = await index.search(method, UNANSWERABLE, on_text)
@@ -290,9 +259,7 @@ async def test_the_embedded_model_says_that_it_abstains(
     assert other.abstained is (other.response == result.response)
 
 
-async def test_global_search_without_data_asks_no_model_for_the_response(
-    remote: GraphIndex, server: SpiedServer
-) -> None:
+async def test_global_search_without_data_asks_no_model_for_the_response(remote, server):
     for abstained in (False, True):
         released = await api.global_search(**arguments("global", remote))
         answered = await remote.search("global", QUESTION)
@@ -300,9 +267,7 @@ async def test_global_search_without_data_asks_no_model_for_the_response(
         server.behave(faults=chat_gets(Fault(content='{"points": []}')))
 
 
-async def test_a_released_search_says_that_the_embedded_model_abstained(
-    index: GraphIndex,
-) -> None:
+async def test_a_released_search_says_that_the_embedded_model_abstained(index):
     given = arguments("basic", index)
     assert not (await api.basic_search(**given)).abstained
     result = await api.basic_search(**given | {"query": UNANSWERABLE})

@@ -74,7 +74,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stock]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_search_answers(method: str, stock: Stock) -> None:
+def test_every_search_answers(method, stock):
     how = ["--streaming"] if method in ("local", "tog", "drift", "hybrid") else []
     result = stock.graphrag("query", QUESTION, "--method", method, *how)
 
@@ -85,7 +85,7 @@ def test_every_search_answers(method: str, stock: Stock) -> None:
     assert "offline" not in result.stderr
 
 
-def test_every_command_of_the_evaluation_works(stock: Stock) -> None:
+def test_every_command_of_the_evaluation_works(stock):
     stock.graphrag("eval", "init")
     rows = [{"question": QUESTION, "answer": "Jonas Feld", "id": "q1"}]
     (stock.root / "eval" / "questions.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -106,7 +106,7 @@ def test_every_command_of_the_evaluation_works(stock: Stock) -> None:
     stock.graphrag("eval", "judge", "latest")
 
 
-def test_only_the_prompt_of_the_method_that_is_asked_is_needed(stock: Stock) -> None:
+def test_only_the_prompt_of_the_method_that_is_asked_is_needed(stock):
     prompt = stock.root / "prompts" / "basic_search_system_prompt.txt"
     kept = prompt.read_bytes()
     prompt.unlink()

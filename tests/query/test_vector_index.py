@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Literal
 
 import lancedb
 import numpy as np
@@ -87,7 +86,7 @@ def search(config: ProjectConfig, question: np.ndarray, k: int = 20) -> list[str
     return [str(hit.document.id) for hit in hits]
 
 
-def test_large_tables_are_indexed_and_small_ones_left_and_a_run_is_warned(config: ProjectConfig):
+def test_large_tables_are_indexed_and_small_ones_left_and_a_run_is_warned(config):
     """Once the first lines fail, graphrag indexes its vectors itself."""
     entities, units = vector_state(config)
     assert (entities.name, entities.rows, entities.indexed_rows) == ("entity_description", MANY, 0)
@@ -117,9 +116,7 @@ def test_large_tables_are_indexed_and_small_ones_left_and_a_run_is_warned(config
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
-def test_the_same_vectors_are_found_as_before(
-    metric: Literal["l2", "cosine"], config: ProjectConfig
-):
+def test_the_same_vectors_are_found_as_before(metric, config):
     table = table_of(config)
     table.create_index(
         "vector", config=IvfFlat(num_partitions=1, distance_type=metric), replace=True
@@ -134,7 +131,7 @@ def test_the_same_vectors_are_found_as_before(
     assert table_of(config).index_stats(index.name).distance_type == metric
 
 
-async def test_looking_up_ids_finds_all_of_them(config: ProjectConfig):
+async def test_looking_up_ids_finds_all_of_them(config):
     table, ids = table_of(config), [f"plain-{at}" for at in range(200)]
     vectors = random_vectors(200, seed=9)
     open_store(config).load_documents(
@@ -162,7 +159,7 @@ async def test_looking_up_ids_finds_all_of_them(config: ProjectConfig):
     assert found() == set(ids)
 
 
-def test_other_stores_and_missing_ones_are_named(config: ProjectConfig, tmp_path: Path):
+def test_other_stores_and_missing_ones_are_named(config, tmp_path):
     def changed(**settings: object) -> ProjectConfig:
         store = config.vector_store.model_copy(update=settings)
         return config.model_copy(update={"vector_store": store})
@@ -176,9 +173,7 @@ def test_other_stores_and_missing_ones_are_named(config: ProjectConfig, tmp_path
     assert not missing.exists()
 
 
-def test_the_command_names_a_project_without_vectors(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_the_command_names_a_project_without_vectors(root, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     folder = root.parent
     config = folder / "eval_config.yaml"
@@ -199,7 +194,7 @@ def test_the_command_names_a_project_without_vectors(
     assert "indexs" in refusal()
 
 
-async def test_building_an_index_optimises_it(tmp_path: Path):
+async def test_building_an_index_optimises_it(tmp_path):
     (tmp_path / "input").mkdir()
     text = "Idris Vane built the clock of Ashcombe. Petra Holm paid Idris Vane."
     (tmp_path / "input" / "clock.txt").write_text(text, encoding="utf-8")

@@ -93,14 +93,12 @@ def read_all(path: Path) -> None:
                 read(run.run_id)
 
 
-def test_what_is_whole_is_read(whole: SmallRun):
+def test_what_is_whole_is_read(whole):
     read_all(whole.path)
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_named_in_one_sentence_and_nothing_is_asked_on_top_of_it(
-    name: str, whole: SmallRun, tmp_path: Path
-):
+def test_damage_is_named_in_one_sentence_and_nothing_is_asked_on_top_of_it(name, whole, tmp_path):
     run = SmallRun(tmp_path / "a folder", N, 8)
     shutil.copytree(whole.folder, run.folder)
     DAMAGES[name](run.path)

@@ -36,7 +36,7 @@ def fill(folder: Path, leave: int) -> Path:
     return ballast
 
 
-def test_a_disk_that_fills_up_stops_the_run_and_space_lets_it_go_on(disk: Path):
+def test_a_disk_that_fills_up_stops_the_run_and_space_lets_it_go_on(disk):
     run, asked = SmallRun(disk / "results", 8), Counter[str]()
     ballast: list[Path] = []
 
@@ -58,7 +58,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_space_lets_it_go_on(disk: Path):
     assert (status, len(responses), len(verdicts)) == ("finished", 8, 8)
 
 
-def test_a_disk_that_can_only_be_read_is_refused_beforehand(disk: Path):
+def test_a_disk_that_can_only_be_read_is_refused_beforehand(disk):
     run = SmallRun(disk / "results", 2)
     run.go()
     assert not _mount("-o", "remount,ro", disk)

@@ -4,7 +4,6 @@ import shutil
 import signal
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.small_runs import (
@@ -34,9 +33,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object],
 
 
 @pytest.mark.slow  # a process for every write
-def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
-    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
-):
+def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(tmp_path, undisturbed):
     whole, asked_once, n_writes = undisturbed
     assert n_writes > 20
     for number in range(1, n_writes + 1):
@@ -61,9 +58,7 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
 
 
 @pytest.mark.slow  # a process for every commit
-def test_interrupted_at_every_commit_a_run_keeps_everything_once(
-    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
-):
+def test_interrupted_at_every_commit_a_run_keeps_everything_once(tmp_path, undisturbed):
     (whole,), asked_once, n_writes = undisturbed
     n_codes = Counter[int]()
     for number in range(1, n_writes):
@@ -90,7 +85,7 @@ def test_interrupted_at_every_commit_a_run_keeps_everything_once(
     assert n_codes[1] > 10
 
 
-def test_a_request_is_sent_when_all_is_kept_but_the_calls_in_flight(tmp_path: Path):
+def test_a_request_is_sent_when_all_is_kept_but_the_calls_in_flight(tmp_path):
     run, sent, commits = SmallRun(tmp_path, n=8, concurrency=3), 0, 0
 
     def look(_: str) -> None:
@@ -110,7 +105,7 @@ def test_a_request_is_sent_when_all_is_kept_but_the_calls_in_flight(tmp_path: Pa
     assert commits < 2 * sent, "a reply is kept with what comes next"
 
 
-def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path: Path):
+def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path):
     run, asked = SmallRun(tmp_path / "run", n=1, concurrency=1), Asked(tmp_path / "asked")
 
     def killed_at_the_second(said: str) -> None:
@@ -134,7 +129,7 @@ def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path: P
     assert spent == pytest.approx(paid.cost_usd)
 
 
-def test_a_call_in_flight_is_told_at_the_next_resume_alone(tmp_path: Path):
+def test_a_call_in_flight_is_told_at_the_next_resume_alone(tmp_path):
     run, told = SmallRun(tmp_path, n=1, concurrency=1), list[int]()
     for first, resume in (("Plan", False), ("Muse", True), ("Look", True)):
         with noting(lambda _: kill_self()):
@@ -143,9 +138,7 @@ def test_a_call_in_flight_is_told_at_the_next_resume_alone(tmp_path: Path):
     assert told == [1, 1, 1]
 
 
-def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(
-    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
-):
+def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(tmp_path, undisturbed):
     whole, asked_once, _ = undisturbed
     lived, copies = SmallRun(tmp_path / "lived"), tmp_path / "copies"
 
@@ -180,9 +173,7 @@ def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(
             assert asked.total() == asked_once.total() - n_kept, "nothing that is kept is asked"
 
 
-def test_pages_of_the_log_that_were_written_in_another_order_are_left_out(
-    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
-):
+def test_pages_of_the_log_that_were_written_in_another_order_are_left_out(tmp_path, undisturbed):
     lived = SmallRun(tmp_path / "lived")
     page = 4096 + 24
 

@@ -144,14 +144,7 @@ def store(path: Path):
     call=CALLS,
 )
 def test_what_is_kept_comes_back_as_it_was(
-    store: EvaluationStore,
-    found: list[StoredResponse],
-    verdicts: dict[str, JudgeResult],
-    usages: list[Usage],
-    samples: list[Sample],
-    sections: dict[str, object],
-    scope: CallScope,
-    call: RecordedCall,
+    store, found, verdicts, usages, samples, sections, scope, call
 ):
     run_id = store.add_run(RunSetup(sections), samples).run_id
     with sqlite3.connect(store.path) as beside:  # byte for byte and in its order
@@ -173,7 +166,7 @@ def test_what_is_kept_comes_back_as_it_was(
     assert store.judge_usage(run_id) == ({"u": usages} if usages else {})
 
 
-def test_a_verdict_that_is_none_is_unscored(store: EvaluationStore):
+def test_a_verdict_that_is_none_is_unscored(store):
     run_id = store.add_run(RunSetup({})).run_id
     store.append_verdicts(run_id, "u", {"correctness": JudgeResult(1, "so")}, Usage())
     with sqlite3.connect(store.path) as other:
@@ -188,7 +181,7 @@ def test_a_verdict_that_is_none_is_unscored(store: EvaluationStore):
     ("n_units", "reason"),
     [(1, "can't be written .* choose another"), (10**12, r"has \d+ MB left and the run may need")],
 )
-def test_a_folder_that_can_not_hold_a_run_is_refused(tmp_path: Path, n_units: int, reason: str):
+def test_a_folder_that_can_not_hold_a_run_is_refused(tmp_path, n_units, reason):
     check_output(tmp_path, 1)
     folder = tmp_path
     if n_units == 1:
@@ -200,9 +193,7 @@ def test_a_folder_that_can_not_hold_a_run_is_refused(tmp_path: Path, n_units: in
         check_output(folder, n_units)
 
 
-def test_a_session_reads_the_calls_of_unfinished_work_once(
-    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_session_reads_the_calls_of_unfinished_work_once(store, monkeypatch):
     run = store.add_run(RunSetup({}))
     scope, call = CallScope.of_search("u"), RecordedCall("Ann", (attempt(),))
     StoredSession(store, run.run_id).journal(scope).finish("k", call)
@@ -221,7 +212,7 @@ def test_a_session_reads_the_calls_of_unfinished_work_once(
     assert later.replay("k") == call
 
 
-def test_a_response_drops_verdicts_on_the_one_that_it_replaces(store: EvaluationStore):
+def test_a_response_drops_verdicts_on_the_one_that_it_replaces(store):
     run = store.add_run(RunSetup({}))
     for unit in ("u", "v"):
         store.append_response(run.run_id, response(unit))
@@ -231,9 +222,7 @@ def test_a_response_drops_verdicts_on_the_one_that_it_replaces(store: Evaluation
     assert set(store.judge_usage(run.run_id)) == {"u", "v"}, "they were paid for"
 
 
-def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
-    store: EvaluationStore,
-):
+def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(store):
     run, one = store.add_run(RunSetup({})), summarize_attempts([attempt()])
     scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope("rubric", "u"))
     begun = StoredSession(store, run.run_id)
@@ -259,9 +248,7 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
     assert set(store.unclaimed_usage(run.run_id)) == {"search w"}
 
 
-def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(
-    store: EvaluationStore,
-):
+def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(store):
     run, one = store.add_run(RunSetup({})), summarize_attempts([attempt()])
     session, scope = StoredSession(store, run.run_id), CallScope.of_search("u")
     session.journal(scope).finish("k", RecordedCall("Ann", (attempt(), attempt())))
@@ -277,7 +264,7 @@ def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [3]
 
 
-def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):
+def test_retrying_forgets_failures_and_nothing_else(store):
     run = store.add_run(RunSetup({}))
     broken = Failure("search", "error", "503")
     unreadable = Failure("judge", "unreadable", "x")
@@ -299,7 +286,7 @@ def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):
     assert session.spent_usd() == pytest.approx(kept.spent_usd())
 
 
-def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: EvaluationStore):
+def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store):
     run = store.add_run(RunSetup({}))
     paid = summarize_attempts([attempt()])
     first = Judgement("u", "rubric", {"relevance": None}, True, paid)
@@ -324,7 +311,7 @@ def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: Evaluatio
         ("CREATE TABLE runs (x)", "a database of something else"),
     ],
 )
-def test_a_store_of_another_format_is_refused_and_left_alone(path: Path, change: str, reason: str):
+def test_a_store_of_another_format_is_refused_and_left_alone(path, change, reason):
     if "PRAGMA" in change:
         EvaluationStore(path).close()
     path.parent.mkdir(exist_ok=True)
@@ -338,9 +325,7 @@ def test_a_store_of_another_format_is_refused_and_left_alone(path: Path, change:
     assert path.read_bytes() == content
 
 
-async def test_what_could_not_be_kept_is_told_at_the_next_write_and_at_the_end(
-    store: EvaluationStore,
-):
+async def test_what_could_not_be_kept_is_told_at_the_next_write_and_at_the_end(store):
     scope, wrong = CallScope.of_search("a"), cast("str", object())
 
     async def write() -> None:
@@ -357,7 +342,7 @@ async def test_what_could_not_be_kept_is_told_at_the_next_write_and_at_the_end(
     assert store.calls_in_flight("run") == 1
 
 
-async def test_a_call_is_noted_at_once_and_its_end_with_what_comes_next(store: EvaluationStore):
+async def test_a_call_is_noted_at_once_and_its_end_with_what_comes_next(store):
     scope = CallScope.of_search("a")
 
     def seen_beside() -> int:
@@ -382,9 +367,7 @@ async def test_a_call_is_noted_at_once_and_its_end_with_what_comes_next(store: E
     assert seen_beside() == 1
 
 
-def test_no_key_and_no_half_of_a_character_is_kept(
-    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
-):
+def test_no_key_and_no_half_of_a_character_is_kept(store, monkeypatch):
     for name in ("said", "data"):
         monkeypatch.setattr(_Known, name, getattr(_Known, name))
     key = "9f86d081884c7d659a2feaa0c55ad015"
@@ -397,7 +380,7 @@ def test_no_key_and_no_half_of_a_character_is_kept(
     assert store.runs()[0].setup == RunSetup({"said": REDACTED})
 
 
-def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store: EvaluationStore) -> None:
+def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store):
     run = store.add_run(RunSetup({}))
     session = StoredSession(store, run.run_id)
     units = [f"u{n}" for n in range(200)]  # more than are read at once

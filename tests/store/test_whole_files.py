@@ -13,7 +13,7 @@ def break_disk(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_full_disk_leaves_the_earlier_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_leaves_the_earlier_file_alone(tmp_path, monkeypatch):
     path = tmp_path / "deep" / "report.json"
     write_file(path, "earlier\n")
     monkeypatch.setattr(os, "fsync", break_disk)
@@ -28,13 +28,13 @@ def test_a_full_disk_leaves_the_earlier_file_alone(tmp_path: Path, monkeypatch: 
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_is_no_file(tmp_path: Path):
+def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(StoreError, match="can't be written: Is a directory"):
         write_file(tmp_path, "text")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has neither of these permissions")
-def test_permissions_are_as_open_gives_them(tmp_path: Path):
+def test_permissions_are_as_open_gives_them(tmp_path):
     named, opened = tmp_path / "named", tmp_path / "opened"
     before = os.umask(0o027)
     try:
@@ -49,7 +49,7 @@ def test_permissions_are_as_open_gives_them(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="making a link needs a right on Windows")
-def test_links_and_devices_are_written_through(tmp_path: Path):
+def test_links_and_devices_are_written_through(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     link.symlink_to(target)
     write_file(link, b"text")

@@ -17,7 +17,6 @@ from support.tog_world import (
     TOKENIZER,
     WALKED,
     ScriptedModel,
-    World,
     entities,
     graph_of,
     lacking,
@@ -170,9 +169,7 @@ def make_graph(edges: list[tuple[int, int, float]]) -> GraphStore:
 
 @settings(max_examples=120)
 @given(EDGES, LIMITS, st.integers(0, 4))
-def test_paths_and_scores_are_those_of_a_plain_walk(
-    edges: list[tuple[int, int, float]], config: Limits, seed: int
-) -> None:
+def test_paths_and_scores_are_those_of_a_plain_walk(edges, config, seed):
     """Beam and kept paths agree at every depth, relationship by relationship."""
     states = real_walk(make_graph(edges), config, seed)[1:]
     assert [
@@ -186,9 +183,7 @@ def test_paths_and_scores_are_those_of_a_plain_walk(
 
 @settings(max_examples=60)
 @given(EDGES, CAPPED, st.integers(0, 4), st.integers(1, 6))
-def test_widths_and_caps_are_respected(
-    edges: list[tuple[int, int, float]], config: Limits, seed: int, max_paths: int
-) -> None:
+def test_widths_and_caps_are_respected(edges, config, seed, max_paths):
     """The beam, an entity's edges before and after pruning, and the evidence are bounded."""
     graph = make_graph(edges)
     states = real_walk(graph, config, seed)
@@ -214,7 +209,7 @@ def test_widths_and_caps_are_respected(
         assert all(each.steps[: len(path.steps)] != path.steps for each in alike)
 
 
-def test_ties_go_by_weight_then_number_not_by_order_of_discovery() -> None:
+def test_ties_go_by_weight_then_number_not_by_order_of_discovery():
     """Equal scores: the heavier first, then the smaller relationship number."""
     graph = make_graph([(0, 2, 1.0), (0, 3, 2.0), (0, 4, 2.0)])
     config = Limits(width=3)
@@ -224,7 +219,7 @@ def test_ties_go_by_weight_then_number_not_by_order_of_discovery() -> None:
     assert [path.end for path in after.beam] == [3, 4, 2]
 
 
-def test_a_walk_never_returns_to_its_own_path() -> None:
+def test_a_walk_never_returns_to_its_own_path():
     """Even along a relationship that the cap hid when its other end was looked at."""
     graph = make_graph([(0, 1, 2.5), (1, 2, 2.0), (2, 0, 1.0)])
     config = Limits(cap=1)
@@ -236,7 +231,7 @@ def test_a_walk_never_returns_to_its_own_path() -> None:
     assert list_candidates(state, graph, "", config.cap) == []
 
 
-def test_the_edge_between_two_starts_is_strong_evidence() -> None:
+def test_the_edge_between_two_starts_is_strong_evidence():
     """It leads nowhere new, so it takes no place in the beam, but it is shown first."""
     graph = make_graph([(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0)])
     config = Limits(width=1)
@@ -258,8 +253,8 @@ def test_the_edge_between_two_starts_is_strong_evidence() -> None:
     ],
 )
 async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
-    aside: float, ahead: float, most: int, n_depths: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    aside, ahead, most, n_depths, monkeypatch
+):
     """Then the check is the last, and no further edges are scored."""
 
     def score(edge: Json) -> float:
@@ -281,7 +276,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
 
 
 @pytest.mark.parametrize("grounded", [True, False])
-async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: bool) -> None:
+async def test_no_budget_is_exceeded_by_a_single_token(world, grounded):
     """Whatever it is; what a budget leaves out is left out as a whole, and all of it is used."""
     graph = world.graph if grounded else graph_of(entities(), relationships())
     units = text_units() if grounded else text_units().iloc[:0]
@@ -312,7 +307,7 @@ async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: b
 
 
 @pytest.mark.slow
-def test_the_benchmark_runs() -> None:
+def test_the_benchmark_runs():
     """On a small graph."""
     script = Folder(__file__).parents[2] / "benchmarks" / "tog.py"
     command = [sys.executable, str(script), "--entities", "1000"]

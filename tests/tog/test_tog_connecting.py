@@ -92,7 +92,7 @@ def cost(path: Path) -> float:
 
 @settings(max_examples=150)
 @given(EDGES, UNCUT)
-def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSearchConfig) -> None:
+def test_paths_are_the_cheapest_of_all_simple_paths(edges, config):
     """One exists within the hops iff networkx says so; each is the cheapest of those left.
 
     Of the direct way and all common neighbours there are as many as there is place for.
@@ -125,7 +125,7 @@ def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSea
 
 @settings(max_examples=150)
 @given(EDGES, ANY)
-def test_not_connected_is_never_said_wrongly(edges: Edges, config: ToGSearchConfig) -> None:
+def test_not_connected_is_never_said_wrongly(edges, config):
     """Whatever the caps leave out: what is found is true, and 'none' only if nothing was cut."""
     found = connect(make_store(edges), 0, 1, config)
     check_paths(found, edges, uncut=False)
@@ -180,13 +180,11 @@ FAR: Json = {"max_hops": 6, "width": 1, "max_relations_per_entity": 100}
         (["A-y-M", "A-x-M", "M-n-B", *LEAVES], FAR, ["A-x-M-n-B"]),
     ],
 )
-def test_of_several_ways_the_cheapest_apart_come_first(
-    chains: list[str], options: Json, expected: list[str]
-) -> None:
+def test_of_several_ways_the_cheapest_apart_come_first(chains, options, expected):
     assert ways(joined(*chains), "A", "B", **options) == expected
 
 
-def test_entities_left_out_of_a_level_make_the_search_a_cut_one() -> None:
+def test_entities_left_out_of_a_level_make_the_search_a_cut_one():
     """No cap bites here, but only three of six entities of a level are passed."""
     trees = [f"{e}-{e}{i}-{e}{i}{j}" for e in "AB" for i in (1, 2, 3) for j in (1, 2)]
     trees += [
@@ -201,7 +199,7 @@ def test_entities_left_out_of_a_level_make_the_search_a_cut_one() -> None:
     assert [len(path.steps) for path in whole.paths] == [7]
 
 
-def test_an_end_whose_surroundings_are_known_settles_it() -> None:
+def test_an_end_whose_surroundings_are_known_settles_it():
     """A was cut, but B's whole component was seen and A is not in it."""
     store = joined("A-x", "A-y", "A-z", "B-b1-c1", "B-b2-c2")
     found = found_between(store, "A", "B", max_hops=6, max_relations_per_entity=2)
@@ -210,7 +208,7 @@ def test_an_end_whose_surroundings_are_known_settles_it() -> None:
     assert not found.is_cut
 
 
-def test_an_end_is_not_searched_through() -> None:
+def test_an_end_is_not_searched_through():
     """A's only relationship leads to B, so B's others are not looked at."""
     found = found_between(joined("A-B", *LEAVES), "A", "B", max_relations_per_entity=100)
     assert [len(path.steps) for path in found.paths] == [1]
@@ -240,15 +238,13 @@ def giant() -> GraphStore:
         ("LEAF", "FAR", ["LEAF-HUB A-SPOKE 19999-FAR"]),
     ],
 )
-def test_a_hub_costs_no_more_than_the_cap(
-    giant: GraphStore, source: str, target: str, way: list[str]
-) -> None:
+def test_a_hub_costs_no_more_than_the_cap(giant, source, target, way):
     """The other end is searched from instead: a hub's light relationships are still found."""
     assert found_between(giant, source, target).n_edges <= 4 * 50
     assert ways(giant, source, target) == way
 
 
-def test_between_two_hubs_a_missing_path_is_not_called_absent(giant: GraphStore) -> None:
+def test_between_two_hubs_a_missing_path_is_not_called_absent(giant):
     """Their light common neighbour lies past both caps, and the result says it may."""
     found = found_between(giant, "HUB A", "HUB B")
     assert found.paths == ()

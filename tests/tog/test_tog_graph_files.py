@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
@@ -18,12 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.openai_server import Json
-from support.tog_world import (
-    entities,
-    graph_of,
-    relationships,
-    text_units,
-)
+from support.tog_world import entities, graph_of, relationships, text_units
 
 from graphrag.query.graph_index import open_graph_of
 from graphrag.query.index_header import IndexNotBuiltError, IndexTables
@@ -73,7 +68,7 @@ def the_cache(files: TableFiles) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> None:
+def test_a_mapped_graph_says_what_the_tables_say(tmp_path, kind):
     """Built, and opened again, from either kind of table."""
     files = write_index(tmp_path, kind)
     expected = contents(graph_of(entities(), relationships()))
@@ -86,7 +81,7 @@ def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> N
     assert (unit.id, unit.human_readable_id, unit.text[:2]) == ("t7", 7, "東京")
 
 
-def test_tables_in_files_are_mapped_and_others_are_not(tmp_path: Path) -> None:
+def test_tables_in_files_are_mapped_and_others_are_not(tmp_path):
     """An index of this machine is never read whole; tables that were handed over leave no file."""
     files = write_index(tmp_path)
     stored = IndexTables({path.stem: path for path in dataclasses.astuple(files) if path})
@@ -103,7 +98,7 @@ def test_tables_in_files_are_mapped_and_others_are_not(tmp_path: Path) -> None:
         stored.table("covariates")
 
 
-def test_changed_tables_are_noticed(tmp_path: Path) -> None:
+def test_changed_tables_are_noticed(tmp_path):
     """As ``graphrag update`` merges rows in: built again, and the old graph is removed."""
     files = write_index(tmp_path)
     open_graph(files)
@@ -137,9 +132,7 @@ DAMAGE: Json = {
 @pytest.mark.parametrize(
     ("damage", "name"), zip(DAMAGE, ["edge_nodes.npy", "relationships.arrow"] * 2, strict=True)
 )
-def test_a_damaged_graph_is_built_again(
-    tmp_path: Path, damage: str, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_graph_is_built_again(tmp_path, damage, name, caplog):
     """It is said once, and the next opening finds a whole graph."""
     files = write_index(tmp_path)
     expected = contents(open_graph(files).graph)
@@ -162,7 +155,7 @@ print(json.dumps([graph.neighbours(node, 9).edges.tolist() for node in range(gra
 
 
 @pytest.mark.slow
-def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path):
     """Each gets a whole graph, and one is left."""
     files = write_index(tmp_path)
     paths = [str(path) for path in (files.entities, files.relationships, files.text_units)]
@@ -184,8 +177,8 @@ def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path: Path) 
 
 
 def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, caplog
+):
     """But not what another process is building now."""
     files, home = write_index(tmp_path), tmp_path / FOLDER
     for name in ("building-old", "building-new"):
@@ -206,7 +199,7 @@ def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_li
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_columns_of_other_releases_are_read(tmp_path: Path, kind: str) -> None:
+def test_columns_of_other_releases_are_read(tmp_path, kind):
     """Numbers as text or with gaps, other columns, none of the optional ones."""
     people = pd.DataFrame(
         {
@@ -239,9 +232,7 @@ def test_columns_of_other_releases_are_read(tmp_path: Path, kind: str) -> None:
         (lambda joins: joins.assign(weight="heavy"), "can't be read"),
     ],
 )
-def test_a_table_that_lacks_or_spoils_a_column_is_refused(
-    tmp_path: Path, kind: str, spoil: Callable[[pd.DataFrame], pd.DataFrame], said: str
-) -> None:
+def test_a_table_that_lacks_or_spoils_a_column_is_refused(tmp_path, kind, spoil, said):
     """By its name, also when it has no rows, and nothing is left behind."""
     joins = spoil(relationships())
     with pytest.raises(UnreadableTableError, match=f"relationships table {said}"):
@@ -251,7 +242,7 @@ def test_a_table_that_lacks_or_spoils_a_column_is_refused(
         graph_of(entities(), joins)
 
 
-def test_a_hub_costs_no_more_than_its_cap(tmp_path: Path) -> None:
+def test_a_hub_costs_no_more_than_its_cap(tmp_path):
     """20,000 edges: the heaviest are in front, and a look-up reads no others."""
     n = 20_000
     names = [f"n{i}" for i in range(n + 1)]
@@ -282,9 +273,7 @@ def plain(value: object, otherwise: object) -> object:
     st.lists(st.tuples(NAMES, TEXTS, UNITS), max_size=8),
     st.lists(st.tuples(NAMES, NAMES, TEXTS, st.sampled_from([None, 0.5, 3.0]), UNITS), max_size=12),
 )
-def test_rows_read_back_as_they_were_written(
-    people: list[tuple[object, ...]], joins: list[tuple[object, ...]]
-) -> None:
+def test_rows_read_back_as_they_were_written(people, joins):
     """Missing values, repeated titles, empty ones and any script, mapped or in memory."""
     import tempfile
 
@@ -326,7 +315,7 @@ def test_rows_read_back_as_they_were_written(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_opening_reads_the_header_only(tmp_path: Path) -> None:
+def test_opening_reads_the_header_only(tmp_path):
     """A mapped graph takes no memory of its own for its rows."""
     n = 20_000
     names = [f"n{i}" for i in range(n)]
@@ -345,7 +334,7 @@ def test_opening_reads_the_header_only(tmp_path: Path) -> None:
     assert opened.graph.relationship_row(n - 1).description == "y" * 500
 
 
-def test_another_title_of_a_document_builds_the_graph_anew(tmp_path: Path) -> None:
+def test_another_title_of_a_document_builds_the_graph_anew(tmp_path):
     """What a document is about is part of the graph, though an index may have no documents."""
     files = write_index(tmp_path)
     assert open_graph(files).graph.names_in("Kansas Prairie News") != []

@@ -9,7 +9,6 @@ import pytest
 from support.tog_world import (
     TOKENIZER,
     ScriptedModel,
-    World,
     entities,
     frames,
     graph_of,
@@ -76,9 +75,7 @@ def unit_ids(found: Passages) -> dict[str, float]:
     return {text_units()["id"][row]: mass for row, mass in found.units.items()}
 
 
-def test_mass_spreads_as_personalised_pagerank(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mass_spreads_as_personalised_pagerank(world, monkeypatch):
     """networkx is the oracle; with enough steps the two agree."""
     monkeypatch.setattr(spreading, "_STEPS", 60)
     (node,) = world.graph.nodes_named_in("WICKED WITCH")
@@ -92,7 +89,7 @@ def test_mass_spreads_as_personalised_pagerank(
         assert mass.get(unit, 0.0) == pytest.approx(expected.get(unit, 0.0), abs=1e-8), unit
 
 
-def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world: World) -> None:
+def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world):
     """The ranking is then that of the words, and walks still have where to start."""
     found = spread(Seeds({4: 0.75, 0: 0.25}, {}, 1), world.graph, 50)
     assert unit_ids(found) == {"t5": 0.75, "t1": 0.25}
@@ -100,7 +97,7 @@ def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world: World) 
     assert {"WICKED WITCH", "WINKIES", "TOTO", "AUNT EM"} <= titles
 
 
-def test_rare_names_hold_mass_and_carry_it_far(world: World) -> None:
+def test_rare_names_hold_mass_and_carry_it_far(world):
     """As documented: three quarters of the mass and 0.85 of it at each step for the rarest."""
     scored = [(0, 2.0), (3, 1.0)]
     plain = find_seeds("Who lived there?", scored, world.graph)
@@ -118,7 +115,7 @@ def test_rare_names_hold_mass_and_carry_it_far(world: World) -> None:
     assert alone.restart == pytest.approx(0.15)
 
 
-def test_names_are_found_in_texts_whole_and_the_longest_first() -> None:
+def test_names_are_found_in_texts_whole_and_the_longest_first():
     """However many texts are looked through, and whatever shares the sieve with a name."""
     names = ["wizard of oz", "oz", "emerald city", "东 京", "art", "", "oz"]
     texts = [
@@ -156,7 +153,7 @@ def test_names_are_found_in_texts_whole_and_the_longest_first() -> None:
         ("St. John", "x", "St. John"),
     ],
 )
-def test_a_document_says_what_it_is_about(title: str, text: str, expected: str) -> None:
+def test_a_document_says_what_it_is_about(title, text, expected):
     """By a title that is no file's name, or by its first line."""
     assert title_of(title, text) == expected
 
@@ -178,7 +175,7 @@ def articles() -> tuple[pd.DataFrame, ...]:
     return people, pd.DataFrame({"source": [], "target": []}), units, documents
 
 
-def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> None:
+def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     """No extraction found the island; the harbour shares no word with the question."""
     store = graph_of(*articles())
     units = TextUnits.from_table(articles()[2])
@@ -197,14 +194,14 @@ def scored(units: TextUnits, question: str, k: int) -> list[str]:
     return [unit.id for unit in units.best({row: 100.0 + m for row, m in rows.items()}, k)]
 
 
-def test_words_are_compared_by_their_stems_in_any_script() -> None:
+def test_words_are_compared_by_their_stems_in_any_script():
     units = TextUnits.from_table(text_units())
     assert scored(units, "Which buckets are thrown?", 1) == ["t5"]
     assert scored(units, "富士山はどこから見えますか", 1) == ["t7"]
     assert scored(units, "zircon", 5) == []
 
 
-def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
+def test_of_texts_that_fit_equally_the_first_number_leads():
     """Whatever the order of the table, which other methods go by."""
     table = pd.DataFrame(
         {
@@ -221,7 +218,7 @@ def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
     assert words.of(table["text"].tolist()).rank("Which mill?") == [4, 0, 1, 3]
 
 
-async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
+async def test_it_asks_once_and_shows_where_mass_led(world):
     model = ScriptedModel()
     result = await world.ranked(model).search("How did Dorothy melt the wicked witch?")
     assert len(model.requests) == 1
@@ -232,7 +229,7 @@ async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
     assert len(result.context_data["paths"])
 
 
-async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world: World) -> None:
+async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world):
     """Small budgets hold as much text as without a graph; the best path is no exception."""
 
     async def context(**settings: float) -> str:
@@ -252,7 +249,7 @@ async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world
     assert less <= 2000 * 0.05 + 40 < whole
 
 
-async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
+async def test_where_no_text_fits_the_graph_may_take_all(world):
     """A text unit longer than the budget can't be shown; what is known of entities can."""
     texts = text_units().assign(text=[text + " and so on" * 200 for text in text_units()["text"]])
     config = PPRSearchConfig(max_context_tokens=300)
@@ -263,7 +260,7 @@ async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
     assert len(result.context_data["paths"])
 
 
-async def test_the_model_is_shown_the_most_promising_edges_only(world: World) -> None:
+async def test_the_model_is_shown_the_most_promising_edges_only(world):
     model = ScriptedModel(answer=lacking)
     search = world.search(model, max_scored_edges=3, depth=1)
     result = await search.search("Who melts when DOROTHY throws water?")

@@ -22,7 +22,7 @@ from graphrag.text.terms import shorten, split_terms, word_keys
         ("...", []),
     ],
 )
-def test_terms_of_any_script(text: str, terms: list[str]) -> None:
+def test_terms_of_any_script(text, terms):
     """Words keep their marks; scripts without spaces give character pairs."""
     assert split_terms([text, "x"]) == [terms, ["x"]]
 
@@ -32,7 +32,7 @@ PLAIN = st.text(st.characters(max_codepoint=127), max_size=60)
 
 
 @given(PLAIN | st.text(st.sampled_from(f"ab- {PUNCTUATION}"), max_size=30))
-def test_plain_texts_are_split_as_any_other(text: str) -> None:
+def test_plain_texts_are_split_as_any_other(text):
     """The fast way and the general one agree; printed punctuation separates words."""
     assert [*split_terms([text])[0], "é"] == split_terms([f"{text} é"])[0]
     assert f"{word_keys([text])[0]} é".strip() == word_keys([f"{text} é"])[0]
@@ -41,7 +41,7 @@ def test_plain_texts_are_split_as_any_other(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_a_text_holds_its_own_name(text: str) -> None:
+def test_a_text_holds_its_own_name(text):
     """Looking for a name in itself always succeeds, and folding twice changes nothing."""
     key = word_keys([text])[0]
     assert word_keys([key]) == [key]
@@ -49,7 +49,7 @@ def test_a_text_holds_its_own_name(text: str) -> None:
 
 
 @given(st.text(max_size=60), st.integers(2, 30))
-def test_shortening_keeps_to_the_limit(text: str, limit: int) -> None:
+def test_shortening_keeps_to_the_limit(text, limit):
     """One line, never longer than asked."""
     short = shorten(text, limit)
     assert len(short) <= limit
@@ -57,7 +57,7 @@ def test_shortening_keeps_to_the_limit(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("documents", [[], [[]], [[], []], [["a"], []]])
-def test_word_statistics_of_next_to_nothing(documents: list[list[str]]) -> None:
+def test_word_statistics_of_next_to_nothing(documents):
     """Empty documents and collections score 0 and raise nothing."""
     assert bm25_scores("zebra", documents).tolist() == [0.0] * len(documents)
     assert bm25_scores("", documents).tolist() == [0.0] * len(documents)

@@ -33,7 +33,7 @@ def share(document: str, units: Sequence[str]) -> float:
 
 
 @given(cut_texts(), st.randoms())
-def test_every_character_is_counted_once(cut: tuple[str, list[str], set[int]], random) -> None:
+def test_every_character_is_counted_once(cut, random):
     text, units, held = cut
     assert measure_coverage(text, units, 0.9) == (len(held), len(text))
     random.shuffle(units)
@@ -45,7 +45,7 @@ def overlapping(text: str, size: int, step: int) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ["x", "ab", "no, no. ", "one line of a log\n"])
-def test_a_text_that_repeats_itself_is_covered(pattern: str) -> None:
+def test_a_text_that_repeats_itself_is_covered(pattern):
     text = pattern * 500
     assert share(text, overlapping(text, 120, 100)) > 0.999
 
@@ -71,16 +71,14 @@ HEAD = "title: isle.txt.\nauthor: Quill.\n"
         ),
     ],
 )
-def test_what_is_covered_is_counted_without_white_space(
-    text: str, units: list[str], covered: int, length: int
-) -> None:
+def test_what_is_covered_is_counted_without_white_space(text, units, covered, length):
     assert measure_coverage(text, units, 0.9) == (covered, length)
 
 
 MIXED = "ยามเฝ้าประภาคารจุดไฟทุกคืน 🗼🔥 灯台守は毎晩火をともす。 Marta Quill keeps the lamp. 👩🏽‍🚀🚢 "
 
 
-def test_what_the_release_cuts_inside_of_characters_is_found_again() -> None:
+def test_what_the_release_cuts_inside_of_characters_is_found_again():
     tokenizer = get_tokenizer(encoding_model="o200k_base")
     config = ChunkingConfig(size=31, overlap=7, encoding_model="o200k_base")
     chunker = create_chunker(config, tokenizer.encode, tokenizer.decode)

@@ -31,11 +31,11 @@ def warnings_for(folder: Path, titles: list[str]) -> list[str]:
         "\N{FULLWIDTH LATIN CAPITAL LETTER A}GNES Thorne",
     ],
 )
-def test_a_twin_is_named(tmp_path: Path, twin: str) -> None:
+def test_a_twin_is_named(tmp_path, twin):
     (warning,) = warnings_for(tmp_path, [*DISTINCT, "AGNES THORNE", twin])
     assert "2 of 12" in warning
     assert f"'AGNES THORNE' = {twin!r}" in warning
 
 
-def test_different_names_are_left_alone(tmp_path: Path) -> None:
+def test_different_names_are_left_alone(tmp_path):
     assert warnings_for(tmp_path, [*DISTINCT, "", "--", "..."]) == []

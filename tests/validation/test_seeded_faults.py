@@ -30,7 +30,7 @@ CHECKS = {
 APPENDIX = "The harbour master kept a second book, of which nobody on the isle ever spoke. " * 40
 
 
-def test_a_sound_index_passes_with_every_check_named(index: DamagedIndex) -> None:
+def test_a_sound_index_passes_with_every_check_named(index):
     report = index.validate()
     named = {phase.name: " ".join(check.name for check in phase.checks) for phase in report.phases}
     assert named == CHECKS
@@ -297,7 +297,7 @@ FAULTS: dict[str, tuple[Damage, str, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found_by_its_checks_and_no_other(index: DamagedIndex, fault: str) -> None:
+def test_a_fault_is_found_by_its_checks_and_no_other(index, fault):
     damage, checks, warned = FAULTS[fault]
     names, _, message = checks.partition(": ")
     expected = set(names.split())
@@ -319,13 +319,13 @@ def test_a_fault_is_found_by_its_checks_and_no_other(index: DamagedIndex, fault:
         assert kinds(report) == set(warned.split(", ")) - {""}
 
 
-def test_at_most_five_examples_are_given(index: DamagedIndex) -> None:
+def test_at_most_five_examples_are_given(index):
     index.change("entities", lambda frame: frame.assign(type=""))
     ids = list(index.read("entities")["id"])
     assert examples(index.validate(), "entity_types_populated") == tuple(ids[:5])
 
 
-def test_metrics_describe_a_graph_in_parts(index: DamagedIndex) -> None:
+def test_metrics_describe_a_graph_in_parts(index):
     split_graph(index)
     metrics = index.validate().metrics()
     n_entities = len(index.read("entities"))
@@ -335,7 +335,7 @@ def test_metrics_describe_a_graph_in_parts(index: DamagedIndex) -> None:
     assert metrics["connectivity"] == pytest.approx(4 / n_entities)
 
 
-def test_many_vectors_outside_of_an_index_are_warned_of(index: DamagedIndex) -> None:
+def test_many_vectors_outside_of_an_index_are_warned_of(index):
     n = len(index.read("entities"))
     assert index.validate(thresholds=Thresholds(max_unindexed_vectors=n)).all_warnings() == []
     below = Thresholds(max_unindexed_vectors=n - 1)

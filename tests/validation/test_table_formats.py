@@ -1,7 +1,5 @@
 """Tables of older releases, of other providers, and tables that lack something."""
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 from graphrag_storage import register_storage
@@ -25,7 +23,7 @@ def add_settings(index: DamagedIndex, text: str) -> None:
 
 
 @pytest.mark.parametrize("lists_of_python", [False, True])
-def test_csv_tables_give_the_same_report(index: DamagedIndex, lists_of_python: bool) -> None:
+def test_csv_tables_give_the_same_report(index, lists_of_python):
     expected = outcome(index.validate())
     for name in TABLES:
         frame = index.read(name)
@@ -38,7 +36,7 @@ def test_csv_tables_give_the_same_report(index: DamagedIndex, lists_of_python: b
     assert outcome(index.validate()) == expected
 
 
-def test_tables_of_graphrag_2_give_the_same_report(index: DamagedIndex) -> None:
+def test_tables_of_graphrag_2_give_the_same_report(index):
     expected = outcome(index.validate())
     index.change(
         "text_units",
@@ -62,9 +60,7 @@ class StorageElsewhere(FileStorage):
         super().__init__(base_dir=kwargs["elsewhere"])
 
 
-async def test_a_storage_that_is_no_folder_is_read_inside_a_running_loop(
-    index: DamagedIndex,
-) -> None:
+async def test_a_storage_that_is_no_folder_is_read_inside_a_running_loop(index):
     expected = outcome(index.validate())
     register_storage("elsewhere", StorageElsewhere)
     output = index.output.rename(index.root / "remote")
@@ -88,9 +84,7 @@ OPTIONAL = {
 @pytest.mark.parametrize(
     ("table", "column"), [(table, column) for table, some in OPTIONAL.items() for column in some]
 )
-def test_a_missing_optional_column_makes_its_checks_not_applicable(
-    index: DamagedIndex, table: str, column: str
-) -> None:
+def test_a_missing_optional_column_makes_its_checks_not_applicable(index, table, column):
     index.change(table, lambda frame: frame.drop(columns=column))
     report = index.validate()
     skipped = {check.name for check in report.checks() if check.status == "not applicable"}
@@ -102,7 +96,7 @@ def test_a_missing_optional_column_makes_its_checks_not_applicable(
     assert report.overall_passed
 
 
-def test_without_ids_examples_are_rows_and_the_documents_list_is_used(index: DamagedIndex) -> None:
+def test_without_ids_examples_are_rows_and_the_documents_list_is_used(index):
     index.change("text_units", lambda frame: frame.drop(columns="document_id"))
     report = index.validate()
     assert report.overall_passed
@@ -113,7 +107,7 @@ def test_without_ids_examples_are_rows_and_the_documents_list_is_used(index: Dam
     assert [c.examples for c in report.checks() if c.status == "failed"] == [("row 1",)]
 
 
-def test_an_index_without_tables_rows_or_types_fails_where_it_stopped(index: DamagedIndex) -> None:
+def test_an_index_without_tables_rows_or_types_fails_where_it_stopped(index):
     stopped = {
         "relationships": {"relationships_extracted", "graph_not_empty"},
         "entities": {"entities_extracted", "graph_not_empty"},
@@ -158,9 +152,7 @@ def cut_inside(index: DamagedIndex) -> None:
         (lambda index: index.root.rename(index.root.with_name("moved")), "does not exist"),
     ],
 )
-def test_what_can_not_be_read_is_named(
-    index: DamagedIndex, damage: Callable[[DamagedIndex], object], message: str
-) -> None:
+def test_what_can_not_be_read_is_named(index, damage, message):
     damage(index)
     with pytest.raises(IndexUnavailableError, match=message):
         index.validate()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.damaged_index import DamagedIndex
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner
 
@@ -43,9 +42,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("flags", [(), ("--fix",)])
-def test_a_short_text_with_many_entities_is_warned_of_and_passes(
-    projects: Path, tmp_path: Path, flags: tuple[str, ...]
-) -> None:
+def test_a_short_text_with_many_entities_is_warned_of_and_passes(projects, tmp_path, flags):
     found = run(projects / "dense", *flags, "--json", str(tmp_path / "r.json"))
     assert found.exit_code == 0, found.output
     report = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
@@ -58,9 +55,7 @@ def test_a_short_text_with_many_entities_is_warned_of_and_passes(
     assert re.search(r"failed: 0; .* warnings: [1-9]", found.output)
 
 
-def test_a_folder_with_a_configuration_stands_for_its_indexes(
-    projects: Path, index: DamagedIndex
-) -> None:
+def test_a_folder_with_a_configuration_stands_for_its_indexes(projects, index):
     found = run(projects)
     assert found.exit_code == 0, found.output
     assert f"{projects / 'dense'}: passed" in found.output
@@ -80,7 +75,7 @@ def test_a_folder_with_a_configuration_stands_for_its_indexes(
     assert run(index.root, "-q").exit_code == 100
 
 
-def test_a_sound_index_ends_with_0(index: DamagedIndex) -> None:
+def test_a_sound_index_ends_with_0(index):
     found = run(index.root)
     assert found.exit_code == 0
     for name in ("document_processing", "content_coverage", "graph_connectivity"):
@@ -90,7 +85,7 @@ def test_a_sound_index_ends_with_0(index: DamagedIndex) -> None:
     assert re.fullmatch(r"\S+: passed\. Checks passed: 16/18;.*\n", quiet.output)
 
 
-def test_a_failed_check_ends_with_100_and_is_written(index: DamagedIndex, tmp_path: Path) -> None:
+def test_a_failed_check_ends_with_100_and_is_written(index, tmp_path):
     entity = index.set_cell("entities", 1, "confidence", 1.7)
     index.add_row("entities", id="a|b", title=" \n ")
     files = tmp_path / "new" / "report.json", tmp_path / "report.md"
@@ -110,7 +105,7 @@ def test_a_failed_check_ends_with_100_and_is_written(index: DamagedIndex, tmp_pa
     assert f"| confidence_scores_valid | failed | {found} | {entity} |" in page
 
 
-def test_what_can_not_be_validated_ends_with_2(index: DamagedIndex, tmp_path: Path) -> None:
+def test_what_can_not_be_validated_ends_with_2(index, tmp_path):
     unwritable = str(index.root / "settings.yaml" / "report.json")
     refused = [run(tmp_path / "nowhere"), run(index.root, "--json", unwritable)]
     index.output.rename(tmp_path / "gone")
