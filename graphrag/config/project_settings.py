@@ -17,14 +17,15 @@ from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchC
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.redaction import know_settings, know_variables, redact
 
-_PATHS = (
-    ("input_storage", "base_dir"),
-    ("output_storage", "base_dir"),
-    ("update_output_storage", "base_dir"),
-    ("reporting", "base_dir"),
-    ("vector_store", "db_uri"),
-    ("cache", "storage", "base_dir"),
-)
+_DEFAULTS = graphrag_config_defaults
+_PATHS = {
+    ("input_storage", "base_dir"): _DEFAULTS.input_storage.base_dir,
+    ("output_storage", "base_dir"): _DEFAULTS.output_storage.base_dir,
+    ("update_output_storage", "base_dir"): _DEFAULTS.update_output_storage.base_dir,
+    ("reporting", "base_dir"): _DEFAULTS.reporting.base_dir,
+    ("vector_store", "db_uri"): _DEFAULTS.vector_store.db_uri,
+    ("cache", "storage", "base_dir"): _DEFAULTS.cache.storage.base_dir,
+}
 _FILE_TYPES = {"file", "lancedb", None}
 
 
@@ -122,16 +123,7 @@ def _parse(path: Path) -> dict[str, object]:
 
 
 def _resolve_paths(values: dict[str, object], folder: Path) -> None:
-    defaults = graphrag_config_defaults
-    fallback = {
-        "input_storage": defaults.input_storage.base_dir,
-        "output_storage": defaults.output_storage.base_dir,
-        "update_output_storage": defaults.update_output_storage.base_dir,
-        "reporting": defaults.reporting.base_dir,
-        "vector_store": defaults.vector_store.db_uri,
-        "cache": defaults.cache.storage.base_dir,
-    }
-    for path in _PATHS:
+    for path, default in _PATHS.items():
         section = values
         for name in path[:-1]:
             if section.get(name) is None:
@@ -142,5 +134,5 @@ def _resolve_paths(values: dict[str, object], folder: Path) -> None:
             section = cast("dict[str, object]", part)
         if section.get("type") not in _FILE_TYPES:
             continue
-        given = cast("str", section.get(path[-1]) or fallback[path[0]])
+        given = cast("str", section.get(path[-1]) or default)
         section[path[-1]] = str((folder / given).resolve())

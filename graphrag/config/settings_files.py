@@ -12,8 +12,6 @@ import yaml
 from graphrag.command_lines import release_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pydantic import BaseModel
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
@@ -105,16 +103,9 @@ def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
 
 def check_index_prompts(config: "GraphRagConfig") -> None:
     """Look for the prompt files that building an index by the standard method reads."""
-    for name, section in _index_sections(config):
-        prompt_files(name, section)
-
-
-def _index_sections(config: "GraphRagConfig") -> "Iterator[tuple[str, BaseModel]]":
-    yield "extract_graph", config.extract_graph
-    yield "summarize_descriptions", config.summarize_descriptions
-    if config.extract_claims.enabled:
-        yield "extract_claims", config.extract_claims
-    yield "community_reports", config.community_reports
+    names = ["extract_graph", "summarize_descriptions", "community_reports"]
+    for name in [*names, *["extract_claims"] * config.extract_claims.enabled]:
+        prompt_files(name, getattr(config, name))
 
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
@@ -173,11 +164,7 @@ def find_unbuilt(
 def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
     try:
         values = read_yaml(settings.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "yaml":
-            raise
+    except (OSError, ValueError, yaml.YAMLError):
         return None
     storage, tables = (_section(values, name) for name in ("output_storage", "table_provider"))
     if storage is None or tables is None:

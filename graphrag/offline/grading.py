@@ -13,12 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from graphrag.offline import OfflineModelError
-from graphrag.offline.answering import (
-    CITATION,
-    SUFFICIENT_COVERAGE,
-    answer_question,
-    fits_type,
-)
+from graphrag.offline.answering import CITATION, SUFFICIENT_COVERAGE, answer_question, fits_type
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import find_mentions, split_words
 from graphrag.offline.requests import Request, find_json_object

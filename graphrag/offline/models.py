@@ -226,9 +226,7 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
                 )
             ],
             usage=LLMCompletionUsage(
-                prompt_tokens=n_prompt,
-                completion_tokens=n_output,
-                total_tokens=n_prompt + n_output,
+                prompt_tokens=n_prompt, completion_tokens=n_output, total_tokens=n_prompt + n_output
             ),
             formatted_response=request.reply_type and request.reply_type.model_validate_json(text),
         )

@@ -28,14 +28,7 @@ from graphrag.query.calls import (
     read_symptom,
     retry_after_s,
 )
-from graphrag.query.limits import (
-    CallLimit,
-    CallTime,
-    Lane,
-    Place,
-    ServiceDownError,
-    Spending,
-)
+from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError, Spending
 from graphrag.query.usage import (
     CallAttempt,
     CallKind,

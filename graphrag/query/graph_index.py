@@ -26,9 +26,9 @@ from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
 if TYPE_CHECKING:
-    from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, SearchEngine
+    from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
     from graphrag.query.ranked_search import RankedTexts
-    from graphrag.query.structured_search.tog_search import GraphSearch, OpenedGraph
+    from graphrag.query.structured_search.tog_search import OpenedGraph
     from graphrag.text.ranking import WordIndexes
 
 
@@ -180,33 +180,17 @@ class _Shared:
         return self._word_indexes
 
 
-class _OfGraph:
-    """Think-on-Graph or PageRank search as one of the methods."""
-
-    def __init__(self, search: "GraphSearch") -> None:
-        self._search = search
-
-    async def answer(self, question: str, on_text: "OnText | None") -> "Outcome":
-        from graphrag.query.counted_result import Outcome
-
-        result = await self._search.run(question, on_text)
-        shown = result.context_data, result.context_text
-        return Outcome(str(result.response), *shown, result.abstained)
-
-
 def _graph_engine(method: str, header: IndexHeader, opened: "OpenedGraph") -> "SearchEngine":
     from graphrag.query.models import open_completion
     from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
 
     make = ToGSearch if method == "tog" else PPRSearch
-    return _OfGraph(
-        make(
-            model=open_completion(header.model_configs(method)["completion"]),
-            graph=opened.graph,
-            text_units=opened.text_units,
-            config=header.section(method),
-            response_type=header.options.response_type,
-        )
+    return make(
+        model=open_completion(header.model_configs(method)["completion"]),
+        graph=opened.graph,
+        text_units=opened.text_units,
+        config=header.section(method),
+        response_type=header.options.response_type,
     )
 
 

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from graphrag.offline import OFFLINE_LABEL
-from graphrag.query.model_facts import (
-    is_offline,
-)
+from graphrag.query.model_facts import is_offline
 
 ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 

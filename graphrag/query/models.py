@@ -248,12 +248,7 @@ class CountedCompletion:
                 place.lane.answered(place, attempt.prompt_tokens + attempt.output_tokens)
 
     def _count(
-        self,
-        request: Request,
-        content: str,
-        usage: object,
-        reason: str | None,
-        abstained: bool,
+        self, request: Request, content: str, usage: object, reason: str | None, abstained: bool
     ) -> Answer:
         prompt, output, cached = read_usage(usage, output=True)
         if prompt:

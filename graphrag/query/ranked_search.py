@@ -132,10 +132,7 @@ class Answering:
 
     async def ask(self, system: str, question: str, **more: object) -> Any:
         """Send a question under a system prompt."""
-        messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": question},
-        ]
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
         given = self.model.config.call_args
         return await self.model.completion_async(messages=messages, **more, **given)
 

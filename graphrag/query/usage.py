@@ -371,19 +371,15 @@ class CallJournal(Protocol):
 
     def replay(self, key: str) -> RecordedCall | None:
         """Return the finished call of this key, or None."""
-        ...
 
     def start(self, key: str) -> None:
         """Note that the call is about to be sent."""
-        ...
 
     def finish(self, key: str, call: RecordedCall) -> None:
         """Keep a call that was answered."""
-        ...
 
     def abandon(self, key: str) -> None:
         """Note that the call has failed for good and is no longer in flight."""
-        ...
 
 
 class ReplyReuse(Protocol):
@@ -391,11 +387,9 @@ class ReplyReuse(Protocol):
 
     def take(self, key: str, nth: int) -> str | None:
         """Return a reply that stands in for this call, or None."""
-        ...
 
     def keep(self, key: str, nth: int, reply: str) -> None:
         """Keep a reply that could be read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

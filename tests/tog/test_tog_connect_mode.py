@@ -5,7 +5,6 @@ from support.openai_server import Json
 from support.tog_world import (
     WALKED,
     ScriptedModel,
-    World,
     entities,
     frames,
     graph_of,
@@ -18,11 +17,7 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.structured_search.tog_search import (
-    PPRSearch,
-    ToGSearch,
-    ToGSearchError,
-)
+from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch, ToGSearchError
 from graphrag.query.structured_search.tog_search.answer import NOT_FOUND
 
 QUESTION = "How is Toto related to the Wizard of Oz?"
@@ -33,7 +28,7 @@ def notes(result: SearchResult) -> list[str]:
     return list(frames(result)["exploration"]["note"])
 
 
-async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
+async def test_two_named_entities_are_joined_in_one_call(world):
     """No scoring, one answer from the paths and their texts, cited as ever."""
     model = ScriptedModel()
     result = await world.search(model, mode="connect").search(QUESTION)
@@ -66,11 +61,7 @@ async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
             {"max_hops": 1},
             "TOTO and KANSAS are not connected within 1 hop.",
         ),
-        (
-            "How is Toto related to 富士山?",
-            {},
-            "富士山 and TOTO are not connected within 4 hops.",
-        ),
+        ("How is Toto related to 富士山?", {}, "富士山 and TOTO are not connected within 4 hops."),
         # With one relationship an entity, nothing is proven absent.
         (
             "How is the 🎬 {film} related to the Emerald City?",
@@ -80,8 +71,8 @@ async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
     ],
 )
 async def test_not_connected_is_said_without_a_model_and_no_more_than_was_searched(
-    world: World, question: str, settings: dict[str, int], says: str | None
-) -> None:
+    world, question, settings, says
+):
     """It counts as an abstention; every frame is there."""
     model = ScriptedModel()
     result = await world.search(model, mode="connect", **settings).search(question)
@@ -101,14 +92,9 @@ async def test_not_connected_is_said_without_a_model_and_no_more_than_was_search
 
 @pytest.mark.parametrize(
     ("question", "n_named"),
-    [
-        ("Who is close to Toto, the pet from a farm?", 1),
-        ("Who threw a bucket?", 0),
-    ],
+    [("Who is close to Toto, the pet from a farm?", 1), ("Who threw a bucket?", 0)],
 )
-async def test_missing_entities_are_those_that_it_weighs_most(
-    world: World, question: str, n_named: int
-) -> None:
+async def test_missing_entities_are_those_that_it_weighs_most(world, question, n_named):
     """One entity named, once or twice, or none: they are completed, even at width 1, and told."""
     result = await world.search(ScriptedModel(), mode="connect", width=1).search(question)
     assert notes(result)[0].startswith(f"{n_named} named in the question; nearest to it: ")
@@ -119,20 +105,21 @@ async def test_missing_entities_are_those_that_it_weighs_most(
     assert notes(result)[1].startswith(f"{starts[0]} and {starts[1]}: ")
 
 
-async def test_a_pair_that_cannot_be_completed_is_an_error(world: World) -> None:
+async def test_a_pair_that_cannot_be_completed_is_an_error(world):
     said = r"Connecting needs two entities, and 0 of the index stands .* name both"
     with pytest.raises(ToGSearchError, match=said):
         await world.search(ScriptedModel(), mode="connect").search("Xyzzy?")
 
 
-async def test_every_two_of_more_entities_are_joined(world: World) -> None:
+async def test_every_two_of_more_entities_are_joined(world):
     """The pair that isn't connected is named after the answer, also where it is streamed."""
     model = ScriptedModel()
     question = "What do Toto, Glinda and 東京 have in common?"
     search = world.search(model, mode="connect")
     result = await search.search(question)
     assert len(model.requests) == 1
-    pieces = [piece async for piece in search.stream_search(question)]
+    pieces: list[str] = []
+    await search.search(question, pieces.append)
     assert "".join(pieces) == result.response
     assert len(frames(result)["exploration"]) == 4
     joined = [note for note in notes(result) if " path" in note]
@@ -141,9 +128,7 @@ async def test_every_two_of_more_entities_are_joined(world: World) -> None:
     assert str(result.response).count("are not connected within 4 hops.") == 2
 
 
-async def test_the_pairs_take_turns_and_entities_beyond_the_width_are_left_out(
-    world: World,
-) -> None:
+async def test_the_pairs_take_turns_and_entities_beyond_the_width_are_left_out(world):
     """Each two of three have several paths; each pair shows its best before any its second."""
     search = world.search(ScriptedModel(), mode="connect")
     result = await search.search("Dorothy, the Tin Woodman and the Wicked Witch")
@@ -171,7 +156,7 @@ def shuffled(settings: Json | None) -> ToGSearch | PPRSearch:
 @pytest.mark.parametrize(
     "options", [{"mode": "connect"}, {}, {"max_scored_edges": 5}, {"width": 1, "depth": 2}, None]
 )
-async def test_equal_input_gives_equal_output(world: World, options: Json | None) -> None:
+async def test_equal_input_gives_equal_output(world, options):
     """Asked again, and of the same tables with shuffled rows."""
     model = ScriptedModel(answer=lacking)
     search = world.ranked(model) if options is None else world.search(model, **options)

@@ -1,8 +1,5 @@
 """Think-on-Graph search from the question to the cited answer."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from graphrag_llm.config import ModelConfig
@@ -11,7 +8,6 @@ from support.tog_world import (
     TOKENIZER,
     WALKED,
     ScriptedModel,
-    World,
     cite_all,
     entities,
     frames,
@@ -32,7 +28,7 @@ QUESTION = "Who melted the Wicked Witch?"
 UNCITED = {"answer": "Paris.", "relationships": [], "sources": []}
 
 
-async def test_answers_with_checked_citations_and_what_it_was_shown(world: World) -> None:
+async def test_answers_with_checked_citations_and_what_it_was_shown(world):
     model = ScriptedModel()
     result = await world.search(model).search(QUESTION)
 
@@ -49,7 +45,7 @@ async def test_answers_with_checked_citations_and_what_it_was_shown(world: World
     assert list(data["paths"].columns) == columns.split()
 
 
-async def test_edges_are_rows_below_their_entity(world: World) -> None:
+async def test_edges_are_rows_below_their_entity(world):
     """An entity is named once, a neighbour described once, a direction is an arrow."""
     model = ScriptedModel()
     await world.search(model, depth=1, width=3).search("Did the SCARECROW meet TOTO?")
@@ -63,7 +59,7 @@ async def test_edges_are_rows_below_their_entity(world: World) -> None:
     assert len({row for row in rows if row.startswith("Edges of ")}) == request.count("Edges of ")
 
 
-async def test_one_call_a_depth_and_one_that_checks_and_answers(world: World) -> None:
+async def test_one_call_a_depth_and_one_that_checks_and_answers(world):
     """Also where the model finds that something is lacking: it is told, and the answer stands."""
     model = ScriptedModel(answer=lacking)
     result = await world.search(model).search("What became of Toto?")
@@ -76,7 +72,7 @@ async def test_one_call_a_depth_and_one_that_checks_and_answers(world: World) ->
 
 
 @pytest.mark.parametrize(("budget", "most"), [(8000, 400), (200, 200)])
-async def test_what_a_walk_costs_is_bounded_whatever_the_graph(budget: int, most: int) -> None:
+async def test_what_a_walk_costs_is_bounded_whatever_the_graph(budget, most):
     """A scoring call reads a twentieth of the context; edges beyond that are left out and told."""
     long = "known for " + "a very long and winding tale " * 30
     titles = ["HUB", *(f"PLACE {n}" for n in range(60))]
@@ -93,9 +89,7 @@ async def test_what_a_walk_costs_is_bounded_whatever_the_graph(budget: int, most
     assert f"the {n_shown} most promising of" in frames(found)["exploration"]["note"].iloc[1]
 
 
-async def test_a_relationship_walked_against_its_direction_is_shown_as_stored(
-    world: World,
-) -> None:
+async def test_a_relationship_walked_against_its_direction_is_shown_as_stored(world):
     result = await world.search(ScriptedModel(), width=1, depth=1).search("TOTO?")
     lines = section(str(result.context_text), "Paths")
     assert "TOTO <-[Dorothy owns and loves Toto]- DOROTHY" in lines
@@ -104,7 +98,7 @@ async def test_a_relationship_walked_against_its_direction_is_shown_as_stored(
     assert (row["source"], row["target"], row["traversed_forward"]) == ("DOROTHY", "TOTO", False)
 
 
-async def test_what_is_no_score_counts_as_zero(world: World) -> None:
+async def test_what_is_no_score_counts_as_zero(world):
     """An edge left out, 7, -1 and NaN: none ever beats an explicit low score; the note counts."""
     wrong = {"TOTO": 7.0, "SILVER SHOES": float("nan"), "TIN WOODMAN": -1.0, "SCARECROW": None}
 
@@ -120,9 +114,7 @@ async def test_what_is_no_score_counts_as_zero(world: World) -> None:
 
 @pytest.mark.parametrize("reply", ["1. 9\n2. 3", '{"scores": [{"edge": 99999, "score": 1}]}'])
 @pytest.mark.parametrize("strategy", ["llm", "bm25"])
-async def test_unusable_scores_are_asked_for_once_more_then_words_score(
-    world: World, reply: str, strategy: str
-) -> None:
+async def test_unusable_scores_are_asked_for_once_more_then_words_score(world, reply, strategy):
     """Numbers in prose and unknown edges are never taken for scores; the fallback is told."""
     model = ScriptedModel(raw=[reply] if strategy == "llm" else [reply, reply])
     result = await world.search(model, depth=1).search(QUESTION)
@@ -134,7 +126,7 @@ async def test_unusable_scores_are_asked_for_once_more_then_words_score(
     assert row["n_edges"] > 0
 
 
-async def test_a_hub_is_capped_and_its_matching_edge_is_seen() -> None:
+async def test_a_hub_is_capped_and_its_matching_edge_is_seen():
     """A thousand spokes give a bounded request; the one that matches is in it."""
     people, joins = hub(150)
     model = ScriptedModel()
@@ -157,9 +149,7 @@ async def test_a_hub_is_capped_and_its_matching_edge_is_seen() -> None:
         ("is the \uff37izard of oz a humbug", "WIZARD OF OZ"),
     ],
 )
-async def test_entities_named_in_the_question_are_starts(
-    world: World, question: str, title: str
-) -> None:
+async def test_entities_named_in_the_question_are_starts(world, question, title):
     """In any script, width and case; "OZ" inside "WIZARD OF OZ" is not another start."""
     model = ScriptedModel()
     result = await world.search(model, depth=1).search(question)
@@ -168,7 +158,7 @@ async def test_entities_named_in_the_question_are_starts(
     assert note.startswith("1 named in the question")
 
 
-async def test_named_entities_come_before_those_that_the_question_weighs(world: World) -> None:
+async def test_named_entities_come_before_those_that_the_question_weighs(world):
     """At most ``width`` of each."""
     search = world.search(ScriptedModel(), width=2)
     found = await search.search("Did TOTO see who threw a bucket of water?")
@@ -178,7 +168,7 @@ async def test_named_entities_come_before_those_that_the_question_weighs(world: 
     assert frames(found)["exploration"]["note"][0] == "1 named in the question, 2 near it"
 
 
-async def test_data_can_hold_braces_bars_and_line_breaks(world: World) -> None:
+async def test_data_can_hold_braces_bars_and_line_breaks(world):
     model = ScriptedModel()
     result = await world.search(model, depth=1).search("the 🎬 {FILM} {response_type}")
     context = str(result.context_text)
@@ -188,7 +178,7 @@ async def test_data_can_hold_braces_bars_and_line_breaks(world: World) -> None:
     assert context in model.reasoning[-1]
 
 
-async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Path) -> None:
+async def test_own_prompts_are_used_with_their_braces(world, tmp_path):
     """Only known fields are filled in; a prompt that can't be used is refused by its setting."""
     reasoning, scoring = tmp_path / "reasoning.txt", tmp_path / "scoring.txt"
     reasoning.write_text('{"a": {x}} {response_type}|{context_data}', encoding="utf-8")
@@ -209,7 +199,7 @@ async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Pa
             world.search(ScriptedModel(), **prompts)
 
 
-async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world: World) -> None:
+async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world):
     model = ScriptedModel()
     await world.search(model, depth=1).search(QUESTION)
     assert [request["temperature"] for request in model.requests] == [0, 0]
@@ -221,7 +211,7 @@ async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world
     assert all("temperature" not in request for request in own.requests)
 
 
-async def test_ids_that_were_not_shown_never_reach_the_response(world: World) -> None:
+async def test_ids_that_were_not_shown_never_reach_the_response(world):
     """Made up, they are dropped and counted; written into the answer, they are taken out."""
 
     def answer(context: str) -> Json:
@@ -251,8 +241,8 @@ async def test_ids_that_were_not_shown_never_reach_the_response(world: World) ->
     ],
 )
 async def test_an_answer_that_cites_nothing_is_asked_for_again_and_never_given(
-    world: World, replies: list[Json], response: str, n_calls: int
-) -> None:
+    world, replies, response, n_calls
+):
     left = list(replies)
     model = ScriptedModel(answer=lambda context: cite_all(context) | left.pop(0))
     result = await world.search(model, depth=1).search(QUESTION)
@@ -265,9 +255,7 @@ async def test_an_answer_that_cites_nothing_is_asked_for_again_and_never_given(
 @pytest.mark.parametrize(
     ("question", "says"), [("  \n", "question is empty"), (QUESTION, "no ent")]
 )
-async def test_an_empty_question_or_graph_is_refused(
-    world: World, question: str, says: str
-) -> None:
+async def test_an_empty_question_or_graph_is_refused(world, question, says):
     model, nothing = ScriptedModel(), graph_of(entities()[:0], relationships()[:0])
     search = tog_search(model, nothing) if question == QUESTION else world.search(model)
     with pytest.raises(ToGSearchError, match=says):
@@ -278,9 +266,7 @@ async def test_an_empty_question_or_graph_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["search", "ranked"])
-async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(
-    world: World, kind: str
-) -> None:
+async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(world, kind):
     model = ScriptedModel()
     result = await getattr(world, kind)(model).search("Xyzzy?")
     assert (result.response, result.context_text) == (NOT_FOUND, "")
@@ -289,7 +275,7 @@ async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(
     assert result.llm_calls == 0
 
 
-async def test_without_texts_words_of_descriptions_choose_the_starts() -> None:
+async def test_without_texts_words_of_descriptions_choose_the_starts():
     """Nothing is named, and there is no text unit to start from."""
     graph = graph_of(entities(), relationships())
     search = tog_search(ScriptedModel(), graph, text_units().iloc[:0])
@@ -299,7 +285,7 @@ async def test_without_texts_words_of_descriptions_choose_the_starts() -> None:
     assert "Sources (" not in str(result.response)
 
 
-async def test_entities_without_usable_edges_still_answer() -> None:
+async def test_entities_without_usable_edges_still_answer():
     """Only a self-loop and dangling relationships: descriptions and texts remain."""
     graph = graph_of(entities(), relationships().iloc[[13, 14, 15]], text_units())
     model = ScriptedModel()
@@ -311,7 +297,9 @@ async def test_entities_without_usable_edges_still_answer() -> None:
 
 
 async def pieces_of(search: ToGSearch, question: str) -> list[str]:
-    return [piece async for piece in search.stream_search(question)]
+    pieces: list[str] = []
+    await search.search(question, pieces.append)
+    return pieces
 
 
 def with_citations(context: str) -> Json:
@@ -319,9 +307,7 @@ def with_citations(context: str) -> Json:
 
 
 @pytest.mark.parametrize("answer", [lacking, with_citations])
-async def test_a_stream_is_the_response_in_pieces(
-    world: World, answer: Callable[[str], Json]
-) -> None:
+async def test_a_stream_is_the_response_in_pieces(world, answer):
     """The citations come last, in one piece; nothing of an unchecked one is shown."""
     result = await world.search(ScriptedModel(answer=answer)).search(QUESTION)
     pieces = await pieces_of(world.search(ScriptedModel(answer=answer)), QUESTION)
@@ -335,7 +321,7 @@ async def test_a_stream_is_the_response_in_pieces(
     assert "".join(pieces) == f"Paris.\n\n{WITHDRAWN}\n\n{NOT_FOUND}"
 
 
-async def test_every_scored_edge_and_what_became_of_it_is_told(world: World) -> None:
+async def test_every_scored_edge_and_what_became_of_it_is_told(world):
     """As many a round as the round says; walked on is what the next round starts from.
 
     An edge that was kept names what the model was shown of it.

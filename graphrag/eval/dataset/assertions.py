@@ -12,16 +12,10 @@ _AUTOQ = {"id", "text", "question_type", "attributes"}
 
 
 class Assertion(BaseModel):
-    """One statement that an answer is held to.
+    """One statement that an answer is held to; it must be true or false by itself.
 
-    Attributes
-    ----------
-    text : str
-        The statement, which must be true or false by itself.
-    weight : str
-        ``vital``: an answer without it is not whole. ``okay``: it is welcome, and not needed.
-    must : str
-        ``say``, or ``not_say`` of a mistake that an answer must not make.
+    ``weight``: ``vital``, an answer without it is not whole, or ``okay``, it is welcome, and not
+    needed. ``must``: ``say``, or ``not_say`` of a mistake that an answer must not make.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)

@@ -8,8 +8,7 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.eval.errors import DatasetError
 
 LIST_FIELDS = (
-    *("evidence", "expected_sources", "expected_entities", "keywords", "aspects"),
-    "assertions",
+    *("evidence", "expected_sources", "expected_entities", "keywords", "aspects", "assertions"),
 )
 # The first name is the field's own. Names that may as well mean something else are not taken:
 # "context" is the quoted evidence in one dataset and what a system retrieved in the next.

@@ -59,21 +59,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question as it was drafted.
+    """A question as it was drafted; ``kind`` is one of ``KINDS``.
 
-    Attributes
-    ----------
-    kind : str
-        One of ``KINDS``.
-    question, answer : str
-    quotes : tuple of str
-        Letter by letter from the passages; of an unanswerable question the near miss.
-    passages : tuple of Passage
-        What the model was shown.
-    difficulty : str
-        As the model has it: easy, medium or hard.
-    assertions : tuple of Assertion
-        Of a global question, what an answer must say.
+    ``quotes`` are letter by letter from the ``passages`` that the model was shown; of an
+    unanswerable question the near miss. ``difficulty``: easy, medium or hard, as the model has it.
+    ``assertions``: of a global question, what an answer must say.
     """
 
     kind: str

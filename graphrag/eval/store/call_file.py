@@ -16,10 +16,7 @@ _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])
 class CallFile:
     """A journal of calls (see ``CallJournal``) in one file; a line that was cut off is passed over.
 
-    Raises
-    ------
-    StoreError
-        If the file can't be read or written.
+    StoreError if the file can't be read or written.
     """
 
     def __init__(self, path: Path) -> None:

@@ -102,10 +102,7 @@ class EvaluationStore:
         self.close()
 
     def add_run(
-        self,
-        setup: RunSetup,
-        samples: Sequence[Sample] = (),
-        details: RunDetails | None = None,
+        self, setup: RunSetup, samples: Sequence[Sample] = (), details: RunDetails | None = None
     ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
         run = new_run(setup, details)
@@ -390,10 +387,7 @@ class EvaluationStore:
         return self._writer.grouped()
 
     def _read(
-        self,
-        query: str,
-        values: tuple[object, ...],
-        make: Callable[[Values], _T] = lambda row: row,
+        self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
         """Return what is made of each row; a row that nothing can be made of is damaged."""
         self._writer.catch_up()

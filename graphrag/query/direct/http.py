@@ -9,8 +9,8 @@ import atexit
 import io
 import json
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
 from typing import TypeVar, cast
@@ -218,7 +218,7 @@ class DirectService:
     async def post(self, path: str, body: Json, most: int | None = _MOST_BYTES) -> Json:
         """Send a request and return what came: a JSON object of at most so many bytes."""
         session = await _session()
-        with _NAMED_ERRORS:
+        with _named_errors():
             async with self._asked(session, path, body) as response:
                 await _check_status(response)
                 return _object_of(await _read(response, most), response.headers)
@@ -229,7 +229,7 @@ class DirectService:
         Raises APIConnectionError also where the stream ends without saying so.
         """
         session = await _session()
-        with _NAMED_ERRORS:
+        with _named_errors():
             async with self._asked(session, path, body) as response:
                 await _check_status(response)
                 held, is_whole = b"", False
@@ -271,7 +271,7 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
     session = await _session()
     how, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     kind = {} if body is None else {"Content-Type": "application/json"}
-    with _NAMED_ERRORS:
+    with _named_errors():
         async with session.request(
             how,
             URL(url),
@@ -289,21 +289,15 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
         raise GarbledReplyError("it is not JSON", may_pass=False) from error
 
 
-class _NamedErrors:
-    """Gives what goes wrong inside the ``with`` block the names of :mod:`.errors`."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TimeoutError):
-            msg = "Request timed out."
-            raise TIMEOUT(msg, 408) from error
-        if isinstance(error, aiohttp.ClientError | ConnectionError | OSError):
-            raise APIConnectionError from error
-
-
-_NAMED_ERRORS = _NamedErrors()
+@contextmanager
+def _named_errors() -> Generator[None]:
+    """Give what goes wrong inside the ``with`` block the names above."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise TIMEOUT("Request timed out.", 408) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise APIConnectionError from error
 
 
 async def _check_status(response: aiohttp.ClientResponse) -> None:

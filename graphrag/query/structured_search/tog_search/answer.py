@@ -11,6 +11,7 @@ import pandas as pd
 from pydantic_core import from_json
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
+from graphrag.query.counted_result import OnText
 from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
@@ -27,11 +28,7 @@ from graphrag.query.structured_search.tog_search.store import (
     TextUnit,
     TextUnits,
 )
-from graphrag.query.structured_search.tog_search.walk import (
-    Exploration,
-    Path,
-    ScoredEdge,
-)
+from graphrag.query.structured_search.tog_search.walk import Exploration, Path, ScoredEdge
 from graphrag.query.usage import OutputBound, phase
 from graphrag.text.path_tree import name_row
 from graphrag.text.terms import shorten
@@ -224,7 +221,7 @@ class Verdict:
 class LiveText:
     """Hands an answer on while it is being written, and puts it right if it was not kept."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
+    def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
         self._shown = ""
 
@@ -285,10 +282,7 @@ class Reasoner:
         system = fill(self.prompt, values)
         if problem:
             system += f"\n\nYour last reply could not be used: {problem}. Reply again."
-        messages = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": question},
-        ]
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
 
         def show(received: str) -> None:
             if live:

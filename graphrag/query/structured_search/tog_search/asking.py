@@ -92,7 +92,6 @@ class CompletionModel(Protocol):
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
         """Ask; the response, or with ``stream=True`` an async iterator of chunks."""
-        ...
 
 
 class EdgeScore(BaseModel):

@@ -8,15 +8,15 @@ Personalised PageRank asks once, from the texts that most of a question reaches.
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
+from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
 from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
-from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import asking, spreading, walk
 from graphrag.query.structured_search.tog_search.answer import (
     NOT_FOUND,
@@ -29,27 +29,14 @@ from graphrag.query.structured_search.tog_search.answer import (
 )
 from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
-from graphrag.query.usage import (
-    CallLog,
-    OutputBound,
-    current_scope,
-    measure_calls,
-    summarize_attempts,
-)
+from graphrag.query.usage import OutputBound, current_scope, measure_calls, summarize_attempts
 from graphrag.text.ranking import load_bm25
 
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
 
 
-@dataclass
-class GraphSearchResult(SearchResult):
-    """A search result; ``abstained`` when it says no more than that no answer was found."""
-
-    abstained: bool = False
-
-
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Found:
     """A verdict, what it was given from, and the way there."""
 
     verdict: Verdict
@@ -106,33 +93,14 @@ class GraphSearch(ABC):
     ) -> walk.Scores:
         """Score the edges ahead; ``masses`` are those of the question at nodes."""
 
-    async def search(self, query: str, **_: object) -> GraphSearchResult:
-        """Answer a question; see :meth:`run`. Further arguments of other searches are ignored."""
-        return await self.run(query)
+    async def search(
+        self, query: str, on_text: OnText | None = None, **_: object
+    ) -> CountedSearchResult:
+        """Answer a question; further arguments of other searches are ignored.
 
-    async def stream_search(self, query: str, **_: object) -> AsyncGenerator[str]:
-        """Answer a question piece by piece, as the answer is written; raises as :meth:`run`.
-
-        The pieces joined are the response, its citations last; if an answer that was already shown
-        turns out to cite nothing retrieved, it is withdrawn, and what takes its place follows.
-        """
-        pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        task = asyncio.create_task(self.run(query, pieces.put_nowait))
-        task.add_done_callback(lambda _: pieces.put_nowait(None))
-        try:
-            while (piece := await pieces.get()) is not None:
-                yield piece
-            await task
-        finally:
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-
-    async def run(
-        self, query: str, on_text: Callable[[str], None] | None = None
-    ) -> GraphSearchResult:
-        """Answer a question; ``on_text`` takes the response while it is written.
+        ``on_text`` takes the response while it is written, its citations last; if an answer that
+        was already shown turns out to cite nothing retrieved, it is withdrawn, and what takes its
+        place follows.
 
         ``context_data`` holds the data frames ``paths``, ``entities``, ``relationships``,
         ``sources``, ``exploration``, ``starts`` and ``edges``, ``context_text`` what the last call
@@ -148,35 +116,36 @@ class GraphSearch(ABC):
         """
         scope = current_scope()
         with measure_calls() if scope is None else nullcontext(scope) as log:
-            return await self._run(query, LiveText(on_text) if on_text else None, log)
+            began, n_before = time.perf_counter(), len(log.attempts)
+            outcome = await self.answer(query, on_text)
+            usage = summarize_attempts(log.attempts[n_before:])
+        usage = replace(
+            usage,
+            llm_calls_by_phase=_NO_CALLS | usage.llm_calls_by_phase,
+            prompt_tokens_by_phase=_NO_CALLS | usage.prompt_tokens_by_phase,
+            output_tokens_by_phase=_NO_CALLS | usage.output_tokens_by_phase,
+        )
+        return make_result(outcome, usage, time.perf_counter() - began)
 
-    async def _run(self, query: str, live: LiveText | None, scope: CallLog) -> GraphSearchResult:
-        began = time.perf_counter()
-        n_before = len(scope.attempts)
-        if not query.strip():
+    async def answer(self, question: str, on_text: OnText | None) -> Outcome:
+        """Answer a question as one of the methods, which are counted from outside."""
+        if not question.strip():
             raise asking.ToGSearchError("The question is empty.")
         if self.graph.n_entities == 0:
             msg = "The index has no entities, so there is no graph to search; build it again."
             raise asking.ToGSearchError(msg)
+        live = LiveText(on_text) if on_text else None
         await load_bm25()
-        scored = await asyncio.to_thread(self._text_units.score_by_words, query, spreading.N_SEEDS)
-        outcome = await self._find(query, spreading.find_seeds(query, scored, self.graph), live)
-        if live:
-            live.finish(outcome.verdict.response)
-        usage = summarize_attempts(scope.attempts[n_before:])
-        return GraphSearchResult(
-            response=outcome.verdict.response,
-            context_data=context_frames(outcome.context, outcome.walked, self.graph),
-            context_text=outcome.context.text,
-            completion_time=time.perf_counter() - began,
-            llm_calls=usage.llm_calls,
-            prompt_tokens=usage.prompt_tokens,
-            output_tokens=usage.output_tokens,
-            llm_calls_categories=_NO_CALLS | usage.llm_calls_by_phase,
-            prompt_tokens_categories=_NO_CALLS | usage.prompt_tokens_by_phase,
-            output_tokens_categories=_NO_CALLS | usage.output_tokens_by_phase,
-            abstained=outcome.verdict.abstained,
+        words = await asyncio.to_thread(
+            self._text_units.score_by_words, question, spreading.N_SEEDS
         )
+        seeds = spreading.find_seeds(question, words, self.graph)
+        found = await self._find(question, seeds, live)
+        response = found.verdict.response
+        if live:
+            live.finish(response)
+        shown = context_frames(found.context, found.walked, self.graph)
+        return Outcome(response, shown, found.context.text, found.verdict.abstained)
 
     async def _spread(
         self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()
@@ -185,7 +154,7 @@ class GraphSearch(ABC):
         seeds = spreading.join_paths(seeds, paths, self.graph)
         return await asyncio.to_thread(spreading.spread, seeds, self.graph, self._cap)
 
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Outcome:
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Found:
         """Walk to the end, then check and answer in one call."""
         reached = await self._spread(seeds)
         walked = walk.find_starts(question, reached.entities, self.graph, self._width)
@@ -212,20 +181,20 @@ class GraphSearch(ABC):
         paths: Sequence[walk.Path],
         reached: spreading.Passages,
         live: LiveText | None,
-    ) -> _Outcome:
+    ) -> _Found:
         """Answer from paths, and from the texts that most mass reached; note what they lacked."""
         context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached.units)
         verdict = await self._reasoner.check(question, context, live)
         last = walked.rounds[-1]
         note = "; ".join(filter(None, [last.note, verdict.note]))
         rounds = (*walked.rounds[:-1], replace(last, note=note))
-        return _Outcome(verdict, context, replace(walked, rounds=rounds))
+        return _Found(verdict, context, replace(walked, rounds=rounds))
 
 
-def _without_asking(walked: walk.Exploration, more: str = "") -> _Outcome:
+def _without_asking(walked: walk.Exploration, more: str = "") -> _Found:
     """Return what is said where the index holds nothing of a question, or no path."""
     verdict = Verdict(f"{NOT_FOUND} {more}".strip(), abstained=True, note="")
-    return _Outcome(verdict, Context(), walked)
+    return _Found(verdict, Context(), walked)
 
 
 class ToGSearch(GraphSearch):
@@ -271,7 +240,7 @@ class ToGSearch(GraphSearch):
     ) -> walk.Scores:
         return await self._pruner.score(question, candidates, masses)
 
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Outcome:
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Found:
         if self._config.mode == "explore":
             return await super()._find(question, seeds, live)
         reached = await self._spread(seeds)
@@ -282,9 +251,9 @@ class ToGSearch(GraphSearch):
         walked = walk.Exploration(ends, rounds=(start, *rounds))
         if not paths:
             return _without_asking(walked, unconnected)
-        outcome = await self._conclude(question, walked, paths, reached, live)
-        response = f"{outcome.verdict.response} {unconnected}".strip()
-        return replace(outcome, verdict=replace(outcome.verdict, response=response))
+        found = await self._conclude(question, walked, paths, reached, live)
+        response = f"{found.verdict.response} {unconnected}".strip()
+        return replace(found, verdict=replace(found.verdict, response=response))
 
 
 class PPRSearch(GraphSearch):
