@@ -1,6 +1,6 @@
 """Word lists of the rules: general English, nothing about any one text."""
 
-from graphrag.text.lexicon import words_of
+from graphrag.text.words import words_of
 
 QUESTION_WORDS = words_of(
     """movie film story scene begin beginning end ending happen happens kind type name named called

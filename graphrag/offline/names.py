@@ -12,7 +12,7 @@ from functools import partial
 
 from graphrag.offline import lexicon
 from graphrag.offline.lexicon import ORGANIZATION_HEADS, PARTICLES, SPEECH_AND_ACTION, TITLES
-from graphrag.text.lexicon import STOP_WORDS
+from graphrag.text.words import STOP_WORDS
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019\-\u2010][^\W_]+)*")
 _OPENERS = frozenset("\"“”\u2018'([{:—\u2013-…«*")

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -294,7 +294,6 @@ class Lane:
     outage: Outage
     requests_rate: RateWindow | None
     tokens_rate: RateWindow | None
-    clock: Callable[[], float]
     in_flight: int = 0
     asked_at: float = -inf
     paused_until: float = -inf
@@ -344,7 +343,7 @@ class Lane:
 
     def failed(self, place: Place, symptom: Symptom) -> None:
         """Note a failure that may pass, and what it says of the service."""
-        now, was_down, before = self.clock(), self.outage.is_waited_for, self.adaptive.places
+        now, was_down, before = time.monotonic(), self.outage.is_waited_for, self.adaptive.places
         wait_s = symptom.wait_s
         if symptom.is_throttled:
             self.adaptive.throttled(place.sent_at, now, self.in_flight)
@@ -379,7 +378,6 @@ class CallLimit:
         self,
         most: int | None = None,
         patience_s: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
         after_others: bool = False,
         spending: Spending | None = None,
     ) -> None:
@@ -387,7 +385,6 @@ class CallLimit:
         self.spending = spending or Spending()
         self._after_others = after_others
         self._most: float = inf if most is None else most
-        self._clock = clock
         self.in_flight = 0
         self._lanes: dict[Hashable, Lane] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -403,10 +400,10 @@ class CallLimit:
             ]
             for window in windows:
                 if window is not None and self._after_others:
-                    window.fill(self._clock())
+                    window.fill(time.monotonic())
             outage = Outage(inf if self.patience_s is None else self.patience_s)
             adaptive = AdaptiveLimit(self._most)
-            self._lanes[key] = Lane(name, adaptive, outage, windows[0], windows[1], self._clock)
+            self._lanes[key] = Lane(name, adaptive, outage, windows[0], windows[1])
         return self._lanes[key]
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
@@ -416,7 +413,7 @@ class CallLimit:
         """
         if lane.gone is not None:
             raise lane.gone
-        now = self._clock()
+        now = time.monotonic()
         given: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(given, request, tokens, now)
         lane.asked_at = now
@@ -452,7 +449,7 @@ class CallLimit:
             self._timer.cancel()
             self._timer = None
         while True:
-            now, soonest = self._clock(), inf
+            now, soonest = time.monotonic(), inf
             ready: list[Lane] = []
             for lane in self._lanes.values():
                 while lane.waiting and lane.waiting[0].given.done():  # cancelled meanwhile

@@ -40,14 +40,13 @@ class VectorStoreError(ValueError):
 class VectorTable:
     """How a table of vectors is searched.
 
-    ``has_index`` is of an approximate index, even one that covers nothing; ``is_complete`` says
-    whether a search limited to known ids found all of them, up to 64 spread over the table.
+    ``is_complete`` says whether a search limited to known ids found all of them, up to 64 spread
+    over the table.
     """
 
     name: str
     rows: int
     indexed_rows: int
-    has_index: bool
     is_complete: bool
 
     @property
@@ -127,7 +126,6 @@ def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
         name=schema.index_name,
         rows=rows,
         indexed_rows=max(indexed, default=0),
-        has_index=bool(indexed),
         is_complete=not any(indexed) or _finds_all(table, schema, rows),
     )
 

@@ -11,9 +11,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.text.lexicon import STOP_WORDS
 from graphrag.text.terms import split_terms
-from graphrag.text.words import stem
+from graphrag.text.words import STOP_WORDS, stem
 
 _BATCH = 256
 

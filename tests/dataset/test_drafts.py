@@ -4,8 +4,8 @@ import pytest
 
 from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft
 
-TOWER = Passage("u1", "Idris Vane built the tower clock in 1911. It has four faces.", "Ashcombe")
-BANK = Passage("u2", "The clock was paid for by Petra Holm, who owned the bank.", "Money")
+TOWER = Passage("Idris Vane built the tower clock in 1911. It has four faces.", "Ashcombe")
+BANK = Passage("The clock was paid for by Petra Holm, who owned the bank.", "Money")
 FACT = {
     "kind": "fact",
     "question": "Who built the tower clock of Ashcombe?",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from graphrag.eval.dataset.assertions import Assertion
+from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.scorers.assertions import (
     AssertionEvaluation,
     RuledAssertion,

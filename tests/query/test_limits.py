@@ -157,24 +157,6 @@ def test_no_more_than_the_places_are_held_and_everyone_gets_one(most, lanes):
     assert asyncio.run(run()) <= most
 
 
-async def test_a_freed_place_goes_to_the_model_with_the_fewest():
-    limit = CallLimit(4, 60)
-    slow, fast = limit.lane("slow", "slow"), limit.lane("fast", "fast")
-    held = [await limit.acquire(slow, object(), 0) for _ in range(4)]
-    waiting = [asyncio.create_task(limit.acquire(slow, object(), 0)) for _ in range(3)]
-    await asyncio.sleep(0)
-    other = asyncio.create_task(limit.acquire(fast, object(), 0))
-    await asyncio.sleep(0)
-    limit.release(held.pop())
-    assert (await other).lane is fast
-    for task in waiting:
-        task.cancel()
-    await asyncio.wait(waiting)
-    for place in [*held, other.result()]:
-        limit.release(place)
-    assert limit.in_flight == 0
-
-
 async def test_who_leaves_the_queue_leaves_no_place_taken():
     limit = CallLimit(1, 60)
     lane = limit.lane("a", "a")

@@ -90,7 +90,6 @@ def test_large_tables_are_indexed_and_small_ones_left_and_a_run_is_warned(config
     """Once the first lines fail, graphrag indexes its vectors itself."""
     entities, units = vector_state(config)
     assert (entities.name, entities.rows, entities.indexed_rows) == ("entity_description", MANY, 0)
-    assert entities.has_index
     assert entities.is_complete
     assert entities.needs_optimising
     assert (units.name, units.needs_optimising) == ("text_unit_text", False)

@@ -209,16 +209,6 @@ def test_widths_and_caps_are_respected(edges, config, seed, max_paths):
         assert all(each.steps[: len(path.steps)] != path.steps for each in alike)
 
 
-def test_ties_go_by_weight_then_number_not_by_order_of_discovery():
-    """Equal scores: the heavier first, then the smaller relationship number."""
-    graph = make_graph([(0, 2, 1.0), (0, 3, 2.0), (0, 4, 2.0)])
-    config = Limits(width=3)
-    begin = Exploration(starts=(0,), beam=(Path(0),))
-    candidates = list_candidates(begin, graph, "", config.cap)
-    after = stepped(begin, candidates[::-1], (0.5,) * 3, graph, config)
-    assert [path.end for path in after.beam] == [3, 4, 2]
-
-
 def test_a_walk_never_returns_to_its_own_path():
     """Even along a relationship that the cap hid when its other end was looked at."""
     graph = make_graph([(0, 1, 2.5), (1, 2, 2.0), (2, 0, 1.0)])

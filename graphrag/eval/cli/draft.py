@@ -21,9 +21,8 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.cli.validate import find_roots
-from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.dataset.drafts import KINDS, Cause
-from graphrag.eval.dataset.samples import VETTED, Sample, check_keys, read_dataset
+from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.eval.report.cells import money
 from graphrag.eval.runner.event_loop import run_coroutine
@@ -149,7 +148,7 @@ async def _draft(
     from graphrag.eval.runner.headers import read_headers
     from graphrag.eval.runner.judging import open_answering
     from graphrag.eval.runner.methods import answering_config
-    from graphrag.eval.store.call_file import CallFile
+    from graphrag.eval.store.session import CallFile
     from graphrag.query.model_labels import announce_embedded
 
     notes = open_console(stderr=True, quiet=flags.quiet)

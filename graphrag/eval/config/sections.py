@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from graphrag.config.models.strict_section import StrictSection, nearest
-from graphrag.eval.dataset.columns import check_columns
+from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
 

@@ -22,9 +22,9 @@ from pydantic import (
     ValidationError,
 )
 
-from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.dataset.drafts import DECLINED
 from graphrag.eval.dataset.files import ROWS_UNDER, read_rows, read_values
+from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.errors import DatasetError
 
 NO_DOCUMENT = "Supporting passages or articles that the files do not have"

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from graphrag.eval.dataset.assertions import Assertion
-from graphrag.eval.dataset.samples import fold_wording
+from graphrag.eval.dataset.samples import Assertion, fold_wording
 from graphrag.text.words import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
@@ -50,9 +49,8 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text unit that a question is drafted from; ``document`` is a title, or an id."""
+    """The text of a unit that a question is drafted from; ``document`` is a title, or an id."""
 
-    unit_id: str
     text: str
     document: str
 

@@ -51,7 +51,7 @@ class Materials:
                 str(name): str(title) for name, title in self._rows("documents", "id", "title")
             }
         self._passages = {
-            str(name): Passage(str(name), str(text), titles.get(str(of), str(of)))
+            str(name): Passage(str(text), titles.get(str(of), str(of)))
             for name, text, of in self._rows("text_units", "id", "text", "document_id")
         }
         self._words: WordIndex | None = None

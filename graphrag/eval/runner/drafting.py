@@ -9,9 +9,8 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
-from graphrag.eval.dataset.assertions import Assertion
 from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.samples import Assertion, Sample
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials

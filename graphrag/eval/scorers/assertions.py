@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import TypeAdapter
 
-from graphrag.eval.dataset.assertions import Assertion
+from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.judge import (
     NO_REASON,
