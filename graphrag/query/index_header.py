@@ -190,8 +190,8 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
         if stored != schema.vector_size:
             raise IndexNotBuiltError(
                 f"{root}: the index holds vectors of length {stored}, but vector_store.vector_size "
-                f"in its settings is {schema.vector_size}; name the embedding model that built it, "
-                f"or {rebuild}"
+                f"in its settings is {schema.vector_size}; set it to {stored} if the embedding "
+                f"model there built this index, else {rebuild}"
             )
 
 

@@ -257,7 +257,7 @@ BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
         "-q",
         "relationships missing",
     ),
-    (other_embedding_size, "-q", "vectors of length 384, but vector_store.vector_size"),
+    (other_embedding_size, "-q", "vector_size in its settings is 1536; set it to 384 if"),
     (lambda e: shutil.rmtree(e.project / "output" / "lancedb"), "-q", "no vector store"),
     (lambda e: e.configure(indexes={}), "-q", "configures no index"),
     (
