@@ -117,12 +117,15 @@ def path_tree(
 def name_edges(
     edges: Iterable[ShownEdge], descriptions: Mapping[tuple[str, str], str]
 ) -> list[ShownEdge]:
-    """Return the edges with the descriptions of their (source, target) as stored, where known."""
+    """Return the edges with the descriptions of their (source, target) as stored.
+
+    One without a description, as those of pruned edges are, is named by its row.
+    """
 
     def named(edge: ShownEdge) -> ShownEdge:
         ends = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         if ends not in descriptions:
-            return edge
+            return replace(edge, relationship=name_row("relationships", edge.relationship))
         line = " ".join(descriptions[ends].split())
         short = line if len(line) <= _LABEL_CHARS else f"{line[: _LABEL_CHARS - 3]}..."
         return replace(edge, relationship=short)

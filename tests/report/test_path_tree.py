@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from graphrag.text.path_tree import Leads, ShownEdge, find_leads, path_tree
+from graphrag.text.path_tree import Leads, ShownEdge, find_leads, name_edges, path_tree
 
 
 def drawn(edges: list[ShownEdge], full: bool = False, cited: list[str] | None = None) -> str:
@@ -27,6 +27,15 @@ def test_an_edge_stands_below_the_entity_it_was_walked_from():
         "└── X",
         "    └── -[meets]-> Y  0.40 kept",
     ]
+
+
+def test_an_edge_without_a_description_is_named_by_its_row():
+    edges = [
+        ShownEdge(1, "B", "A", "7", False, 0, "pruned"),
+        ShownEdge(1, "A", "C", "3", True, 0, ""),
+    ]
+    shown = [edge.relationship for edge in name_edges(edges, {("A", "B"): "A knows B"})]
+    assert shown == ["A knows B", "Relationships (3)"]
 
 
 def test_edges_that_lead_to_what_is_cited_are_marked_from_the_start_on():
