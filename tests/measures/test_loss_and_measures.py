@@ -115,21 +115,20 @@ def test_everything_that_a_real_search_walks_and_cites_is_in_the_index(isle, vie
     retrieved = reader.read(method, result.context_data)
     paths = check_paths(retrieved, result.response, view)
     cites = check_citations(retrieved, result.response, view, str(result.context_text))
-    assert cites.values["citation_validity"] == cites.values["citations_in_index"] == 1
-    assert 0 < cites.values["sources_cited"] <= 1
-    assert paths.values["answer_entities_traced"] == 1
+    assert cites["citation_validity"] == cites["citations_in_index"] == 1
+    assert 0 < cites["sources_cited"] <= 1
+    assert paths["answer_entities_traced"] == 1
     if method in ("local", "basic"):
-        assert paths.values["path_edges_exist"] is paths.values["path_joins_meet"] is None
+        assert paths["path_edges_exist"] is paths["path_joins_meet"] is None
         return
-    assert paths.values["path_edges_exist"] == paths.values["path_edges_supported"] == 1
-    assert paths.values["path_joins_meet"] == 1
+    assert paths["path_edges_exist"] == paths["path_edges_supported"] == 1
+    assert paths["path_joins_meet"] == 1
     at = next(i for i, path in enumerate(retrieved.paths) if path[-1].hop > 1)
     path = retrieved.paths[at]
     turned = tuple(replace(h, forward=not h.forward) if h.hop == 1 else h for h in path)
     walked = (*retrieved.paths[:at], turned, *retrieved.paths[at + 1 :])
     found = check_paths(replace(retrieved, paths=walked), "", view)
-    assert len(found.faults["path_joins_meet"]) == 1
-    assert found.faults["path_edges_exist"] == ()
+    assert found["path_joins_meet"] < 1 == found["path_edges_exist"]
 
 
 def answered(view, **changes):

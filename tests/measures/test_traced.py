@@ -83,7 +83,7 @@ WHOLE = [hop(1, "r0", False), hop(2, "r1", False), hop(3, "r2"), hop(4, "r3")]
 
 def test_a_whole_path_holds_in_all_respects():
     found = check_paths(shown(WHOLE), "Ada and Ben.", INDEX)
-    assert found.values == dict.fromkeys(PATH_MEASURES, 1.0)
+    assert found == dict.fromkeys(PATH_MEASURES, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,7 @@ def test_a_whole_path_holds_in_all_respects():
 )
 def test_an_edge_that_the_index_does_not_have_so_is_missing_and_unsupported(changed):
     found = check_paths(shown([changed, *WHOLE[1:]]), "", INDEX)
-    assert found.values["path_edges_exist"] == found.values["path_edges_supported"] == 0.75
-    (missing,) = found.faults["path_edges_exist"]
-    assert changed.relationship_id in missing
+    assert found["path_edges_exist"] == found["path_edges_supported"] == 0.75
 
 
 @pytest.mark.parametrize(
@@ -116,22 +114,15 @@ def test_an_edge_that_the_index_does_not_have_so_is_missing_and_unsupported(chan
 )
 def test_hops_must_meet(path, n_joins, n_broken):
     found = check_paths(shown(path), "", INDEX)
-    assert len(found.faults["path_joins_meet"]) == n_broken
     expected = None if n_joins == 0 else (n_joins - n_broken) / n_joins
-    assert found.values["path_joins_meet"] == expected
+    assert found["path_joins_meet"] == expected
 
 
 def test_support_is_a_text_unit_with_both_ends_and_an_edge_counts_once():
     paths = [[hop(1, "r1"), hop(2, "r4")], [hop(1, "r1"), hop(2, "r5")], [hop(1, "r4")]]
     found = check_paths(shown(*paths, [hop(1, "r6")], [hop(1, "r7")]), "", INDEX)
-    assert found.faults["path_edges_supported"] == (
-        "ADA -> HILL (r4)",
-        "ADA -> BEN (r5)",
-        "BEN -> ZED (r6)",
-        "ZED -> BEN (r7)",
-    )
-    assert found.values["path_edges_supported"] == 1 / 5
-    assert found.values["path_edges_exist"] == 1
+    assert found["path_edges_supported"] == 1 / 5
+    assert found["path_edges_exist"] == 1
 
 
 @pytest.mark.parametrize(
@@ -148,15 +139,14 @@ def test_support_is_a_text_unit_with_both_ends_and_an_edge_counts_once():
 def test_entities_of_the_answer_are_on_a_path_or_in_a_source(response, named, untraced):
     found = check_paths(shown([hop(1, "r0")], units=["u1"]), response, INDEX)
     assert INDEX.entities_in(strip_citations(response)) == named
-    assert found.faults["answer_entities_traced"] == untraced
     share = pytest.approx(1 - len(untraced) / len(named)) if named else None
-    assert found.values["answer_entities_traced"] == share
+    assert found["answer_entities_traced"] == share
 
 
 @pytest.mark.parametrize(("relationships", "share"), [((), 0), (("r0", "gone"), 1)])
 def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths(relationships, share):
     retrieved = shown(units=["u2"], relationships=relationships)
-    values = check_paths(retrieved, "Ada knows Oak Hill.", INDEX).values
+    values = check_paths(retrieved, "Ada knows Oak Hill.", INDEX)
     assert values["answer_entities_traced"] == share
 
 
@@ -171,7 +161,7 @@ def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths(relatio
     ids=["not recorded", "no index", "no list", "empty index"],
 )
 def test_without_paths_every_measure_is_none(retrieved, index):
-    assert check_paths(retrieved, "Ada", index).values == dict.fromkeys(PATH_MEASURES)
+    assert check_paths(retrieved, "Ada", index) == dict.fromkeys(PATH_MEASURES)
 
 
 def test_they_are_measures_of_the_evaluation():
@@ -209,10 +199,10 @@ HOPS = st.builds(
     st.randoms(use_true_random=False),
 )
 def test_measures_lie_between_0_and_1_and_do_not_depend_on_the_order(paths, response, random):
-    values = check_paths(shown(*paths, units=["u0"]), response, INDEX).values
+    values = check_paths(shown(*paths, units=["u0"]), response, INDEX)
     assert all(value is None or 0 <= value <= 1 for value in values.values())
     mixed = [random.sample(path, len(path)) for path in random.sample(paths, len(paths))]
-    assert check_paths(shown(*mixed, units=["u0"]), response, INDEX).values == values
+    assert check_paths(shown(*mixed, units=["u0"]), response, INDEX) == values
     exist, supported = values["path_edges_exist"], values["path_edges_supported"]
     assert (exist is None) == (not any(paths))
     assert exist is None or supported <= exist
@@ -281,7 +271,7 @@ def test_citations_are_read_as_models_write_them(response, expected):
     ],
 )
 def test_a_cited_id_is_looked_for_in_its_own_table(cited, validity, in_index):
-    values = check_citations(SHOWN, f"So it is. [Data: {cited}]", INDEX, REPORTS).values
+    values = check_citations(SHOWN, f"So it is. [Data: {cited}]", INDEX, REPORTS)
     assert values["citation_validity"] == validity
     assert values["citations_in_index"] == in_index
 
@@ -289,23 +279,20 @@ def test_a_cited_id_is_looked_for_in_its_own_table(cited, validity, in_index):
 def test_the_share_of_the_context_counts_each_row_once():
     response = "A [Data: Sources (1, 99)] B [Data: Sources (1); Reports (7)] C [Data: Entities (8)]"
     found = check_citations(SHOWN, response, INDEX, REPORTS)
-    assert found.values["context_cited"] == pytest.approx(3 / (2 + 3 + 1 + 2 + 1))
-    assert found.values["sources_cited"] == 0.5
-    assert found.faults["sources_cited"] == ("sources (u2)",)
-    for measure_ in ("citation_validity", "citations_in_index"):
-        assert found.faults[measure_] == ("sources (99)",)
+    assert found["context_cited"] == pytest.approx(3 / (2 + 3 + 1 + 2 + 1))
+    assert found["sources_cited"] == 0.5
+    assert found["citation_validity"] == found["citations_in_index"] == 0.75
 
 
 def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
     found = check_citations(SHOWN, "A [Data: 1, 2] B [Data: Sources (1)]", INDEX)
-    assert found.faults["citation_validity"] == (" (1, 2)",)
-    assert found.values["citation_validity"] == 0.5
+    assert found["citation_validity"] == 0.5
     within = "-----Sources-----\nid|text\n1|Act\n-----Finale-----\n40|curtain\n"
-    values = check_citations(SHOWN, "A [Data: Finale (40)]", INDEX, within).values
+    values = check_citations(SHOWN, "A [Data: Finale (40)]", INDEX, within)
     assert values["citation_validity"] == 0
     # Reports of global search have no heading.
     text = 'id|title|occurrence weight|content\n4|North|1.0|"About\nit"\n5|South|0.5|Other\n'
-    values = check_citations(Retrieved("global"), "[Data: Reports (4, 6)]", INDEX, text).values
+    values = check_citations(Retrieved("global"), "[Data: Reports (4, 6)]", INDEX, text)
     assert values == dict.fromkeys(CITATION_MEASURES, 0.5) | {"sources_cited": None}
 
 
@@ -327,7 +314,7 @@ def test_a_citation_without_a_table_or_of_another_table_can_not_hold():
     ids=["none", "nothing shown", "not recorded", "no index", "no answer", "context unknown"],
 )
 def test_with_nothing_to_measure_a_measure_is_none(retrieved, response, index, expected):
-    values = check_citations(retrieved, response, index).values
+    values = check_citations(retrieved, response, index)
     assert values == dict.fromkeys(CITATION_MEASURES) | expected
 
 
@@ -343,9 +330,9 @@ def test_what_is_written_is_read_and_scored_alike_in_any_order(cited, random):
     expected = tuple(dict.fromkeys(Citation(t.lower(), str(n)) for t, n in cited))
     assert read_citations(write(cited)) == expected
     assert read_citations(strip_citations(write(cited) + " \uff3bData: Maps (1)]")) == ()
-    values = check_citations(SHOWN, write(cited), INDEX, REPORTS).values
+    values = check_citations(SHOWN, write(cited), INDEX, REPORTS)
     assert all(value is None or 0 <= value <= 1 for value in values.values())
     mixed = random.sample(cited, len(cited))
-    assert check_citations(SHOWN, write(mixed), INDEX, REPORTS).values == values
+    assert check_citations(SHOWN, write(mixed), INDEX, REPORTS) == values
     if cited:
         assert values["citation_validity"] <= values["citations_in_index"]

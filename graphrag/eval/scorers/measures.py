@@ -16,7 +16,7 @@ from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.traced import (
     PATH_MEASURES,
-    TraceCheck,
+    Shares,
     check_citations,
     check_paths,
 )
@@ -189,12 +189,12 @@ class MeasureInput:
         return [shown for _, shown in retrieval_stages(self.items, self.answered)]
 
     @cached_property
-    def paths(self) -> TraceCheck:
+    def paths(self) -> Shares:
         """The paths and names of the answer against the index."""
         return check_paths(self.retrieved, self.response, self.index)
 
     @cached_property
-    def citations(self) -> TraceCheck:
+    def citations(self) -> Shares:
         """The answer's citations against what was shown; an abstention has nothing to cite."""
         citing = "" if self.answered.abstained else self.response
         return check_citations(self.retrieved, citing, self.index, self.answered.context_text)
@@ -320,8 +320,7 @@ def _listed(name: str, kind: Kind, source: str, score: Callable[..., float]) -> 
 
 def _traced(name: str, heading: str = "", column: int | None = 0) -> Measure:
     def compute(given: MeasureInput) -> float | None:
-        check = given.paths if name in PATH_MEASURES else given.citations
-        return check.values[name]
+        return (given.paths if name in PATH_MEASURES else given.citations)[name]
 
     return Measure(name, "share", "traced", _OURS, compute, (), True, heading, column)
 

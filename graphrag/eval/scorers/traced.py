@@ -1,9 +1,10 @@
 """Whether the paths, names and citations of an answer can be traced, without a model call."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from graphrag.eval.records import Hop, Retrieved
 from graphrag.eval.scorers.evidence import fold_text, name_key
@@ -42,28 +43,16 @@ class Citation:
     table: str
     id: str
 
-    def __str__(self) -> str:
-        """Return ``table (id)``."""
-        return f"{self.table} ({self.id})"
+
+Shares: TypeAlias = dict[str, float | None]
+"""Measure -> share in [0, 1] that holds, None when there is nothing to measure.
+
+Defined by this project, not by a paper."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceCheck:
-    """What of one answer can be traced.
-
-    ``values``: measure -> share in [0, 1] that holds, None when there is nothing to measure.
-    ``faults``: measure -> what does not hold, in order. Defined by this project, not by a paper.
-    """
-
-    values: Mapping[str, float | None]
-    faults: Mapping[str, tuple[str, ...]]
-
-
-def _check(parts: Mapping[str, tuple[Iterable[str], int]], is_known: bool = True) -> TraceCheck:
-    """Make a check of each measure's faults and of how many could have been one."""
-    faults = {name: tuple(each) for name, (each, _) in parts.items()}
-    values = {name: (n - len(faults[name])) / n if n else None for name, (_, n) in parts.items()}
-    return TraceCheck(values if is_known else dict.fromkeys(values), faults)
+def _shares(names: Sequence[str], counts: Sequence[tuple[int, int]] = ()) -> Shares:
+    shares = [part / of if of else None for part, of in counts]
+    return dict(zip(names, shares or [None] * len(names), strict=True))
 
 
 def check_citations(
@@ -71,8 +60,8 @@ def check_citations(
     response: str,
     index: IndexView | None,
     context_text: str = "",
-) -> TraceCheck:
-    """Check an answer's citations against what its method showed to the model.
+) -> Shares:
+    """Return how far an answer's citations hold against what its method showed to the model.
 
     ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
     that failed, and for an abstention, which has nothing to cite. Tables that ``retrieved`` does
@@ -85,22 +74,22 @@ def check_citations(
     which all searches but global show.
     """
     if retrieved is None or index is None or not response.strip():
-        return _check(dict.fromkeys(CITATION_MEASURES, ((), 0)))
+        return _shares(CITATION_MEASURES)
     cited = read_citations(response)
     shown = _shown_rows(retrieved, context_text)
-    tables = index.cited
+    if not any(shown.values()) and retrieved.text_unit_ids is None:
+        return _shares(CITATION_MEASURES)
+    tables, n = index.cited, len(cited)
     rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in cited}
-    not_shown = [c for c in cited if rows[c] not in shown.get(c.table, ())]
-    used = {(c.table, rows[c]) for c in cited if c not in not_shown}
-    left = {table: sorted(r for r in of if (table, r) not in used) for table, of in shown.items()}
-    parts: tuple[tuple[Iterable[str], int], ...] = (
-        ((str(c) for c in not_shown if c.id not in tables.get(c.table, ())), len(cited)),
-        (map(str, not_shown), len(cited)),
-        ((f"{t} ({row})" for t, of in left.items() for row in of), sum(map(len, shown.values()))),
-        ((f"sources ({row})" for row in left["sources"]), len(shown["sources"])),
+    held = [c for c in cited if rows[c] in shown.get(c.table, ())]
+    used = {(c.table, rows[c]) for c in held}
+    counts = (
+        (sum(c in held or c.id in tables.get(c.table, ()) for c in cited), n),
+        (len(held), n),
+        (len(used), sum(map(len, shown.values()))),
+        (sum(table == "sources" for table, _ in used), len(shown["sources"])),
     )
-    is_known = any(shown.values()) or retrieved.text_unit_ids is not None
-    return _check(dict(zip(CITATION_MEASURES, parts, strict=True)), is_known)
+    return _shares(CITATION_MEASURES, counts)
 
 
 def read_citations(response: str) -> tuple[Citation, ...]:
@@ -147,8 +136,8 @@ def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozens
     return shown
 
 
-def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | None) -> TraceCheck:
-    """Check how far an answer's paths and names can be traced to the index.
+def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | None) -> Shares:
+    """Return how far an answer's paths and names can be traced to the index.
 
     ``retrieved`` and ``index`` are None when they are not known; ``response`` is "" for a search
     that failed.
@@ -161,21 +150,19 @@ def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | N
     None without paths: for every method but Think-on-Graph.
     """
     if retrieved is None or index is None:
-        return _check(dict.fromkeys(PATH_MEASURES, ((), 0)))
+        return _shares(PATH_MEASURES)
     walked = [hop for path in retrieved.paths for hop in path]
     edges = {(hop.relationship_id, hop.source, hop.target): hop for hop in walked}.values()
-    joins = [join for path in retrieved.paths for join in _joins_of(path)]
-    entities = index.entities_in(strip_citations(response))
-    parts: tuple[tuple[Iterable[str], int], ...] = (
-        ((_label(hop) for hop in edges if _stored(hop, index) is None), len(edges)),
-        ((place for place, meets in joins if not meets), len(joins)),
-        ((_label(hop) for hop in edges if not _is_supported(hop, index)), len(edges)),
-        (
-            _untraced(entities, walked, retrieved, index) if entities else (),
-            len(entities) if retrieved.text_unit_ids is not None else 0,
-        ),
+    joins = [meets for path in retrieved.paths for meets in _joins_of(path)]
+    is_known = retrieved.text_unit_ids is not None
+    entities = index.entities_in(strip_citations(response)) if is_known else ()
+    counts = (
+        (sum(_stored(hop, index) is not None for hop in edges), len(edges)),
+        (sum(joins), len(joins)),
+        (sum(_is_supported(hop, index) for hop in edges), len(edges)),
+        (_count_traced(entities, walked, retrieved, index) if entities else 0, len(entities)),
     )
-    return _check(dict(zip(PATH_MEASURES, parts, strict=True)))
+    return _shares(PATH_MEASURES, counts)
 
 
 def _stored(hop: Hop, index: IndexView) -> StoredEdge | None:
@@ -191,8 +178,8 @@ def _is_supported(hop: Hop, index: IndexView) -> bool:
     return any(text and hop.source in text and hop.target in text for text in texts)
 
 
-def _joins_of(path: Sequence[Hop]) -> list[tuple[str, bool]]:
-    """Return each place where a hop follows another, and whether they meet.
+def _joins_of(path: Sequence[Hop]) -> list[bool]:
+    """Return of each place where a hop follows another whether they meet.
 
     Parallel relationships of one hop must lead from the same entity to the same entity.
     """
@@ -200,31 +187,21 @@ def _joins_of(path: Sequence[Hop]) -> list[tuple[str, bool]]:
     for hop in path:
         walked = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
         steps.setdefault(hop.hop, set()).add(walked)
-    joins: list[tuple[str, bool]] = []
+    joins: list[bool] = []
     for before, after in pairwise(range(1, max(steps, default=0) + 1)):
         last, following = steps.get(before, set()), steps.get(after, set())
         ends, starts = {end for _, end in last}, {start for start, _ in following}
-        meets = len(last) == len(following) == 1 and ends == starts
-        joins.append((f"hop {before}, {_names(ends)} | hop {after}, {_names(starts)}", meets))
+        joins.append(len(last) == len(following) == 1 and ends == starts)
     return joins
 
 
-def _untraced(
+def _count_traced(
     entities: Sequence[str], walked: Sequence[Hop], retrieved: Retrieved, index: IndexView
-) -> tuple[str, ...]:
+) -> int:
     shown = [index.edges[i] for i in retrieved.relationship_ids if i in index.edges]
     ends = {name_key(end) or end for e in (*walked, *shown) for end in (e.source, e.target)}
     texts = [text for unit in retrieved.shown_text_unit_ids if (text := index.text_of(unit))]
-    return tuple(
-        title
+    return sum(
+        (name_key(title) or title) in ends or any(title in text for text in texts)
         for title in entities
-        if (name_key(title) or title) not in ends and not any(title in text for text in texts)
     )
-
-
-def _label(hop: Hop) -> str:
-    return f"{hop.source} -> {hop.target} ({hop.relationship_id})"
-
-
-def _names(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "nothing"
