@@ -15,7 +15,7 @@ from graphrag.eval.scorers.pairwise import (
     PairwiseResult,
     summarize_preferences,
 )
-from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation, QualityJudge
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 
@@ -47,15 +47,6 @@ def material_of(request):
 
 def numbers(evaluation):
     return {name: getattr(evaluation, name) for name in QUALITY_MEASURES}
-
-
-async def test_quality_is_four_numbers_and_a_reasoning(server, model):
-    server.behaviour = Behaviour(lambda _: json.dumps(GOOD))
-    evaluation = await QualityJudge(model).evaluate("Q", "A", "T", "C")
-    assert numbers(evaluation) == {name: GOOD[name] for name in QUALITY_MEASURES}
-    assert evaluation.reasoning == "so"
-    assert evaluation.failure is None
-    assert QualityEvaluation.from_dict(json.loads(json.dumps(evaluation.to_dict()))) == evaluation
 
 
 @pytest.mark.parametrize(
@@ -187,7 +178,7 @@ def test_documents_stratify_and_must_fit():
     split = summarize_preferences(results, ["x", "x", "y", "y"]).win_rate_a
     assert flat.mean == split.mean == 0.5
     assert (flat.low, flat.high) != (split.low, split.high)
-    with pytest.raises(ValueError, match="as many documents"):
+    with pytest.raises(ValueError, match="shorter"):
         summarize_preferences(results, ["x"])
 
 

@@ -93,15 +93,6 @@ def test_what_fails_for_all_that_may_be_missing_fails_whatever_it_was(pairs, cha
         assert decide(filled).outcome is FAIL
 
 
-def test_settings_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="margin"):
-        decide([(1, 1)], margin=0)
-    with pytest.raises(ValueError, match="coverage"):
-        decide([(1, 1)], coverages=(95, None))
-    with pytest.raises(ValueError, match="0, 1 or None"):
-        decide([(3, 1)])
-
-
 def test_several_metrics_share_the_level():
     worse = pairs_of(9, 2, 348)
     assert decide(worse).outcome is FAIL
@@ -210,8 +201,8 @@ def test_pairs_that_are_all_alike_need_to_be_many(n, outcome):
     assert decided(case).outcome is outcome
 
 
-def test_what_is_no_figure_is_refused():
+def test_what_is_no_score_or_figure_is_refused():
+    with pytest.raises(ValueError, match="0, 1 or None"):
+        decide([(3, 1)])
     with pytest.raises(ValueError, match="score must lie in"):
         check_figure(FigureCase([(float("nan"), 1.0)], 0.05))
-    with pytest.raises(ValueError, match="margin must be positive"):
-        check_figure(FigureCase([(1.0, 1.0)], 0.0))

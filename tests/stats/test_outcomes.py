@@ -68,14 +68,6 @@ def test_what_was_planned_is_accounted_for():
         summarize_outcomes(outcomes(abstained=1), n_planned=1, failed_search_is_zero=True)
 
 
-@pytest.mark.parametrize(
-    ("state", "score"), [(State.SCORED, None), (State.JUDGE_FAILED, 0), (State.SCORED, 2)]
-)
-def test_a_state_and_its_score_must_fit(state, score):
-    with pytest.raises(ValueError, match="score"):
-        Outcome(state, score)
-
-
 @given(st.lists(st.one_of(scored, missing), max_size=30), st.booleans())
 def test_bounds_enclose_the_mean(made, zero):
     result = summarize_outcomes(Counter(made), n_planned=len(made), failed_search_is_zero=zero)

@@ -75,16 +75,6 @@ def test_the_test_and_the_interval_are_the_named_ones(n10, n01, same):
     assert result.discordance == pytest.approx((n10 + n01) / n)
 
 
-def test_the_difference_document_by_document():
-    pairs = [(1, 0), (1, 1), (0, 1), (None, 1)]
-    counts = {(*pair, document): 1 for pair, document in zip(pairs, "aabb", strict=True)}
-    view = paired_binary(counts, view_documents=True).by_document
-    assert [(entry.document, entry.n, entry.mean) for entry in view.documents] == [
-        ("a", 2, 0.5),
-        ("b", 1, -1.0),
-    ]
-
-
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
 @settings(max_examples=5, deadline=None)
 def test_holm_leaves_out_what_has_no_p(p_values):

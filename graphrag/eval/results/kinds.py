@@ -116,14 +116,8 @@ def group_questions(
 ) -> tuple[Grouping, ...]:
     """Look at a run by each column that puts its questions into two groups or more.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        One a question, method and trial.
-    asked : mapping
-        Method -> the samples that it was to be asked.
-    primary : str
-        The metric; of several searches of a question their mean counts.
+    ``rows``: one a question, method and trial. ``asked``: method -> the samples that it was to be
+    asked. ``primary``: the metric; of several searches of a question their mean counts.
     """
     samples = {(s.imdb_key, s.id): s for of in asked.values() for s in of}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))

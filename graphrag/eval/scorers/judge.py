@@ -203,18 +203,9 @@ async def rule_on(
 ) -> tuple[list[_R | None], Failure | None]:
     """Ask for a ruling on each text, at most ``max_retries`` times more for what is left out.
 
-    Parameters
-    ----------
-    prompt : callable
-        Takes number, from 1, -> text.
-    read, said : callable
-        Return the rulings of a reply, and what two rulings on one text must agree in.
-
-    Returns
-    -------
-    tuple
-        One ruling a text, None where the judge gave none or two different ones; and why, where
-        one is missing.
+    ``prompt`` takes number, from 1, -> text. ``read`` returns the rulings of a reply, ``said`` what
+    two rulings on one text must agree in. Returned are one ruling a text, None where the judge gave
+    none or two different ones, and why, where one is missing.
     """
     ruled: dict[int, _R] = {}
     failure = None

@@ -160,9 +160,6 @@ def summarize_preferences(
     documents), else Wilson's. The sign test is ``scipy.stats.binomtest``, which on wins and losses
     is the exact McNemar test. Raises ValueError if the lengths differ.
     """
-    if documents is not None and len(documents) != len(results):
-        msg = f"{len(results)} results need as many documents, not {len(documents)}"
-        raise ValueError(msg)
     winners: list[Preference | None] = [
         None if result is None else result.winner for result in results
     ]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 from statistics import fmean
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -129,7 +129,7 @@ def decide_gates(
     favour of the new run; the metric stays in the family. Else FAIL at p <= .05, else PASS when the
     lower bound lies above -margin, else INCONCLUSIVE.
 
-    ValueError if a score is not 0, 1 or None, or a parameter is out of range.
+    ValueError if a score is not 0, 1 or None.
     """
     tested = {metric: _test(case) for metric, case in cases.items()}
     family = holm([*(draft.p_family for draft, _ in tested.values()), *further])
@@ -142,9 +142,6 @@ def decide_gates(
 def _test(case: GateCase) -> tuple[GateDecision, str | None]:
     """Return a decision without the family's part and the answer, and what is missing for one."""
     pairs = case.pairs
-    if not 0 < case.margin < 1:
-        msg = f"the margin must lie in (0, 1), not {case.margin!r}"
-        raise ValueError(msg)
     documents = [document or None for document in case.documents or [None] * len(pairs)]
     known = Counter[tuple[Score, Score, Hashable]](
         (*pair, document)
@@ -234,10 +231,6 @@ def _incompleteness(
 ) -> str | None:
     """Return what is missing for a decision on the pairs; None when they are enough."""
     known = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
-    for run, share in known.items():
-        if not 0 <= share <= 1:
-            msg = f"the coverage of the {run} must lie in [0, 1], not {share!r}"
-            raise ValueError(msg)
     for run, share in known.items():
         if share < MIN_COVERAGE:
             return (
@@ -367,12 +360,8 @@ def check_figure(case: FigureCase) -> FigureTest:
 
     Shares have the limit of Bonett and Price 2012 (doi:10.3102/1076998611411915) on differences
     scaled to [-1, 1], amounts that of ``scale_interval``, and shares as well if it is the wider
-    one for documents that are many. ValueError if a value is not finite or lies outside the limits,
-    or the margin is not positive.
+    one for documents that are many. ValueError if a value is not finite or lies outside the limits.
     """
-    if not 0 < case.margin < inf:
-        msg = f"the margin must be positive, not {case.margin!r}"
-        raise ValueError(msg)
     low, high = case.limits or (0.0, np.finfo(float).max)
     present([value for pair in case.pairs for value in pair], low, high)
     documents = case.documents or [None] * len(case.pairs)

@@ -10,7 +10,6 @@ from graphrag.eval.stats.intervals import (
     Estimate,
     Score,
     mean_real,
-    present,
     share_of_totals,
 )
 
@@ -34,18 +33,12 @@ class State(StrEnum):
 class Outcome:
     """The end of one (question, method, metric); document None when it does not matter.
 
-    ``score`` is in [0, 1] when scored, else None: ValueError otherwise.
+    ``score`` is in [0, 1] when scored, else None, as a ``Row`` sees to.
     """
 
     state: State
     score: Score = None
     document: Hashable = None
-
-    def __post_init__(self) -> None:
-        if (self.state is State.SCORED) != (self.score is not None):
-            msg = f"an outcome {self.state.value!r} can't have the score {self.score!r}"
-            raise ValueError(msg)
-        present([self.score], 0, 1)
 
 
 @dataclass(frozen=True, slots=True)

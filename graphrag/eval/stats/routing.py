@@ -56,16 +56,9 @@ def cross_fit_router(
     question are averaged over twenty splits. Among methods that are level on a kind the one that
     is better over all is chosen, then the one named first.
 
-    Parameters
-    ----------
-    scores : mapping
-        Two methods or more -> one score in [0, 1] a question, in the same order for all.
-    kinds, documents : sequence
-        One a question.
-    costs : mapping, optional
-        Method -> one cost a question, >= 0.
-    confidence : float
-        Of the limits of the difference, in (0, 1).
+    ``scores``: two methods or more -> one score in [0, 1] a question, in the same order for all;
+    ``kinds``, ``documents``: one a question; ``costs``: method -> one cost a question, >= 0;
+    ``confidence``: of the limits of the difference, in (0, 1).
     """
     methods, names = list(scores), list(dict.fromkeys(kinds))
     kind = np.array([names.index(each) for each in kinds])
