@@ -36,30 +36,17 @@ def evaluate(
 
     A method is ``asked`` all unless a range is given; its ``unread`` ones have no verdict.
     """
-    return aggregate_results(
-        [
-            QueryResult(
-                imdb_key="a",
-                question=f"Q{i}",
-                method=method,
-                response="x",
-                scores=MetricScores(
-                    *[
-                        JudgeResult(None, "", Failure("judge", "error", "503"))
-                        if i in (unread or {}).get(method, ())
-                        else JudgeResult(int(i in given), "")
-                    ]
-                    * 4
-                ),
-                efficiency=EfficiencyMetrics(1.0, 1, TOKENS[method], 0),
-                usage=Usage(cost_usd=usd * TOKENS[method]),
-                judge_usage=Usage(),
-            )
-            for i in range(n)
-            for method, given in right.items()
-            if i in (asked or {}).get(method, range(n))
-        ]
-    )
+
+    def result(i: int, method: str) -> QueryResult:
+        verdict = JudgeResult(int(i in right[method]), "")
+        if i in (unread or {}).get(method, ()):
+            verdict = JudgeResult(None, "", Failure("judge", "error", "503"))
+        took = EfficiencyMetrics(1.0, 1, TOKENS[method], 0)
+        made = QueryResult("a", f"Q{i}", method, "x", MetricScores(*[verdict] * 4), took)
+        return replace(made, usage=Usage(cost_usd=usd * TOKENS[method]), judge_usage=Usage())
+
+    pairs = [(i, m) for i in range(n) for m in right if i in (asked or {}).get(m, range(n))]
+    return aggregate_results([result(i, method) for i, method in pairs])
 
 
 def answer_of(results: EvaluationResults) -> Answer:

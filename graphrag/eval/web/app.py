@@ -22,7 +22,7 @@ from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages
-from graphrag.eval.web.server import NotFound, answer_not_found, in_words, keeping, own_policy
+from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, in_words, own_policy
 from graphrag.redaction import redact
 
 _MOST_BYTES = 100_000
@@ -93,7 +93,7 @@ def make_app(viewed: Viewed) -> Starlette:
             at("/audit", lambda _: pages.audits()),
             at("/audit/{metric}", label),
             at(labels, pages.labels, waits=True),
-            Route(labels, keeping(pages.keep, _MOST_BYTES, "comment"), methods=["POST"]),
+            Route(labels, body_handler(pages.keep, _MOST_BYTES, "comment"), methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ],
         exception_handlers={HTTPException: answer_not_found},
@@ -101,7 +101,7 @@ def make_app(viewed: Viewed) -> Starlette:
 
 
 class _Pages:
-    """Pages that wait for each other, and those of the sheets of labels."""
+    """Pages in the making, and those of the sheets of labels."""
 
     def __init__(self, viewed: Viewed) -> None:
         self._viewed = viewed

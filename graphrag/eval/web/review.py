@@ -12,7 +12,7 @@ from starlette.routing import Route
 from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.errors import UsageError
 from graphrag.eval.web.page import render
-from graphrag.eval.web.server import in_words, keeping
+from graphrag.eval.web.server import body_handler, in_words
 
 _MOST_BYTES = 1_000_000
 """Of a mended question with its quotes."""
@@ -51,7 +51,7 @@ def make_review_app(review: Review) -> Starlette:
             at("/", page),
             at("/rows", lambda _: JSONResponse(review.rows())),
             at("/texts/{seen}", lambda r: JSONResponse(review.texts(r.path_params["seen"]))),
-            Route("/decide", keeping(decide, _MOST_BYTES, "text"), methods=["POST"]),
+            Route("/decide", body_handler(decide, _MOST_BYTES, "text"), methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ]
     )

@@ -143,7 +143,7 @@ def _sentence(text: str, status: int, as_json: bool = False) -> Response:
     return HTMLResponse(page, status, own_policy(page))
 
 
-def keeping(
+def body_handler(
     keep: Callable[[Request, bytes], Response], most_bytes: int, what: str
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return what answers a request whose body is to be kept, if it is not too long."""
