@@ -25,7 +25,7 @@ def lines_to(
 ) -> Generator[None]:
     """Send the lines of these loggers, from a level on, to a handler alone; close it at the end.
 
-    litellm drops the coroutine of a request that is cancelled while it is being made; what
+    litellm drops the coroutine of a request that is canceled while it is being made; what
     Python says of it is left out too, as nothing was sent.
     """
     clean_log_records()

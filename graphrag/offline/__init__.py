@@ -16,7 +16,7 @@ from typing import Literal
 __all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
 
 OFFLINE_LABEL = "offline baseline models"
-"""How outputs that used the embedded models are labelled."""
+"""How outputs that used the embedded models are labeled."""
 
 NOT_FOUND = "I could not find this in the provided context."
 """The abstention: the whole answer when no sentence of the context fits the question."""

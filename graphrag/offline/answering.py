@@ -134,7 +134,7 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     """Choose one to three sentences of the records, or none.
 
     A sentence ranks by the share of the question's weight it covers, half of what its row's
-    other columns and its neighbours add, and a bonus when it holds what the
+    other columns and its neighbors add, and a bonus when it holds what the
     question asks for (who: another person; where: a place; when, how many: a number; why: a
     reason). A sentence that several records share counts for the first.
     """

@@ -240,7 +240,7 @@ def _is_cue(line: str) -> bool:
 
 
 def is_heading(sentence: str) -> bool:
-    """Whether a line reads like a heading: short, no full stop, mostly capitalised."""
+    """Whether a line reads like a heading: short, no full stop, mostly capitalized."""
     if _HEADING_START.match(sentence):
         return True
     parts = sentence.split()

@@ -261,11 +261,11 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
 
 
 class OfflineEmbedding(_OfflineModel, LLMEmbedding):
-    """Vectors from hashed n-grams or learnt words: deterministic, without a network, any script.
+    """Vectors from hashed n-grams or learned words: deterministic, without a network, any script.
 
     Their length, which `vector_store.vector_size` must equal, is the setting `dimensions`: at
-    least 8 of hashed n-grams (384 where it is None), 64, 128 or 256 (None) of learnt words.
-    Another length, or learnt words whose package is not installed, raise an OfflineModelError.
+    least 8 of hashed n-grams (384 where it is None), 64, 128 or 256 (None) of learned words.
+    Another length, or learned words whose package is not installed, raise an OfflineModelError.
     """
 
     _role = "embedding"

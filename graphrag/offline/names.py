@@ -96,7 +96,7 @@ def quiet_emphasis(
 ) -> list[list[Word]]:
     """Take the capitals of a script's shouted words ("he RUNS") for what they are.
 
-    Words in capitals become capitalised when a speaker (a name in the script's cue lines) or
+    Words in capitals become capitalized when a speaker (a name in the script's cue lines) or
     another sentence has them so, and lower case otherwise.
     """
     known = {word for name in speakers for word in name_key(name)} | TITLES

@@ -39,7 +39,7 @@ _CITABLE = ("Relationships", "Sources")
 # What an edge is worth when it shares no word with the question: it may lead on.
 _FLOOR = 0.05
 _WIDTHS = (4, 5)
-"""Cells of a row: number, direction, neighbour, relationship, and once about the neighbour."""
+"""Cells of a row: number, direction, neighbor, relationship, and once about the neighbor."""
 
 
 def answer_from_tables(request: Request) -> Reply:
@@ -152,7 +152,7 @@ def answer_rating(request: Request) -> str | None:
 def score_edges(request: Request) -> dict[str, object]:
     """Score each edge in [0.05, 1] by the question's weight that its texts cover.
 
-    The edge's own description counts in full, the neighbour's name and description by half:
+    The edge's own description counts in full, the neighbor's name and description by half:
     they say where the edge leads. Of instructions that ask for the best, "at most" so many, these
     are listed, best first.
     """
@@ -174,7 +174,7 @@ def score_edges(request: Request) -> dict[str, object]:
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
-    """Yield each edge's number, its own terms, and those about its neighbour."""
+    """Yield each edge's number, its own terms, and those about its neighbor."""
     about: dict[str, str] = {}
     entity = ""
     for line in text.splitlines():

@@ -1,7 +1,7 @@
-"""Texts as vectors: hashed words and n-grams, or the mean of word vectors learnt from large texts.
+"""Texts as vectors: hashed words and n-grams, or the mean of word vectors learned from large texts.
 
-The learnt ones are those of ``wordllama``. Of that package only two files are read, the vectors and
-the tokenizer: its own loader looks for them elsewhere and would download them, and importing it
+The learned ones are those of ``wordllama``. Of that package only two files are read, the vectors
+and the tokenizer: its own loader looks for them elsewhere and would download them, and importing it
 changes the logging of the process.
 """
 
@@ -26,7 +26,7 @@ _GRAM_SIZES = (3, 4, 5)
 _PRIME = np.uint64(1_099_511_628_211)
 
 WORDLLAMA = "wordllama"
-"""What ``model`` is in the settings of an embedding by learnt word vectors."""
+"""What ``model`` is in the settings of an embedding by learned word vectors."""
 WORDLLAMA_LENGTHS = (64, 128, 256)
 """Lengths of its vectors: a shorter one is the beginning of the longest."""
 _WORDLLAMA_FILES = (
@@ -39,7 +39,7 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     """Hash a text's features into a vector of length 1.
 
     Features are stemmed content words (single characters and pairs in scripts without
-    spaces), pairs of neighbouring words, and character 3- to 5-grams of the case-folded NFKC
+    spaces), pairs of neighboring words, and character 3- to 5-grams of the case-folded NFKC
     text. A feature seen tf times counts ``1 + ln(tf)``; hashing picks its place and its sign
     (Weinberger et al., 2009), the same in every process and on every platform. Texts without any
     feature, the empty one among them, share a vector of their own.
@@ -99,7 +99,7 @@ def _fold(hashes: NDArray[np.uint64], weight: float, dimensions: int) -> NDArray
 
 
 def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
-    """Return the mean of the learnt word vectors of each text, at length 1.
+    """Return the mean of the learned word vectors of each text, at length 1.
 
     An unknown character counts by its bytes. Texts without any word, the empty one among them,
     share a vector of their own. ``dimensions`` is one of ``WORDLLAMA_LENGTHS``.
@@ -126,7 +126,7 @@ def _load_wordllama() -> tuple[NDArray[np.float16], Any]:
 
 
 def find_wordllama() -> list[Path]:
-    """Return the files of the learnt vectors and of their tokenizer, or say what installs them."""
+    """Return the files of the learned vectors and of their tokenizer, or say what installs them."""
     spec = find_spec(WORDLLAMA)
     if spec is None or spec.origin is None or find_spec("safetensors") is None:
         raise OfflineModelError(

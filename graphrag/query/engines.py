@@ -177,7 +177,7 @@ class _TextCallback(NoopQueryCallbacks):
 class DriftSearch:
     """The released DRIFT search, with the state of each question kept apart.
 
-    Steps that the engine runs side by side are waited for, not cancelled, when one fails: their
+    Steps that the engine runs side by side are waited for, not canceled, when one fails: their
     requests are under way and will be charged for.
     """
 

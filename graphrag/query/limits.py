@@ -452,7 +452,7 @@ class CallLimit:
             now, soonest = time.monotonic(), inf
             ready: list[Lane] = []
             for lane in self._lanes.values():
-                while lane.waiting and lane.waiting[0].given.done():  # cancelled meanwhile
+                while lane.waiting and lane.waiting[0].given.done():  # canceled meanwhile
                     lane.waiting.popleft()
                 if not lane.waiting:
                     continue

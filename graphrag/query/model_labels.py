@@ -18,7 +18,7 @@ class Part:
 
 
 def label_roles(parts: Mapping[str, Part]) -> str | None:
-    """Return how figures are labelled, given role -> who played it.
+    """Return how figures are labeled, given role -> who played it.
 
     ``offline baseline models`` when nothing else had a part; else the roles that embedded models
     played, as ``embeddings: offline baseline model`` or ``some answers: ...`` where others

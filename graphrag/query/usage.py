@@ -116,7 +116,7 @@ class _Counted:
 def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
     """Let a timer run for so many seconds from now.
 
-    A loop keeps a timer that was cancelled until its time would have come, ten minutes perhaps,
+    A loop keeps a timer that was canceled until its time would have come, ten minutes perhaps,
     with the context that it was set in: that of a call holds everything the call was about.
     """
     Context().run(timer.reschedule, asyncio.get_running_loop().time() + seconds)

@@ -89,7 +89,7 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
     The index has at most as many partitions as LanceDB looks into by default. So a search
     still sees every vector and returns what comparing them one by one would; it is faster because
     the vectors lie together. Tables of up to ``SMALL_TABLE`` vectors are left as they are, and so
-    are tables that were optimised before. Searches may go on meanwhile. Raises VectorStoreError if
+    are tables that were optimized before. Searches may go on meanwhile. Raises VectorStoreError if
     the store is not LanceDB, there is none, or it can't be written.
     """
     return tuple(_optimise(table, schema) for table, schema in _open_tables(config))

@@ -20,7 +20,7 @@ Item = TypeVar("Item", int, str)
 
 
 class WordIndex:
-    """Texts prepared for being ranked by BM25; nothing in it changes afterwards.
+    """Texts prepared for being ranked by BM25; nothing in it changes afterward.
 
     Words are :func:`split_terms`', English ones without their endings. The texts are the
     collection that the frequencies of words are taken from; they themselves are not kept. Okapi

@@ -29,7 +29,7 @@ def split_terms(texts: Sequence[str]) -> list[list[str]]:
     """Split texts into comparable terms, in order, with repetitions.
 
     Case and width are folded (NFKC). A word keeps its combining marks; a script without
-    spaces gives pairs of neighbouring characters, a lone character itself.
+    spaces gives pairs of neighboring characters, a lone character itself.
     """
     return _by_script(texts, _ascii_words, _terms_of_any_script)
 

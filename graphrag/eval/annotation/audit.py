@@ -79,7 +79,7 @@ class JudgeAgreement:
     """The judge against the labels, on one method or on all.
 
     In ``weighted`` each label counts for the responses that it stands for; ``alpha_unweighted`` is
-    Krippendorff's of the labelled responses as drawn, None when every verdict and label is the
+    Krippendorff's of the labeled responses as drawn, None when every verdict and label is the
     same.
     """
 
@@ -230,7 +230,7 @@ def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
 def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
     """Compare the judge with the labels, and correct its means and differences by them.
 
-    ``items`` are as they were drawn, with labels; one that was taken out counts as not labelled.
+    ``items`` are as they were drawn, with labels; one that was taken out counts as not labeled.
     UsageError if the verdicts of ``run``, as the store has it now, are not those of the draw, an
     item is not of the run or comes twice, or the packages of the extra ``audit`` are missing.
     """

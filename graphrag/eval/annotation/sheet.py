@@ -1,4 +1,4 @@
-"""The CSV file of an audit: written for spreadsheets, labelled one by one, read back as it was."""
+"""The CSV file of an audit: written for spreadsheets, labeled one by one, read back as it was."""
 
 import csv
 import io

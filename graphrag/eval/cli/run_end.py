@@ -200,7 +200,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
 
 
 def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row]) -> Analysis:
-    first = [row for row in rows if not row.trial]  # which is what people labelled
+    first = [row for row in rows if not row.trial]  # which is what people labeled
     labels = read_labels(description.config.output_folder, description.run.run_id, first)
     if not labels:
         return analysis

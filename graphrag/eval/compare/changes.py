@@ -187,7 +187,7 @@ def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[
 
 
 def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tuple[Payoff, ...]:
-    """Return after how many questions the dearer of two runs' indexes pays, by method.
+    """Return after how many questions the more expensive of two runs' indexes pays, by method.
 
     Nothing where both searched the same indexes; not known where they are not of the same texts.
     """

@@ -167,7 +167,7 @@ class RunComparison:
     ``items`` is empty only where figures alone are compared; ``warnings``: what makes the
     comparison weaker than it looks; ``figures``: what else the gate was asked to decide on;
     ``questions``: what became of every question that either run holds, on every metric compared.
-    ``payoffs``: after how many questions the dearer index pays.
+    ``payoffs``: after how many questions the more expensive index pays.
     """
 
     new: RunMetadata

@@ -39,7 +39,7 @@ class Answer:
     what was asked and is missing. ``lead``: how far it is ahead, and what that holds for.
     ``by_kind``: where the kind of a question changes what to do. ``next``: the one thing to do
     next, and its ``command``. ``how``: how it was computed, for who doubts.
-    ``label``: what it must be labelled with, e.g. "offline baseline models". Texts may be "".
+    ``label``: what it must be labeled with, e.g. "offline baseline models". Texts may be "".
     """
 
     chip: Chip

@@ -104,7 +104,7 @@ def list_results(results: "EvaluationResults") -> list[Part]:
 def list_figures(figures: "Figures") -> Iterator[Part]:
     """Yield the figures beyond the verdicts, where there are any.
 
-    They stand below those of :func:`list_results`, which says what all of them are labelled with.
+    They stand below those of :func:`list_results`, which says what all of them are labeled with.
     """
     yield from run_tables.measures_tables(figures.measures)
     yield from _list_rulings(figures)
@@ -121,7 +121,7 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
 
 
 def list_index_notes(figures: "Figures") -> list[str]:
-    """Return what each index took in all, and when a dearer one pays."""
+    """Return what each index took in all, and when a more expensive one pays."""
     return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
 
 
@@ -231,7 +231,7 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
 
 
 def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
-    """Yield after how many questions the dearer indexes pay, where that is known."""
+    """Yield after how many questions the more expensive indexes pay, where that is known."""
     never: dict[str, list[str]] = {}
     unknown: dict[str, None] = {}
     for each in payoffs:
@@ -256,8 +256,8 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
         )
     if unknown:
         yield (
-            "After how many questions a dearer index pays is not known, as it is not known what "
-            f"the {join_names([*unknown])} cost."
+            "After how many questions a more expensive index pays is not known, as it is not "
+            f"known what the {join_names([*unknown])} cost."
         )
 
 

@@ -68,7 +68,7 @@ STAGE_NAMES: dict[Stage, str] = {
 
 
 def label_results(results: "EvaluationResults") -> str | None:
-    """Return what a table must be labelled with; None when there is nothing to say."""
+    """Return what a table must be labeled with; None when there is nothing to say."""
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):

@@ -27,7 +27,7 @@ STYLES = {
     **dict.fromkeys(("INCONCLUSIVE", "TOO FEW", "warning", "incomplete"), "yellow"),
     "not applicable": "dim",
 }
-"""Answers of runs, of the gate, of suites and of checks, in their colours."""
+"""Answers of runs, of the gate, of suites and of checks, in their colors."""
 _MOST_OF_A_LINE = 2_000
 _TERMINAL = 82  # 80 columns, and the blanks after the last cell
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")

@@ -1,7 +1,7 @@
 """From rows to figures with intervals: states, means, comparisons, repeats, efficiency.
 
 All but repeats works on rows, so that a run in memory, a run in the store and a results file
-are analysed by the same functions.
+are analyzed by the same functions.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ class CorrectedComparison:
     """A comparison of two methods after people's labels corrected it for the judge's errors.
 
     ``refused`` says why it was not corrected, and all but ``n_labels``, the questions that are
-    labelled on both methods, is None then. ``result``: with the corrected difference, limits and
+    labeled on both methods, is None then. ``result``: with the corrected difference, limits and
     test, ``family`` None outside it; ``se``: standard error of the difference; ``judged_alone``:
     the verdict without the correction.
     """

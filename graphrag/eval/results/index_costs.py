@@ -20,8 +20,8 @@ Costs = Mapping[QuestionKey, float | None]
 class Payoff:
     """Two ways to answer, each by an index of its own or by a part of one, in US dollars.
 
-    ``more_usd``: what the index of ``first``, the dearer one, costs more. ``saved_usd``: the mean
-    that its searches cost less, question by question; each None where it is not known.
+    ``more_usd``: what the index of ``first``, the more expensive one, costs more. ``saved_usd``:
+    the mean that its searches cost less, question by question; each None where it is not known.
     ``questions``: after which it has paid, with ``at_most`` by the upper limit of 95 %; None:
     never, or not known.
     """

@@ -126,7 +126,7 @@ def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> di
     """Read the labels that imports left in a run's folder below that of eval.db, metric by metric.
 
     ``run_id`` is None of a file that names no run, which has no labels. The run's rows on the
-    labelled metrics must be as they were.
+    labeled metrics must be as they were.
     """
     labels: dict[str, RunLabels] = {}
     for metric in METRICS if run_id is not None else ():
@@ -139,7 +139,7 @@ def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> di
 def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> Corrected:
     """Correct the mean of one method, or the difference between two.
 
-    ``n_labels`` are the questions that are labelled, and known on every method named. A failed
+    ``n_labels`` are the questions that are labeled, and known on every method named. A failed
     search that counts 0 needs no label to be known; it is left out when there are too few labels,
     so that it does not help to reach the least number.
     """
@@ -211,7 +211,7 @@ def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels
 
 
 def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
-    """Decide the comparisons on labelled metrics by what the labels correct them to.
+    """Decide the comparisons on labeled metrics by what the labels correct them to.
 
     ``labels`` by metric, see ``read_labels``. A comparison that is not corrected keeps its own
     figures, and its place in the family; ``corrected`` of each says why.

@@ -39,7 +39,7 @@ def label_usages(
 
     ``answered``: of each search whether it gave an answer, which then came from somewhere though no
     model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages
-    that do not tell who answered from who embedded are labelled by the models' names alone.
+    that do not tell who answered from who embedded are labeled by the models' names alone.
     """
     usages = [usage for _, usage in (*answered, *judged)]
     if any(usage.models and usage.completion_models is None for usage in usages):

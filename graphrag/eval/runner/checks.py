@@ -491,7 +491,7 @@ async def list_data_warnings(
     ``headers`` are those of every index that is asked. An index is opened for each look and not
     kept, as all together may be large. Questions seem to belong elsewhere, by the first of two
     signs that says anything: at least half of three or more quotes stand in another index's text
-    and less than half in their own; less than 35 % of three or more names (capitalised words that
+    and less than half in their own; less than 35 % of three or more names (capitalized words that
     begin no sentence) occur in the index.
     """
     asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}

@@ -216,7 +216,7 @@ def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
 def list_judged(
     config: EvaluationConfig, units: Sequence[Unit], session: MemorySession
 ) -> tuple[tuple[Unit, Judgement], ...]:
-    """Return what further judges have said, with the unit that each judgement is about."""
+    """Return what further judges have said, with the unit that each judgment is about."""
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     claims = [CLAIMS] * config.judges_claims
     return tuple(
@@ -466,7 +466,7 @@ def describe_judge(
 def list_judge_name_warnings(
     config: EvaluationConfig, headers: Mapping[str, IndexHeader]
 ) -> list[str]:
-    """Warn of a judge whose name may be a misspelt key of ``completion_models``."""
+    """Warn of a judge whose name may be a misspelled key of ``completion_models``."""
     name = config.judge.model
     if name is None or "/" in name:
         return []

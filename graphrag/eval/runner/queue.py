@@ -249,9 +249,9 @@ async def run_bounded(
     ``stop``: when set, no job is begun any more. It is set here when a job raises, so that those in
     flight can see it too. ``may_begin``: asked before each job; the first no is final, and what is
     in flight is waited for. ``finish_s``: seconds that what is in flight has after a stop or an
-    error, before it is cancelled. Raises the first error of a job, after what was in flight had its
+    error, before it is canceled. Raises the first error of a job, after what was in flight had its
     time; later ones are dropped. A job that is worth going on without catches its errors itself.
-    However it ends, cancelled from outside included, no task of it is left.
+    However it ends, canceled from outside included, no task of it is left.
     """
     waiting, errors = deque(jobs), list[BaseException]()
     asked = stop or asyncio.Event()
@@ -279,7 +279,7 @@ async def run_bounded(
             running -= done
         if running:
             await asyncio.wait(running, timeout=finish_s)
-        first = errors[:1]  # what the cancelling below makes is no error
+        first = errors[:1]  # what the canceling below makes is no error
     finally:
         for task in (*workers, stopping):
             task.cancel()
@@ -432,7 +432,7 @@ class Work:
         return self._ended(outcome, len(units) - len(outcome.results))
 
     async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
-        """Have done units judged further, keeping each judgement as it arrives; as :meth:`run`."""
+        """Have done units judged further, keeping each judgment as it arrives; as :meth:`run`."""
         n_done = 0
 
         async def run_task(task: FurtherTask) -> None:

@@ -235,7 +235,7 @@ _POSSESSIVE = re.compile(r"(?<=\w)['\u2018\u2019\u02bc]s\b", re.IGNORECASE)
 
 
 class NamedText:
-    """A text in which names are looked for as whole words; it is normalised once.
+    """A text in which names are looked for as whole words; it is normalized once.
 
     Case, punctuation, white space and a possessive ``'s`` do not count; other names (aliases)
     are not known. A name without letters or digits, such as an emoji, is looked for as it stands.
@@ -255,7 +255,7 @@ class NamedText:
 
     @property
     def words(self) -> list[str]:
-        """The normalised words, in order."""
+        """The normalized words, in order."""
         return self._key.split()
 
 
@@ -291,7 +291,7 @@ class Evidence:
 
 
 class SourceIndex:
-    """Finds evidence in the text of one index; texts are normalised once.
+    """Finds evidence in the text of one index; texts are normalized once.
 
     ``text_units`` has ``id``, ``human_readable_id``, ``text`` and ``document_id``, ``documents``
     has ``id``, ``title`` and ``text``. Without documents a source can't be named by its title.

@@ -95,7 +95,7 @@ def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ran
     """Find the expected sources in a list of text unit ids, best first.
 
     The position is the rank, and an id that comes again is left out; a missing list (None) scores
-    0 throughout. None is returned for a question without a labelled source, which is excluded.
+    0 throughout. None is returned for a question without a labeled source, which is excluded.
     """
     if not items:
         return None

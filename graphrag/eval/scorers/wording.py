@@ -31,7 +31,7 @@ def aspect_coverage(
 ) -> float | None:
     """Return the share of aspects that an answer speaks of; None when none has a content word.
 
-    An aspect is a phrase. It counts when one sentence, or two neighbouring ones, hold at least
+    An aspect is a phrase. It counts when one sentence, or two neighboring ones, hold at least
     `least_share`, in (0, 1], of its distinct content words (function words left out, English
     endings cut, numbers as digits; pairs of characters in a script without spaces).
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.

@@ -116,8 +116,8 @@ def corrected_mean(
     not 0, 1 or None, or the lengths differ; UsageError without the packages of the extra ``audit``.
 
     ``ppi_py.ppi_mean_ci(alpha=.05)`` (arXiv 2311.01453), every response weighted by the size of its
-    group over the number of labelled (or unlabelled) ones in it. When a group is labelled
-    completely, all verdicts take the place of the unlabelled ones.
+    group over the number of labeled (or unlabeled) ones in it. When a group is labeled
+    completely, all verdicts take the place of the unlabeled ones.
     """
     check_scores([*judge, *human], (0, 1))
     verdicts, labels = (
@@ -320,14 +320,14 @@ def corrected_change(
     questions (Cochran 1977, Sampling Techniques, section 12.2, two-phase sampling for
     stratification). The variance, by the same section, is ``W_h^2 s_h^2 / n_h`` of each group of
     each run, and that of the differences which the verdicts let expect, over their number. Groups
-    are labelled too thinly for figures of their own: s_h^2, and the share of right answers to
+    are labeled too thinly for figures of their own: s_h^2, and the share of right answers to
     expect, are those of all labels at the same verdict of the same run, with one error and one
     right verdict added. Without a finite-population correction the variance holds the within-group
     spread of new questions as well, which makes the limits a little wide where the same questions
     are hard for both runs.
 
     Documents as in ``corrected_difference``, which is called where 60 questions or more, one in
-    each pair of groups, are labelled in both runs.
+    each pair of groups, are labeled in both runs.
     """
     check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
     rows = list(zip(judge, human, strata, documents, strict=True))

@@ -91,7 +91,7 @@ class GateDecision:
     [-1, 1]; ``lower_bound``: its one-sided 95 % limit, named by ``bound``; ``margin``: the loss
     that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
     ``p_family``: what this metric entered Holm's family with: of one that is not complete the p
-    with every missing verdict in favour of the new run; ``p_holm``: that one corrected.
+    with every missing verdict in favor of the new run; ``p_holm``: that one corrected.
     ``coverage``, ``baseline_coverage``: share of the verdicts that exist. ``is_complete``: more
     questions would decide, as nothing else keeps the pairs from it.
     """
@@ -126,7 +126,7 @@ def decide_gates(
     What is missing may not be missing at random: when a coverage is under 95 %, when the two are
     more than 2 points apart, when the pairs are under 95 % of the baseline's scored questions, or
     without pairs, it is INCONCLUSIVE, and FAIL only if the test fails with every missing verdict in
-    favour of the new run; the metric stays in the family. Else FAIL at p <= .05, else PASS when the
+    favor of the new run; the metric stays in the family. Else FAIL at p <= .05, else PASS when the
     lower bound lies above -margin, else INCONCLUSIVE.
 
     ValueError if a score is not 0, 1 or None.
@@ -213,7 +213,7 @@ def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int
     """Return the test's p with whatever is missing, and ``unseen`` more, as good as it can be.
 
     The p is the largest that the missing verdicts could have given: each verdict in
-    favour of the new run raises it, by question as well as by document.
+    favor of the new run raises it, by question as well as by document.
     """
     if not pairs:
         return None
@@ -322,7 +322,7 @@ class FigureDecision:
     the baseline. ``baseline``, ``new``: means over the pairs; ``worsening``: how much worse the new
     one is; ``upper_bound``: its one-sided 95 % limit, named by ``bound``, None where it is not
     known; ``margin`` as it is held against that. ``p``: one-sided permutation ``test`` of
-    worsening, with missing values in favour of the new run where too many are missing; ``p_holm``
+    worsening, with missing values in favor of the new run where too many are missing; ``p_holm``
     corrected over the family.
     """
 

@@ -202,7 +202,7 @@ def exact_sign_flip(totals: Mapping[int, int], *, lower: bool) -> float:
     """Return the exact p, in (0, 1], of flipping the signs of documents' whole-numbered sums.
 
     ``totals``: sum of a - b over a document's questions -> documents with that sum. ``lower``: only
-    sums as low as the one seen count, else those as far from 0. Fisher's randomisation test; with
+    sums as low as the one seen count, else those as far from 0. Fisher's randomization test; with
     sums of -1, 0 and 1 it is the exact McNemar test. m documents of the absolute sum k add
     ``k (2 B - m)`` with B binomial(m, 1/2), and the distributions of the different k are
     convolved: nothing is resampled.

@@ -19,7 +19,7 @@ def mcnemar_power(n: int, difference: float, discordance: float, alpha: float = 
 
     ``difference``, in [-1, 1], is the true one of the two means; ``discordance``, in
     [|difference|, 1], the share of the pairs on which the two differ; ``alpha``, in (0, 1), the
-    level. The discordant pairs are binomial(n, discordance), and given m of them those in favour
+    level. The discordant pairs are binomial(n, discordance), and given m of them those in favor
     are binomial(m, (1 + difference / discordance) / 2); the sum over m leaves out less than
     1e-12. ValueError if a parameter is out of range.
     """

@@ -289,7 +289,7 @@ class EvaluationStore:
     def append_judgement(
         self, run_id: str, judgement: Judgement, left: Usage | None = None
     ) -> Judgement:
-        """Keep a judgement, and return it with what earlier ones of it cost as well.
+        """Keep a judgment, and return it with what earlier ones of it cost as well.
 
         ``left`` is what those of its calls cost that are no part of it.
         """
@@ -304,7 +304,7 @@ class EvaluationStore:
         return judgement
 
     def judgements(self, run_id: str) -> list[Judgement]:
-        """Return the judgements of a run."""
+        """Return the judgments of a run."""
 
         def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row

@@ -1,4 +1,4 @@
-"""What the store keeps of a run: the run and its setup, its responses, its further judgements."""
+"""What the store keeps of a run: the run and its setup, its responses, its further judgments."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -126,7 +126,7 @@ Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
 CLAIMS = "claims"
-"""The kind of the judgements that hold the claims of a response."""
+"""The kind of the judgments that hold the claims of a response."""
 SAYS_LITTLE = "this comparison says little about retrieval"
 """How the warning of a context that holds most of a text ends."""
 
@@ -298,5 +298,5 @@ def list_claims(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgemen
 
 
 def pair_kind(a: str, b: str) -> str:
-    """Return the kind of the judgements that hold two methods against each other."""
+    """Return the kind of the judgments that hold two methods against each other."""
     return f"pairwise:{a}:{b}"

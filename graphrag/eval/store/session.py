@@ -48,7 +48,7 @@ class Finished(NamedTuple):
 
 
 class MemorySession:
-    """The responses, verdicts and judgements of one run, kept until the process ends.
+    """The responses, verdicts and judgments of one run, kept until the process ends.
 
     What is kept takes the place of its calls. ``counted`` names those that are part of its usage,
     by their keys in the journal; what others of them cost is kept beside it.

@@ -180,7 +180,7 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     """Read test cases from a list of them, or those of a suite (.yaml, .yml or .json).
 
     ConfigError as :func:`read_suite`; also if the input or expected output of a case is no mapping,
-    or has a key that is one that is looked at, misspelt.
+    or has a key that is one that is looked at, misspelled.
     """
     file = Path(path)
     values = read_values_of(file)

@@ -51,7 +51,7 @@ OnCase = Callable[[int, int, CaseResult], None]
 """Receives how many evaluations are done, how many there are, and the latest."""
 
 _KIND = "suite_case"
-"""Of the judgements that keep each result whole: to continue a run, and to compare with it."""
+"""Of the judgments that keep each result whole: to continue a run, and to compare with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from graphrag.eval.web.plots import plot_run
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
 
-# On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one colour can have.
+# On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one color can have.
 _COLOURS = (
     "svg { --text: #727a89; --line: rgba(128, 128, 128, 0.35); --back: none; --m0: #0e7adb; "
     "--m1: #ce530d; --m2: #208b54; --m3: #cb3eb0; --m4: #937600; --m5: #727a88; }\n"
@@ -37,7 +37,7 @@ _COLOURS = (
 def render_cell(results: "EvaluationResults") -> str:
     """Return an HTML fragment without scripts, which needs nothing from a network.
 
-    Results that nobody analysed, as those put together by hand, are a table of their means.
+    Results that nobody analyzed, as those put together by hand, are a table of their means.
     """
     analysis = results.analysis
     if analysis is None:

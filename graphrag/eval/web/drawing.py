@@ -1,7 +1,7 @@
 """Drawings as SVG that needs nothing else: points with intervals, on lines, in rows, over time.
 
-Colours and shapes go by a series' style; they are classes of ``drawing.css``, which the page or the
-drawing itself brings. Shapes differ, so that a drawing can be read in grey.
+Colors and shapes go by a series' style; they are classes of ``drawing.css``, which the page or the
+drawing itself brings. Shapes differ, so that a drawing can be read in gray.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from math import ceil, floor, log2, log10
 from markupsafe import Markup
 
 N_STYLES = 6
-"""Colours and shapes that there are; further series begin again."""
+"""Colors and shapes that there are; further series begin again."""
 _WIDTH, _RIGHT, _TOP, _LINE = 520.0, 14.0, 8.0, 16.0
 _LETTER = 6.6  # of 12 px, about
 _MOST_LETTERS = 28

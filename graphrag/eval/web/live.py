@@ -45,7 +45,7 @@ class LiveRun:
     """How far a run is.
 
     Of ``n_planned`` searches (None: unknown) ``n_searched`` answered or failed, of which ``n_done``
-    wait for no verdict; ``n_failed`` searches, ``n_unscored`` verdicts and judgements failed,
+    wait for no verdict; ``n_failed`` searches, ``n_unscored`` verdicts and judgments failed,
     ``n_in_flight`` calls were sent and not answered. ``failures`` are by cause, the most frequent
     first; ``means``: method, metric, mean in per cent with its interval, results behind it;
     ``slowest``: seconds, method, question, the slowest first; ``spent`` what it took, ``left`` how

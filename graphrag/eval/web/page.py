@@ -92,7 +92,7 @@ class Aside:
         self._held.append(self._packer.compress(_encode(piece)))
 
     def take(self) -> Iterator[bytes]:
-        """Yield the text in UTF-8; nothing is put aside afterwards."""
+        """Yield the text in UTF-8; nothing is put aside afterward."""
         opened = zlib.decompressobj()
         for held in (*self._held, self._packer.flush()):
             yield opened.decompress(held)

@@ -14,7 +14,7 @@ from graphrag.query.usage import sum_known
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
     """Return name -> each plot that there is something to draw for.
 
-    Of a run at several context budgets that is a curve a method: there are not colours enough to
+    Of a run at several context budgets that is a curve a method: there are not colors enough to
     tell every method at every budget.
     """
     if results.curves is not None:

@@ -344,7 +344,7 @@ def _series(collector: MetricsCollector, name: str) -> Panel:
 
 
 def _thin(points: Sequence[MetricPoint]) -> list[Point]:
-    """Return points to draw; of many, means of as many neighbours each."""
+    """Return points to draw; of many, means of as many neighbors each."""
     size = -(-len(points) // _MOST_DRAWN)
     groups = [points[n : n + size] for n in range(0, len(points), size)]
     return [

@@ -163,7 +163,7 @@ class Guard:
     """Refuses what does not come from the server's own pages; puts headers on every answer.
 
     The server listens on the ``port`` of 127.0.0.1. The first address has to hold the ``token``; a
-    cookie that no other site's request brings does afterwards.
+    cookie that no other site's request brings does afterward.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:

@@ -175,7 +175,7 @@ async def ask(
 class ShownEdge:
     """An edge as the model sees it: titles and descriptions, each on one line.
 
-    ``forward`` says whether the relationship is stored from the entity to the neighbour.
+    ``forward`` says whether the relationship is stored from the entity to the neighbor.
     """
 
     entity: str
@@ -215,7 +215,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 def render_rows(question: str, edges: Sequence[ShownEdge]) -> str:
     """Write each edge, numbered from 1, as one row below the entity that it leads on from.
 
-    An entity is named once for all of its edges that follow each other, and a neighbour is
+    An entity is named once for all of its edges that follow each other, and a neighbor is
     described once in a request. The built-in prompt says what the columns mean.
     """
     lines = [f"Question: {' '.join(question.split())}"]

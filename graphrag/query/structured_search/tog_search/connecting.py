@@ -158,10 +158,10 @@ class _Surroundings:
         self.title = store.title
 
     def around(self, node: int) -> dict[int, float]:
-        """Return a node's neighbours, each with the weight of the heaviest joining relationship."""
+        """Return a node's neighbors, each with the weight of the heaviest joining relationship."""
         if node not in self._around:
             near = self._store.neighbours(node, self.cap)
-            # Heaviest first, so of one neighbour the first counts: it is written last.
+            # Heaviest first, so of one neighbor the first counts: it is written last.
             pairs = zip(near.nodes.tolist()[::-1], near.weights.tolist()[::-1], strict=True)
             self._around[node] = dict(pairs)
             self.n_edges += len(near.nodes)

@@ -31,7 +31,7 @@ _TITLE_WEIGHT = 5.0
 # That two entities are related says less than that they stand in one text.
 _RELATED_WEIGHT = 0.1
 _LEAST_TELLING = 0.001
-# A search looks at so many places at a step and in all, and at so many neighbours of each.
+# A search looks at so many places at a step and in all, and at so many neighbors of each.
 _N_AT_ONCE = 1000
 _N_IN_ALL = 2000
 _MAX_MENTIONS = 100
@@ -181,7 +181,7 @@ class _Surroundings:
         self._share = np.empty(0, np.float64)
 
     def flow(self, mass: _Floats) -> _Floats:
-        """Return the mass that each place gets of its neighbours'."""
+        """Return the mass that each place gets of its neighbors'."""
         carried = mass[self._source] * self._share
         # Whole numbers where nothing flows.
         return np.bincount(self._target, carried, len(self.places)).astype(np.float64)

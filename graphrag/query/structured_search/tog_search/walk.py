@@ -32,7 +32,7 @@ RETAINED = 5
 # A hub's edges past the cap are looked at this many caps deep for names and words of the
 # question, so that the cost stays O(cap) whatever the hub's size.
 _LOOK_AHEAD = 4
-# Characters of the relationship and of the neighbour's description, where words are counted,
+# Characters of the relationship and of the neighbor's description, where words are counted,
 # and where a model reads them: more edges are worth more than more words.
 _COUNTED_CHARS = (300, 160)
 _SHOWN_CHARS = (100, 60)
@@ -60,7 +60,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """All that joins the node ``source`` to its neighbour ``target``.
+    """All that joins the node ``source`` to its neighbor ``target``.
 
     ``links`` are the parallel relationships, heaviest first and never empty; ``weight`` is that of
     the heaviest.
@@ -200,7 +200,7 @@ def list_candidates(
     """List the edges that lead on from the beam, in its order, then by weight.
 
     Both directions count. Left out are entities already on the path and relationships that
-    were scored before; parallel relationships to one neighbour are merged. One entity gives at
+    were scored before; parallel relationships to one neighbor are merged. One entity gives at
     most `cap` edges: half of them the heaviest, half the richest in words of the question.
     """
     judged = set(walked.judged)
@@ -256,7 +256,7 @@ def keep_best(
     Each entity of the frontier retains its best edges as evidence, those scored 0
     excepted. The best `width` of all of these are the new beam, no two with the same end and
     none ending where the walk has already been. Scores multiply along a path; ties go by
-    weight, then the relationship's human_readable_id, then the neighbour's title.
+    weight, then the relationship's human_readable_id, then the neighbor's title.
     """
     longer = [
         Path(candidate.path.start, (*candidate.path.steps, Step(candidate.edge, score)))
@@ -347,7 +347,7 @@ async def score_by_words(
     """Score edges by BM25 over names and descriptions, in [0.05, 1] relative to the best edge."""
     await load_bm25()
     texts = [
-        # The neighbour's name counts twice, as it is what is sought.
+        # The neighbor's name counts twice, as it is what is sought.
         " ".join((*ends, edge.relationship, edge.neighbour, edge.about_neighbour))
         for edge in (describe_edge(candidate, store, _COUNTED_CHARS) for candidate in candidates)
         for ends in [(edge.entity, edge.neighbour)[:: 1 if edge.forward else -1]]
@@ -359,7 +359,7 @@ async def score_by_words(
 async def score_by_reach(
     question: str, candidates: Sequence[Candidate], reached: Mapping[int, float], store: GraphStore
 ) -> Scores:
-    """Score edges by the mean of their words' score and their neighbours' share of the most mass.
+    """Score edges by the mean of their words' score and their neighbors' share of the most mass.
 
     ``reached`` has the mass of each node.
     """
@@ -379,7 +379,7 @@ def _shares_of_most(values: Sequence[float]) -> list[float]:
 
 
 def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int]) -> ShownEdge:
-    """Return an edge as it is shown, its texts (relationship, neighbour) cut to `chars`."""
+    """Return an edge as it is shown, its texts (relationship, neighbor) cut to `chars`."""
     edge = candidate.edge
     rows = [store.relationship_row(link.relationship) for link in edge.links]
     first = rows[0]
