@@ -11,7 +11,7 @@ from support.projects import OFFLINE_SETTINGS
 
 from graphrag.config.project_settings import unknown_settings
 from graphrag.config.settings_files import SettingsError
-from graphrag.eval.errors import ConfigError
+from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexNotBuiltError, read_header
@@ -90,6 +90,12 @@ async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(m
     (root / "settings.yaml").write_text(lacking, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"extract_graph\.prompt: the prompt file \S*no\.txt"):
         await build_index(root, lambda name: pytest.fail(f"{name} was begun"))
+
+
+async def test_an_index_that_cannot_be_written_says_where_it_would_be(make):
+    root = make(OFFLINE_SETTINGS + "output_storage: {type: file, base_dir: settings.yaml/out}\n")
+    with pytest.raises(IndexBuildError, match=r"out\.building'; name a folder"):
+        await build_index(root, lambda _: None)
 
 
 async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(make, make_project, project):

@@ -89,6 +89,12 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
         if isinstance(error, VectorStoreError):
             msg = f"Building the index of {root} failed in optimise_vectors: {error}"
             raise IndexBuildError(msg) from error
+        if isinstance(error, OSError):
+            msg = (
+                f"Building the index of {root} failed: {error}; name a folder that you can write "
+                "in output_storage.base_dir of its settings.yaml"
+            )
+            raise IndexBuildError(msg) from error
         raise
     _put_in_place(building, output)
     return time.perf_counter() - started
