@@ -63,14 +63,14 @@ CASES = {
         "index, all answered and judged.",
         "Lead over local: 17 to 42 points. Holds for more questions on this index; other",
         "Cost: 9,000 tokens a question, 2.2 times local.",
-        "label 60 responses to check the judge",
+        "label the answers to 60 questions to check the judge",
     ),
     "the cheapest is shown to lose little": (
         partial(evaluate, {"tog": range(1200), "basic": range(2, 1200)}, 2000),
         "TIED: Use basic, the cheapest of 2 that tie. Right on 60 % of questions; tog 60. 2,000",
         "It loses less than 5 points to tog, if any. Holds for",
         "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
-        "label 60",
+        "label the answers to 60",
     ),
     "nothing is shown": (
         partial(evaluate, {"tog": range(60), "local": range(3, 60), "basic": range(10)}, usd=1e-6),

@@ -356,7 +356,8 @@ class _Run:
         flags = () if self._primary == "correctness" else ("--metric", self._primary)
         run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
-        return f"label {MIN_LABELS} responses to check the judge", command
+        n = min(MIN_LABELS, self._results.metadata["total_questions"])
+        return f"label the answers to {counted(n, 'question')} to check the judge", command
 
     def _line(self, command: str, *flags: str) -> str:
         run_id = self._results.metadata.get("run_id")
