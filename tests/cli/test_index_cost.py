@@ -126,4 +126,4 @@ def test_two_indexes_of_the_same_documents_are_compared_by_cost(
     evaluation.run("--index", "-q")
     newest = evaluation.runs()[0].run_id
     told = flat(evaluation.run("compare", newest, old).output)
-    assert "it is not known what the indexes cost" in told
+    assert "What the indexes cost is unknown" in told

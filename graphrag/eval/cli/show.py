@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import Full, Quiet, need_extra, option
 from graphrag.eval.cli.location import Place
@@ -135,4 +136,5 @@ def _check_question(place: Place, run_id: str, question: str) -> None:
         known = [sample.id for sample in store.samples(run_id)]
     if known and question not in known:
         msg = f"Run {run_id} holds no question {question!r}{nearest(question, known)}"
-        raise UsageError(as_sentence(msg))
+        listed = eval_line_here("show", run_id, "--export", "rows.csv")
+        raise UsageError(f"{as_sentence(msg)} List all with: {listed}")

@@ -159,8 +159,8 @@ def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool
 def why_undecided(changed: Sequence[str]) -> str:
     """Say why a run on changed indexes is not decided, and what to do."""
     return (
-        f"{_named(changed)} changed since the baseline, or is known of one run alone; a rebuilt "
-        "index shifts whole documents by chance, which no number of questions shows (to decide all "
+        f"{_named(changed)} changed since the baseline, or only one of the runs recorded it; a "
+        "rebuilt index shifts whole documents by chance, which no number of questions shows (to decide all "
         "the same, as if each question changed on its own: --accept-index-change)"
     )
 

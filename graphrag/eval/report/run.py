@@ -256,8 +256,8 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
         )
     if unknown:
         yield (
-            "After how many questions a more expensive index pays is not known, as it is not "
-            f"known what the {join_names([*unknown])} cost."
+            f"What the {join_names([*unknown])} cost is unknown, so nobody can say after how many "
+            "questions a more expensive index pays."
         )
 
 
