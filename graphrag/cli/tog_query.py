@@ -54,11 +54,9 @@ def add_tog_to_query(app: typer.Typer) -> None:
     """Put a ``query`` that knows our methods in place of the released one, which it calls."""
     released = next((c for c in app.registered_commands if c.name == "query"), None)
     if released is None or released.callback is None:
-        msg = "the command line has no command query"
-        raise LookupError(msg)
+        raise LookupError("the command line has no command query")
     if {*signature(released.callback).parameters} != _TAKEN:
-        msg = "the command query has other options than this project knows"
-        raise LookupError(msg)
+        raise LookupError("the command query has other options than this project knows")
     app.registered_commands.remove(released)
     app.command("query")(_query_command(released.callback))
 

@@ -160,8 +160,8 @@ def why_undecided(changed: Sequence[str]) -> str:
     """Say why a run on changed indexes is not decided, and what to do."""
     return (
         f"{_named(changed)} changed since the baseline, or only one of the runs recorded it; a "
-        "rebuilt index shifts whole documents by chance, which no number of questions shows (to decide all "
-        "the same, as if each question changed on its own: --accept-index-change)"
+        "rebuilt index shifts whole documents by chance, which no number of questions shows (to "
+        "decide all the same, as if each question changed on its own: --accept-index-change)"
     )
 
 

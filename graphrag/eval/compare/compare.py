@@ -195,8 +195,7 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
     UsageError if the run holds no row, StoreError if the file can't be written.
     """
     if not run.rows:
-        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
-        raise UsageError(msg)
+        raise UsageError(f"{run.metadata.name} holds no response to compare with; pin another run.")
     path = baseline_path(store_path)
     pinned_at = datetime.now(UTC).isoformat(timespec="seconds")
     pinned = PinnedBaseline(format=1, pinned_at=pinned_at, metadata=run.metadata, rows=run.rows)
@@ -335,11 +334,10 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
     shared = [metric for metric in new if metric in baseline]
     if not shared:
         ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
-        msg = (
+        raise UsageError(
             f"There is no metric to compare: the new run asks {ours}, the baseline {theirs}; "
             f"judge a run again with: {eval_line_here('judge', 'RUN', '--metrics', 'NAME')}"
         )
-        raise UsageError(msg)
     return shared
 
 
@@ -352,14 +350,12 @@ def _check(
 ) -> None:
     for margin in margins:
         if not 0 < margin < 1:
-            msg = f"The margin must lie between 0 and 1, not {margin:g}."
-            raise UsageError(msg)
+            raise UsageError(f"The margin must lie between 0 and 1, not {margin:g}.")
     if new.metadata.run_id is not None and new.metadata.run_id == baseline.metadata.run_id:
         msg = f"Both sides are run {new.metadata.run_id}; name another run to compare with."
         raise UsageError(msg)
     if not metrics and not has_figures:
-        msg = f"No metric is named; choose of {', '.join(METRICS)}."
-        raise UsageError(msg)
+        raise UsageError(f"No metric is named; choose of {', '.join(METRICS)}.")
     for metric in metrics:
         if metric not in METRICS:
             msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
@@ -380,11 +376,10 @@ def _choose_methods(
             msg = f"Not both runs hold method {method!r}{nearest(method, both)}"
             raise UsageError(as_sentence(msg))
     if not both:
-        msg = (
+        raise UsageError(
             f"No method is in both runs: the new run holds {', '.join(ours) or 'none'}, the "
             f"baseline {', '.join(theirs) or 'none'}."
         )
-        raise UsageError(msg)
     return both if wanted is None else list(wanted)
 
 
@@ -478,13 +473,12 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
     other = [pair for pair in pairs.values() if _has_other_words(*pair)]
     if other:
         new, old = other[0]
-        msg = (
+        raise UsageError(
             f"{len(other):,} of {len(pairs):,} questions have other words in the new run than "
             f"under the same id in the baseline, e.g. {old.question_id}"
             f"{f' of {old.document}' if old.document else ''}: {_short(new.question)} now, "
             f"{_short(old.question)} then; {_remedy()}"
         )
-        raise UsageError(msg)
     _refuse_moved(joined)
     warnings: list[str] = []
     if answers := sum(_has_other_reference(*pair) for pair in pairs.values()):
@@ -556,11 +550,10 @@ def _refuse_moved(joined: Mapping[str, Joined]) -> None:
                 moved.setdefault(row.question_id, (row.document, then[row.question_id]))
     if moved:
         key, (now, before) = next(iter(moved.items()))
-        msg = (
+        raise UsageError(
             f"{len(moved):,} questions stand in another document than under the same id in the "
             f"baseline, e.g. {key}: in {now} now, in {before} then; {_remedy()}"
         )
-        raise UsageError(msg)
 
 
 def _remedy() -> str:
@@ -572,11 +565,10 @@ def _by_key(rows: Sequence[Row], method: str) -> dict[QuestionKey, Row]:
     own = [row for row in rows if row.method == method]
     by_key = {row.key: row for row in own}
     if len(own) > len(by_key):
-        msg = (
+        raise UsageError(
             f"A run holds {len(own)} responses of {method} to {len(by_key)} question ids; ids must "
             "differ."
         )
-        raise UsageError(msg)
     return by_key
 
 

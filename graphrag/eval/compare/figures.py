@@ -111,12 +111,10 @@ def read_metric_terms(texts: Sequence[str]) -> dict[str, Margin | None]:
         name, has_margin, margin = (part.strip() for part in text.partition("="))
         if not name:
             if has_margin:
-                msg = f"{text!r} names no metric; write NAME=MARGIN."
-                raise UsageError(msg)
+                raise UsageError(f"{text!r} names no metric; write NAME=MARGIN.")
             continue
         if name in terms:
-            msg = f"{name} is named twice; name it once, with its margin."
-            raise UsageError(msg)
+            raise UsageError(f"{name} is named twice; name it once, with its margin.")
         terms[name] = _read_margin(name, margin) if has_margin else None
     return terms
 
@@ -128,11 +126,10 @@ def _read_margin(name: str, text: str) -> Margin:
     except ValueError:
         value = 0.0
     if not 0 < value < inf:
-        msg = (
+        raise UsageError(
             f"The margin of {name} must be a number above 0, such as 0.03, or a share of the "
             f"baseline's mean, such as 5%, not {text!r}."
         )
-        raise UsageError(msg)
     return Margin(value, is_relative)
 
 
@@ -155,12 +152,11 @@ def read_gate_figures(
         runs = {run.run_id: run for run in store.runs()}
         for side, name in ((new, "new run"), (baseline, "baseline")):
             if side.metadata.run_id not in runs:
-                msg = (
+                raise UsageError(
                     f"{', '.join(wanted)} can't be compared: {store_path} does not hold the {name}"
                     f" ({side.metadata.name}), and its file has the verdicts alone; name a run "
                     "that is in the store."
                 )
-                raise UsageError(msg)
         ours, theirs = (
             _all_figures(store, runs[side.metadata.run_id or ""]) for side in (new, baseline)
         )

@@ -340,11 +340,10 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
         )
         for (document, question, method, trial), n in times.most_common(1):
             if n > 1:
-                msg = (
+                raise UsageError(
                     f"{method} has {n} results for {question!r} of {document!r} in trial {trial}, "
                     f"and would count it {n} times; keep one, or number the repeats by their trial."
                 )
-                raise UsageError(msg)
 
 
 def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:

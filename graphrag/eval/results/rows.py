@@ -54,8 +54,7 @@ class Row:
         for metric, state in self.states.items():
             score = self.scores.get(metric)
             if (state is State.SCORED) != (score is not None) or score not in (0, 1, None):
-                msg = f"{metric} is {state.value!r}, and its score can't be {score!r}"
-                raise ValueError(msg)
+                raise ValueError(f"{metric} is {state.value!r}, and its score can't be {score!r}")
         for name in ("latency_s", "tokens", "cost_usd"):
             value: float | None = getattr(self, name)
             if value is not None and not (isfinite(value) and value >= 0):

@@ -233,16 +233,14 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
     except FileNotFoundError as error:
         raise no_such_file(path, store_path) from error
     except OSError as error:
-        msg = f"{path} can't be read: {error}."
-        raise UsageError(msg) from error
+        raise UsageError(f"{path} can't be read: {error}.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        msg = (
+        raise UsageError(
             f"{path} is not a baseline.json, which compare RUN --pin writes "
             f"({f'{where}: ' if where else ''}{first['msg']}); name the run itself."
-        )
-        raise UsageError(msg) from error
+        ) from error
     return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
 
 

@@ -90,11 +90,10 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
             msg = f"Building the index of {root} failed in optimise_vectors: {error}"
             raise IndexBuildError(msg) from error
         if isinstance(error, OSError):
-            msg = (
+            raise IndexBuildError(
                 f"Building the index of {root} failed: {error}; name a folder that you can write "
                 "in output_storage.base_dir of its settings.yaml"
-            )
-            raise IndexBuildError(msg) from error
+            ) from error
         raise
     _put_in_place(building, output)
     return time.perf_counter() - started

@@ -194,8 +194,7 @@ class EvaluableQueryResultBuilder:
         """Set the texts: texts, or mappings or objects with text or content (else ValueError)."""
         if isinstance(items, str):
             # It would be taken letter by letter.
-            msg = "chunks must be a list of texts, not one text"
-            raise ValueError(msg)
+            raise ValueError("chunks must be a list of texts, not one text")
         self._set_chunks = [
             item if isinstance(item, str) else _needed(item, "a chunk", "text", "content")
             for item in items
@@ -262,8 +261,7 @@ class EvaluableQueryResultBuilder:
         """Return the result; a ValueError if the query or the answer was not set."""
         if self._query is None or self._answer is None:
             missing = "query" if self._query is None else "answer"
-            msg = f"an evaluable result needs its {missing}"
-            raise ValueError(msg)
+            raise ValueError(f"an evaluable result needs its {missing}")
         for end in self._ends:
             self.add_entity(end)
         named = {entity.name for entity in self._set_entities}
@@ -349,8 +347,7 @@ def _look(item: object, *names: str) -> object:
 def _needed(item: object, what: str, *names: str) -> str:
     value = _look(item, *names)
     if value is None:
-        msg = f"{what} needs its {' or '.join(names)}, which {item!r} has not"
-        raise ValueError(msg)
+        raise ValueError(f"{what} needs its {' or '.join(names)}, which {item!r} has not")
     return str(value)
 
 
@@ -363,8 +360,7 @@ def _confidence(item: object) -> float | None:
     if value is None or value != value:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        msg = f"a confidence is a number from 0 to 1, not {value!r}"
-        raise ValueError(msg)
+        raise ValueError(f"a confidence is a number from 0 to 1, not {value!r}")
     return float(value)
 
 

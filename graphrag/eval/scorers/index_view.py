@@ -183,13 +183,11 @@ class IndexView:
         if text is not None:
             wanted = self.sources.units_with(text)
             if not wanted:
-                msg = "no text unit of the index holds the passage"
-                raise ValueError(msg)
+                raise ValueError("no text unit of the index holds the passage")
         if document is not None:
             units = self.sources.units_of(document)
             if units is None:
-                msg = f"the index has no document {document!r}"
-                raise ValueError(msg)
+                raise ValueError(f"the index has no document {document!r}")
             wanted = units if wanted is None else wanted & units
 
         def is_wanted(stored: StoredEntity | StoredEdge) -> bool:

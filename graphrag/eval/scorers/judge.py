@@ -308,8 +308,7 @@ def _text(value: object) -> str:
     if value is None:  # the last piece of a stream, or a reply that was cut off before its start
         return ""
     if not isinstance(value, str):
-        msg = f"the model must give text, not {type(value).__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"the model must give text, not {type(value).__name__}")
     return value
 
 

@@ -84,11 +84,9 @@ _EVALUATION = TypeAdapter(QualityEvaluation)
 def _share(value: object) -> float:
     # The range is checked here and not in the schema: some providers refuse its keywords.
     if isinstance(value, bool) or not isinstance(value, int | float):
-        msg = "it must be a number"
-        raise ValueError(msg)
+        raise ValueError("it must be a number")
     if not isfinite(value) or not 0 <= value <= 1:
-        msg = "it must lie between 0 and 1"
-        raise ValueError(msg)
+        raise ValueError("it must lie between 0 and 1")
     return float(value)
 
 

@@ -200,8 +200,7 @@ class DimensionScore:
     def __post_init__(self) -> None:
         score: object = self.score
         if score is not None and (type(score) is not int or not 1 <= score <= 5):
-            msg = f"a grade is a whole number from 1 to 5, or None, not {score!r}"
-            raise ValueError(msg)
+            raise ValueError(f"a grade is a whole number from 1 to 5, or None, not {score!r}")
 
 
 class DimensionReply(ReasonedForm):
@@ -247,8 +246,7 @@ class _SomeGrades(_AnyObject):
     @classmethod
     def _names_one(cls, values: Mapping[str, object]) -> Mapping[str, object]:
         if not any(name in values for name in DIMENSIONS):
-            msg = f"it names none of {', '.join(DIMENSIONS)}"
-            raise ValueError(msg)
+            raise ValueError(f"it names none of {', '.join(DIMENSIONS)}")
         return values
 
 
@@ -427,8 +425,7 @@ class RubricJudge:
         One evaluation a result, in their order; one that fails is unscored and the others are not.
         """
         if concurrency < 1:
-            msg = f"concurrency must be at least 1, not {concurrency}"
-            raise ValueError(msg)
+            raise ValueError(f"concurrency must be at least 1, not {concurrency}")
         places = asyncio.Semaphore(concurrency)
 
         async def grade(result: EvaluableQueryResult) -> LLMEvaluation:

@@ -68,11 +68,9 @@ def time_score(seconds: float | None, limit_s: float) -> float | None:
     measured. A ValueError if the limit is not positive or the time negative.
     """
     if not limit_s > 0:
-        msg = f"a time limit must be positive, not {limit_s}"
-        raise ValueError(msg)
+        raise ValueError(f"a time limit must be positive, not {limit_s}")
     if seconds is None:
         return None
     if not seconds >= 0:
-        msg = f"a time must not be negative, as {seconds} is"
-        raise ValueError(msg)
+        raise ValueError(f"a time must not be negative, as {seconds} is")
     return 1.0 if seconds <= limit_s else max(0.0, 1 - (seconds - limit_s) / limit_s)

@@ -58,8 +58,7 @@ def binary_agreement(
     check_scores([*judge, *human], (0, 1))
     weighting = [1.0] * len(judge) if weights is None else list(weights)
     if not all(isfinite(weight) and weight > 0 for weight in weighting):
-        msg = "every weight must be a finite number above 0"
-        raise ValueError(msg)
+        raise ValueError("every weight must be a finite number above 0")
     rows = [
         (float(x), float(y), w)
         for x, y, w in zip(judge, human, weighting, strict=True)
@@ -106,8 +105,7 @@ def check_scores(scores: Sequence[Score], allowed: tuple[int, ...]) -> None:
     """Raise ValueError for a score that is neither allowed nor None."""
     for score in scores:
         if score is not None and score not in allowed:
-            msg = f"a score must be one of {allowed} or None, not {score!r}"
-            raise ValueError(msg)
+            raise ValueError(f"a score must be one of {allowed} or None, not {score!r}")
 
 
 def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"]) -> Estimate:

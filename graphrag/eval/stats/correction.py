@@ -93,8 +93,7 @@ class Corrected:
 
     def _known(self) -> tuple[float, float]:
         if self.estimate.mean is None or self.se is None:
-            msg = "what was not corrected has no limits and no test"
-            raise ValueError(msg)
+            raise ValueError("what was not corrected has no limits and no test")
         return self.estimate.mean, self.se
 
 
@@ -383,8 +382,7 @@ def _bias(side: Sequence[_Response]) -> _Bias:
         if response.stratum is not None:
             groups.setdefault((response.document, response.stratum), []).append(response)
     if any(len({r.verdict for r in group}) > 1 for group in groups.values()):
-        msg = "a group within which labels were drawn must have one verdict"
-        raise ValueError(msg)
+        raise ValueError("a group within which labels were drawn must have one verdict")
     wrong, seen = Counter[int](), Counter[int]()
     by_document: dict[Hashable, float] = {}
     labelled: list[tuple[int, int, int]] = []  # verdict, size and labels of each group with any

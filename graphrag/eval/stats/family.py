@@ -180,8 +180,7 @@ def compare_family(
     another.
     """
     if not 0 < margin < 1:
-        msg = f"the equivalence margin must lie in (0, 1), not {margin!r}"
-        raise ValueError(msg)
+        raise ValueError(f"the equivalence margin must lie in (0, 1), not {margin!r}")
     n_tests = max(1, sum(result.p is not None for result in results))
     figures: list[FamilyFigures] = []
     together = simultaneous_limits(results, inferences)

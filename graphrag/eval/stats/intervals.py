@@ -244,8 +244,7 @@ def present(scores: Sequence[Score], low: float, high: float) -> Floats:
     """Return the scores that are there; ValueError if one is NaN or outside [low, high]."""
     values = np.array([score for score in scores if score is not None], dtype=np.float64)
     if not bool(np.all((values >= low) & (values <= high))):
-        msg = f"every score must lie in [{low:g}, {high:g}] or be None"
-        raise ValueError(msg)
+        raise ValueError(f"every score must lie in [{low:g}, {high:g}] or be None")
     return values
 
 
@@ -260,8 +259,7 @@ def group_by_document(
     for value, document in zip(values, documents, strict=True):
         if value is not None:
             if not isfinite(value):
-                msg = f"every value must be a finite number or None, not {value!r}"
-                raise ValueError(msg)
+                raise ValueError(f"every value must be a finite number or None, not {value!r}")
             groups.setdefault(document, []).append(float(value))
     return {key: np.array(group, dtype=np.float64) for key, group in groups.items()}
 

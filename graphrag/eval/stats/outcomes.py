@@ -103,8 +103,7 @@ def summarize_outcomes(
     for outcome, times in outcomes.items():
         counts[outcome.state] += times
     if counts.total() > n_planned:
-        msg = f"{n_planned} outcomes were planned, {counts.total()} are accounted for"
-        raise ValueError(msg)
+        raise ValueError(f"{n_planned} outcomes were planned, {counts.total()} are accounted for")
     if failed_search_is_zero and counts[State.ABSTAINED]:
         msg = "an abstention has to be scored on a metric that counts a failed search as 0"
         raise ValueError(msg)

@@ -122,8 +122,7 @@ def tally_documents(counts: PairCounts) -> dict[Hashable, Tally]:
     for (a, b, document), times in counts.items():
         for score in (a, b):
             if score not in (0, 1, None):
-                msg = f"a score must be 0, 1 or None, not {score!r}"
-                raise ValueError(msg)
+                raise ValueError(f"a score must be 0, 1 or None, not {score!r}")
         if a is not None and b is not None and times:
             n, n10, n01 = tallies.get(document, Tally())
             tallies[document] = Tally(n + times, n10 + times * (a > b), n01 + times * (b > a))

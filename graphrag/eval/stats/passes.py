@@ -55,8 +55,7 @@ def fall_p(questions: Iterable[Answers]) -> float | None:
             and each.right - each.right_baseline <= each.n - each.n_baseline
         )
         if not is_possible:
-            msg = f"a question can't have these answers: {each}"
-            raise ValueError(msg)
+            raise ValueError(f"a question can't have these answers: {each}")
     informative = Counter[tuple[int, int, int]]()
     seen = 0
     for each, times in counts.items():

@@ -24,8 +24,7 @@ def mcnemar_power(n: int, difference: float, discordance: float, alpha: float = 
     1e-12. ValueError if a parameter is out of range.
     """
     if n < 0 or not abs(difference) <= discordance <= 1 or not 0 < alpha < 1:
-        msg = "power needs n >= 0, |difference| <= discordance <= 1 and alpha in (0, 1)"
-        raise ValueError(msg)
+        raise ValueError("power needs n >= 0, |difference| <= discordance <= 1 and alpha in (0, 1)")
     if n == 0 or discordance == 0:
         return 0.0
     reach = _SPREAD * sqrt(n * discordance * (1 - discordance)) + 30
@@ -79,8 +78,7 @@ def questions_needed(
     the discordance, in (0, 1], is out of range.
     """
     if not 0 < difference <= discordance <= 1:
-        msg = "0 < difference <= discordance <= 1 must hold"
-        raise ValueError(msg)
+        raise ValueError("0 < difference <= discordance <= 1 must hold")
     low, high = 0, 8
     while mcnemar_power(high, difference, discordance, alpha) < power:
         low, high = high, high * 2
