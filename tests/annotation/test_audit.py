@@ -120,9 +120,7 @@ def test_a_labeller_sees_neither_method_nor_verdict(make_run):
     ("metric", "n_abstained", "has_context"),
     [("correctness", 0, False), ("faithfulness", 1, True), ("completeness", 0, False)],
 )
-def test_only_what_the_judge_scored_is_drawn(
-    make_run, metric: str, n_abstained: int, has_context: bool
-):
+def test_only_what_the_judge_scored_is_drawn(make_run, metric, n_abstained, has_context):
     ends = {"q0": (1, "search"), "q1": ("judge", 0), "q2": ("search", "search"), "q3": (1, 1)}
 
     run = make_run(ends, metric=metric, abstaining=["q3 tog"])
@@ -159,9 +157,7 @@ texts = st.text(
 )
 @example(texts=["=1", "'=1", "''+1", "'quoted'"], label=None)
 @given(texts=st.lists(texts, min_size=4, max_size=4), label=st.sampled_from([None, 0, 1]))
-def test_the_sheet_keeps_every_text_and_holds_no_formula(
-    tmp_path: Path, texts: list[str], label: int | None
-):
+def test_the_sheet_keeps_every_text_and_holds_no_formula(tmp_path, texts, label):
     question, truth, response, comment = texts
     item = AuditItem("r1", "run", "m", "g1", question, truth, response, "", label, comment)
     path = tmp_path / "sheet.csv"

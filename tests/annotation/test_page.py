@@ -57,9 +57,7 @@ def items_of(*texts: str, metric: str = "correctness") -> list[AuditItem]:
     ]
 
 
-def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(
-    make_run, page: Page, tmp_path: Path
-):
+def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(make_run, page, tmp_path):
     ends = {f"q{i}": (int(i % 3 > 0), int(i % 4 > 0)) for i in range(70)}
     run = make_run(ends)
     assert draw_labels(run.place, "latest") == DONE
@@ -100,7 +98,7 @@ def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(
     assert audit["means"]["basic"]["n_labels"] == 69
 
 
-def test_every_text_is_shown_and_downloaded_as_it_is(page: Page, tmp_path: Path):
+def test_every_text_is_shown_and_downloaded_as_it_is(page, tmp_path):
     items = items_of(NASTY, "=HYPERLINK(1)", "'=already", "@x", "plain")
     open_items(page, tmp_path, items)
     for item in items:
@@ -114,7 +112,7 @@ def test_every_text_is_shown_and_downloaded_as_it_is(page: Page, tmp_path: Path)
     assert '"@' not in cells
 
 
-def test_a_label_can_be_changed_and_taken_back(page: Page, tmp_path: Path):
+def test_a_label_can_be_changed_and_taken_back(page, tmp_path):
     open_items(page, tmp_path, items_of("a", "b", "c"))
     press(page, "1", "ArrowLeft")
     assert page.get_attribute("#label-1", "aria-pressed") == "true"
@@ -130,7 +128,7 @@ def test_a_label_can_be_changed_and_taken_back(page: Page, tmp_path: Path):
     assert progress(page)[2:] == (1, 2, 0)
 
 
-def test_keys_label_nothing_in_a_comment_or_a_shortcut_or_held_down(page: Page, tmp_path: Path):
+def test_keys_label_nothing_in_a_comment_or_a_shortcut_or_held_down(page, tmp_path):
     open_items(page, tmp_path, items_of("a", "b", "c"))
     page.click("#comment")
     page.keyboard.type("=10 s, so so")
@@ -148,7 +146,7 @@ def test_keys_label_nothing_in_a_comment_or_a_shortcut_or_held_down(page: Page, 
     assert (first.label, first.comment) == (1, "=10 s, so so")
 
 
-def test_a_person_sees_what_the_judge_saw(page: Page, tmp_path: Path):
+def test_a_person_sees_what_the_judge_saw(page, tmp_path):
     fields = {"question", "ground_truth", "response", "context"}
     for metric, shown in {
         "correctness": {"question", "ground_truth", "response"},

@@ -68,7 +68,7 @@ def _read(path: Path) -> list[dict[str, object]]:
     return json.loads(text) if path.suffix == ".json" else list(map(json.loads, text.splitlines()))
 
 
-def test_a_person_accepts_mends_and_rejects_by_key(page: Page, review: Review):
+def test_a_person_accepts_mends_and_rejects_by_key(page, review):
     page.wait_for_selector("#places mark")
     assert page.locator("#places mark").all_inner_texts() == ["Ada kept the light for nine years."]
     assert TEXTS[0] in page.locator("#places .text").all_inner_texts()
@@ -111,7 +111,7 @@ def test_a_person_accepts_mends_and_rejects_by_key(page: Page, review: Review):
     assert count_gold(read_samples(review.path, "p")) == 2
 
 
-def test_what_another_program_changed_is_not_overwritten(page: Page, review: Review):
+def test_what_another_program_changed_is_not_overwritten(page, review):
     rows = _read(review.path)
     rows[0]["answer"], rows[3]["note"] = "nine", "new"
     lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -125,13 +125,13 @@ def test_what_another_program_changed_is_not_overwritten(page: Page, review: Rev
     assert _read(review.path) == rows[1:]
 
 
-def test_who_vetted_a_row_changes_no_fingerprint(review: Review):
+def test_who_vetted_a_row_changes_no_fingerprint(review):
     before = fingerprint_samples(read_samples(review.path, "p"))
     review.decide(Decision(seen=review.rows()[0]["seen"], decision="accepted"))
     assert fingerprint_samples(read_samples(review.path, "p")) == before
 
 
-def test_what_can_not_be_kept_is_refused(review: Review, tmp_path: Path):
+def test_what_can_not_be_kept_is_refused(review, tmp_path):
     first, second, *_ = review.rows()
     content = review.path.read_bytes()
     same = Decision(
@@ -156,7 +156,7 @@ def test_what_can_not_be_kept_is_refused(review: Review, tmp_path: Path):
         Review(table, {}, "Ann").check()
 
 
-def test_assertions_go_with_the_question_and_the_answer_they_were_of(review: Review):
+def test_assertions_go_with_the_question_and_the_answer_they_were_of(review):
     held = [{"text": "She sold her boat.", "weight": "vital"}]
     rows = [{**row, "assertions": held} for row in ROWS[:3]]
     content = (
@@ -176,7 +176,7 @@ def test_assertions_go_with_the_question_and_the_answer_they_were_of(review: Rev
     assert "assertions" not in same["vetted_by"]["before"]
 
 
-def test_drafting_again_keeps_what_a_person_decided(review: Review):
+def test_drafting_again_keeps_what_a_person_decided(review):
     seen = [row["seen"] for row in review.rows()]
     review.decide(Decision(seen=seen[0], decision="accepted"))
     mended = Decision(seen=seen[1], decision="mended", question="Which year?", answer="1901")

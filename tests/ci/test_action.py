@@ -162,7 +162,7 @@ def runner(action: dict[str, Any], evaluation: Evaluation, tmp_path: Path) -> Ru
     return Runner(action, folder, evaluation)
 
 
-def test_the_action_runs_the_gate_and_keeps_one_comment(runner: Runner):
+def test_the_action_runs_the_gate_and_keeps_one_comment(runner):
     code, ends = runner.run()
     printed = "".join(each.stdout + each.stderr for each in ends)
     outputs = runner.outputs["gate"]
@@ -196,7 +196,7 @@ def test_the_action_runs_the_gate_and_keeps_one_comment(runner: Runner):
     assert runner.used == ["astral-sh/setup-uv@v6"]
 
 
-def test_a_missed_threshold_fails_what_the_gate_passes(runner: Runner):
+def test_a_missed_threshold_fails_what_the_gate_passes(runner):
     runner.evaluation.configure(thresholds={"correctness": 1.0})
     code, _ = runner.run(**{"compare-arguments": "--margin 0.9"})
     outputs = runner.outputs["gate"]
@@ -204,7 +204,7 @@ def test_a_missed_threshold_fails_what_the_gate_passes(runner: Runner):
     assert "The run itself ended with exit code 100, so the check fails." in runner.summary
 
 
-def test_what_can_not_be_compared_is_an_error_in_the_one_comment(runner: Runner):
+def test_what_can_not_be_compared_is_an_error_in_the_one_comment(runner):
     others = [{"id": 100, "user": "someone", "body": "<!-- graphrag-eval: default -->"}]
     runner.comments.write_text(json.dumps(others), encoding="utf-8")
     for _ in range(2):
@@ -219,7 +219,7 @@ def test_what_can_not_be_compared_is_an_error_in_the_one_comment(runner: Runner)
     assert not runner.comments.exists()
 
 
-def test_no_script_of_the_action_has_a_value_written_into_it(action: dict[str, Any]):
+def test_no_script_of_the_action_has_a_value_written_into_it(action):
     steps = action["runs"]["steps"]
     for step in steps:
         assert "${{" not in step.get("run", ""), step["name"]
@@ -239,9 +239,7 @@ def blocks(project_root: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_documented_workflow_passes_inputs_that_there_are(
-    action: dict[str, Any], project_root: Path
-):
+def test_the_documented_workflow_passes_inputs_that_there_are(action, project_root):
     github, *_ = [yaml.safe_load(block) for block in blocks(project_root, "yaml")]
     (job,) = github["jobs"].values()
     (step,) = [step for step in job["steps"] if "gtog@" in step.get("uses", "")]
@@ -251,9 +249,7 @@ def test_the_documented_workflow_passes_inputs_that_there_are(
     assert [n for n in (*action["inputs"], *action["outputs"]) if f"`{n}`" not in text] == []
 
 
-def test_the_other_scripts_of_the_documentation_run(
-    evaluation: Evaluation, project_root: Path, tmp_path: Path
-):
+def test_the_other_scripts_of_the_documentation_run(evaluation, project_root, tmp_path):
     once, cron = blocks(project_root, "bash")
     _, gitlab, _ = [yaml.safe_load(block) for block in blocks(project_root, "yaml")]
     (evaluation.output / "baseline.json").unlink()

@@ -29,7 +29,7 @@ sys.addaudithook(look)
     ],
 )
 def test_the_hook_says_what_is_wrong_before_it_is_committed(
-    change: tuple[str, str, str] | None, sentence: str, tmp_path: Path, project_root: Path
+    change, sentence, tmp_path, project_root
 ):
     (hook,) = yaml.safe_load((project_root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["pass_filenames"] is False

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import Result
 from jsonschema import Draft7Validator
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner
 
@@ -35,7 +35,7 @@ def named_schema(path: Path) -> Path:
     return path.parent / first.removeprefix(MODELINE)
 
 
-def test_the_stored_schemas_are_what_the_models_give(project_root: Path):
+def test_the_stored_schemas_are_what_the_models_give(project_root):
     """Written anew with: graphrag eval init, which writes both below eval/."""
     assert stored(project_root, "eval_config") == config_schema()
     assert stored(project_root, "suite") == suite_schema()
@@ -43,7 +43,7 @@ def test_the_stored_schemas_are_what_the_models_give(project_root: Path):
         Draft7Validator.check_schema(schema)
 
 
-def test_the_shipped_files_are_valid_by_the_schema_that_they_name(project_root: Path):
+def test_the_shipped_files_are_valid_by_the_schema_that_they_name(project_root):
     suites = sorted((project_root / "eval" / "suites").glob("*.yaml"))
     assert suites
     for path in (project_root / "eval_config.yaml", *suites):
@@ -51,7 +51,7 @@ def test_the_shipped_files_are_valid_by_the_schema_that_they_name(project_root: 
         Draft7Validator(schema).validate(read(path))
 
 
-def test_init_names_a_schema_that_is_there(tmp_path: Path):
+def test_init_names_a_schema_that_is_there(tmp_path):
     from graphrag.cli.main import app
 
     (tmp_path / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
@@ -83,9 +83,7 @@ def closed(schema: Any) -> Any:
     return values
 
 
-def test_the_files_of_a_run_are_what_their_schemas_say(
-    make_evaluation: MakeEvaluation, project_root: Path
-):
+def test_the_files_of_a_run_are_what_their_schemas_say(make_evaluation, project_root):
     """A key that no schema names, or of another type, is refused: mend the file in schemas/."""
     further = {"rubric": True, "quality": True, "pairwise": [["tog", "basic"]], "repeats": 3}
     criteria = {"criteria": [{"metric": "mrr", "minimum": 0.1}]}
@@ -141,7 +139,7 @@ WIDE = {"name": "tog-wide", "method": "tog", "width": 5}
         ({"measures": {"criteria": [{"metric": "mrr", "most": 1}]}}, False),
     ],
 )
-def test_schema_and_model_agree(values: dict[str, Any], is_right: bool):
+def test_schema_and_model_agree(values, is_right):
     values = {**values, "variants": {k: {"method": "tog"} for k in values.get("variants", {})}}
     assert Draft7Validator(config_schema()).is_valid(values) == is_right
     if is_right:
@@ -151,7 +149,7 @@ def test_schema_and_model_agree(values: dict[str, Any], is_right: bool):
             parse_config(values, "here")
 
 
-def test_a_suite_may_be_a_list_and_number_its_cases(tmp_path: Path):
+def test_a_suite_may_be_a_list_and_number_its_cases(tmp_path):
     case = {"id": 1, "input_data": {"question": "Who?"}, "expected_output": {"answer": "Idris"}}
     check = Draft7Validator(suite_schema())
     for values in ([case], {"evaluator": "query_response", "cases": [case]}):

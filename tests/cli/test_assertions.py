@@ -98,7 +98,7 @@ def paid_for_rulings(evaluation: Evaluation) -> int:
     return sum(each.usage.llm_calls for each in kept)
 
 
-def test_each_response_is_held_to_its_assertions(evaluation: Evaluation, server: LocalServer):
+def test_each_response_is_held_to_its_assertions(evaluation, server):
     dry = evaluation.run("--dry-run")
     assert "Judge calls:      12," in dry.output, dry.output  # 6 verdicts, 6 responses held
     before = len(server.records)
@@ -129,7 +129,7 @@ def test_each_response_is_held_to_its_assertions(evaluation: Evaluation, server:
     assert "(contradicted: because 2)" in shown
 
 
-def test_a_stopped_run_goes_on_without_paying_again(evaluation: Evaluation, server: LocalServer):
+def test_a_stopped_run_goes_on_without_paying_again(evaluation, server):
     evaluation.configure(concurrency=1)
     before, n_ruled = len(server.records), 0
 

@@ -1,6 +1,5 @@
 """What providers read from their own caches, from the calls of a run to everything it writes."""
 
-from support.clock_evaluation import MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 
 DONE = 0
@@ -15,9 +14,7 @@ def chats(server: LocalServer, since: int) -> list[Record]:
     ]
 
 
-def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
-    make_evaluation: MakeEvaluation, server: LocalServer
-) -> None:
+def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["tog"], concurrency=1)
     since = len(server.records)
 

@@ -1,7 +1,6 @@
 """Faithfulness claim by claim: one false claim does not hide behind a right whole."""
 
 import json
-from pathlib import Path
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
@@ -82,7 +81,7 @@ def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluati
     return made
 
 
-def test_one_false_claim_of_six_is_named(evaluation: Evaluation, server: LocalServer):
+def test_one_false_claim_of_six_is_named(evaluation, server):
     server.behaviour = Behaviour(replies("4", "6"))
     dry = evaluation.run("--dry-run", COLUMNS="200")
     assert "Judge calls: 5, retries aside" in flat(dry.output)
@@ -127,7 +126,7 @@ def test_one_false_claim_of_six_is_named(evaluation: Evaluation, server: LocalSe
     ],
 )
 def test_what_the_judge_does_not_rule_on_has_no_score_and_is_asked_again_alone(
-    evaluation: Evaluation, server: LocalServer, at: str, fault: Fault
+    evaluation, server, at, fault
 ):
     faults = lambda _, request: fault if kind(request) == at else None  # noqa: E731
     server.behaviour, first = Behaviour(replies(), faults), len(server.records)
@@ -145,9 +144,7 @@ def test_what_the_judge_does_not_rule_on_has_no_score_and_is_asked_again_alone(
     assert evaluation.count_calls() == len(server.records) - first
 
 
-def test_a_run_that_is_stopped_between_the_two_calls_pays_nothing_twice(
-    evaluation: Evaluation, server: LocalServer
-):
+def test_a_run_that_is_stopped_between_the_two_calls_pays_nothing_twice(evaluation, server):
     refuse = lambda _, request: Fault(status=401) if kind(request) == "rule" else None  # noqa: E731
     server.behaviour = Behaviour(replies(), refuse)
     before = len(server.records)
@@ -159,9 +156,7 @@ def test_a_run_that_is_stopped_between_the_two_calls_pays_nothing_twice(
     assert len(asked(records, "split")) == len(asked(records, "rule")) == 1
 
 
-def test_an_answer_without_claims_has_no_share_and_no_verdict(
-    evaluation: Evaluation, server: LocalServer
-):
+def test_an_answer_without_claims_has_no_share_and_no_verdict(evaluation, server):
     empty = lambda _, request: (  # noqa: E731
         Fault(content=json.dumps({"sentences": [{"number": n, "claims": []} for n in range(1, 5)]}))
         if kind(request) == "split"
@@ -182,7 +177,7 @@ def test_an_answer_without_claims_has_no_share_and_no_verdict(
     )
 
 
-def test_runs_by_response_and_by_claim_are_other_runs(evaluation: Evaluation):
+def test_runs_by_response_and_by_claim_are_other_runs(evaluation):
     evaluation.run()
     evaluation.configure(judge={})
     refused = evaluation.run("--resume")
@@ -192,7 +187,7 @@ def test_runs_by_response_and_by_claim_are_other_runs(evaluation: Evaluation):
     assert "faithfulness: by claim -> by response" in flat(compared.output)
 
 
-async def test_a_judge_of_ones_own_is_refused_before_anything_is_asked(tmp_path: Path):
+async def test_a_judge_of_ones_own_is_refused_before_anything_is_asked(tmp_path):
     given = {"root": tmp_path, "judge": {"faithfulness": {"by": "claim"}}}
     runner = EvaluationRunner(EvaluationConfig(**given), ScriptedJudge(), {})
     with pytest.raises(ConfigError, match="ScriptedJudge, can't judge claim by claim"):

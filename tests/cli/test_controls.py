@@ -122,9 +122,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("validate", "--root", hostile("nowhere")),
     ],
 )
-def test_no_command_passes_on_what_steers(
-    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_no_command_passes_on_what_steers(arguments, folder, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.chdir(folder)
@@ -140,7 +138,7 @@ def test_no_command_passes_on_what_steers(
     assert commands == own
 
 
-def test_a_terminal_gets_its_colors_alone(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_terminal_gets_its_colors_alone(folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     shown = run_eval(folder, "show", "--failed", "--full").output
@@ -148,7 +146,7 @@ def test_a_terminal_gets_its_colors_alone(folder: Path, monkeypatch: pytest.Monk
     assert not OBEYED.search(re.sub("\x1b\\[[\\d;?]*[mhlAGK]|\r", "", shown))
 
 
-def test_what_is_kept_stays_as_it_came(folder: Path):
+def test_what_is_kept_stays_as_it_came(folder):
     assert run_eval(folder, "show", "latest").exit_code in (0, 3)
     detailed = (folder / "eval_results_detailed.json").read_text(encoding="utf-8")
     (first, *_) = json.loads(detailed)["results"]
@@ -161,7 +159,7 @@ def test_what_is_kept_stays_as_it_came(folder: Path):
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_step_and_an_error_are_texts_too(stream: str, capsys: pytest.CaptureFixture[str]):
+def test_a_step_and_an_error_are_texts_too(stream, capsys):
     console = open_console(stderr=stream == "stderr")
     with working(console, hostile("Reading")) as tell:
         tell(hostile("more"))
@@ -177,7 +175,7 @@ def test_a_step_and_an_error_are_texts_too(stream: str, capsys: pytest.CaptureFi
     assert not OBEYED.search(captured.out + captured.err)
 
 
-def test_a_log_line_and_its_traceback(tmp_path: Path):
+def test_a_log_line_and_its_traceback(tmp_path):
     with log_to(tmp_path / "eval.log", verbose=True):
         try:
             raise ValueError(hostile("raised"))
@@ -190,7 +188,7 @@ def test_a_log_line_and_its_traceback(tmp_path: Path):
 
 
 @given(st.text(alphabet=[*":#[ \t\nx", *STEERS]), st.data())
-def test_what_comes_in_pieces_is_shown_as_the_whole(text: str, data: st.DataObject):
+def test_what_comes_in_pieces_is_shown_as_the_whole(text, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_ACTIONS", "true")
         whole = ShownText().feed(text)

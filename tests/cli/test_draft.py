@@ -29,9 +29,7 @@ def calls(evaluation: Evaluation) -> list[str]:
     return drafted(evaluation).with_suffix(".calls.jsonl").read_text("utf-8").splitlines()
 
 
-def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
-    evaluation: Evaluation, server: LocalServer
-):
+def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, server):
     flags = ("-n", "4", "--kinds", "fact,unanswerable")
     before = len(server.records)
 
@@ -71,7 +69,7 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(
     assert "No person has vetted any of the 4 questions" in shown.output, shown.output
 
 
-def test_a_dry_run_asks_nothing(evaluation: Evaluation, server: LocalServer):
+def test_a_dry_run_asks_nothing(evaluation, server):
     (evaluation.root / "questions.csv").write_text("question,answer\n")  # as init leaves it
     evaluation.configure(dataset={"path": "questions.csv"})
     before = len(server.records)
@@ -90,15 +88,13 @@ def test_a_dry_run_asks_nothing(evaluation: Evaluation, server: LocalServer):
         (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
     ],
 )
-def test_what_can_not_be_drafted_is_said(evaluation: Evaluation, flags, said):
+def test_what_can_not_be_drafted_is_said(evaluation, flags, said):
     result = draft(evaluation, *flags)
     assert result.exit_code in (2, 3), result.output
     assert said in " ".join(result.output.split())
 
 
-def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(
-    evaluation: Evaluation, server: LocalServer
-):
+def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(evaluation, server):
     rows = [
         {"id": "q1", "question": "Who built the clock?", "answer": "Idris Vane", "level": 2},
         {

@@ -9,11 +9,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, Watched, flat
+from support.clock_evaluation import ROWS, Evaluation, Watched, flat
 from support.openai_server import Fault, LocalServer
 from support.projects import OFFLINE_SETTINGS, server_settings
 
@@ -35,7 +34,7 @@ def sentence(result: Result) -> str:
     return flat(result.output)
 
 
-def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvaluation):
+def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation):
     small = {"max_context_tokens": 300}
     evaluation = make_evaluation(
         methods=[
@@ -95,9 +94,7 @@ CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
 ]
 
 
-def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
-    make_evaluation: MakeEvaluation, tmp_path: Path
-):
+def test_a_changed_run_is_not_resumed_and_the_difference_is_named(make_evaluation, tmp_path):
     evaluation = make_evaluation(methods=["basic"])
     evaluation.done("--skip-judge", "-q")
     for number, (change, named) in enumerate(CHANGES):
@@ -125,7 +122,7 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
     assert "leave --resume out to begin a new run, which asks everything again." in said
 
 
-def test_a_method_that_mostly_abstains_is_named(make_evaluation: MakeEvaluation):
+def test_a_method_that_mostly_abstains_is_named(make_evaluation):
     small = {"name": "small", "method": "basic", "max_context_tokens": 5}
     evaluation = make_evaluation(methods=[small, "basic"])
     said = sentence(evaluation.run(COLUMNS="200"))
@@ -145,7 +142,7 @@ def files_of_at_most(n_bytes: int):
 
 
 def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+    make_evaluation, watched, server
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
     with files_of_at_most(150_000):
@@ -159,7 +156,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
 
 
 @pytest.mark.slow  # a process of its own
-def test_a_reader_that_goes_away_costs_no_file(make_evaluation: MakeEvaluation):
+def test_a_reader_that_goes_away_costs_no_file(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     words = ["--root", str(evaluation.root), "--limit", "1"]
     command = [sys.executable, "-m", "graphrag.eval", *words]
@@ -177,9 +174,7 @@ def test_a_reader_that_goes_away_costs_no_file(make_evaluation: MakeEvaluation):
     assert len(list((evaluation.output / "runs").iterdir())) == 1
 
 
-def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(
-    make_evaluation: MakeEvaluation,
-):
+def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(make_evaluation):
     evaluation = make_evaluation(concurrency=5)
     for name in ("one", "two"):
         result = evaluation.run("-q", "--output", str(evaluation.root / name))
@@ -200,7 +195,7 @@ def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(
     assert all(set(entry["methods"]) == {"tog", "basic"} for entry in detailed["results"])
 
 
-def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: MakeEvaluation):
+def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation):
     evaluation = make_evaluation()
     variables = {
         "METHODS": "basic, local",
@@ -268,9 +263,7 @@ BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
 ]
 
 
-def test_bad_input_is_refused_before_any_call(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
+def test_bad_input_is_refused_before_any_call(make_evaluation, watched, server):
     for number, (spoil, flag, words) in enumerate(BAD_INPUT):
         evaluation = make_evaluation(server.base_url, name=str(number))
         spoil(evaluation)
@@ -281,7 +274,7 @@ def test_bad_input_is_refused_before_any_call(
 
 
 def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+    make_evaluation, watched, server
 ):
     evaluation = make_evaluation(
         server.base_url, judge={"rubric": True, "quality": True, "pairwise": True}
@@ -314,9 +307,7 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
 
 
-def test_what_failed_is_asked_again_alone_and_its_cost_is_told(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
+def test_what_failed_is_asked_again_alone_and_its_cost_is_told(make_evaluation, watched, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
 
     def fault(_: int, request: dict[str, object]) -> Fault | None:
@@ -362,7 +353,7 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(
 
 @pytest.mark.parametrize("refused", ["input", "response_format"])
 def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, refused: str
+    make_evaluation, watched, server, refused
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
     evaluation.done("-q", "--limit", "1")
@@ -382,7 +373,7 @@ def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
     assert sum(record.outcome == "answered" for record in watched.searched) == 1 + 6
 
 
-def test_a_resumed_run_begins_to_count_at_what_is_there(finished_copy: Evaluation):
+def test_a_resumed_run_begins_to_count_at_what_is_there(finished_copy):
     with sqlite3.connect(finished_copy.store_path) as db:
         db.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM verdicts)")
         db.execute("DELETE FROM calls")
@@ -394,7 +385,7 @@ def test_a_resumed_run_begins_to_count_at_what_is_there(finished_copy: Evaluatio
 
 
 def test_only_missing_indexes_are_built_and_never_by_half(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, built_project: Path
+    make_evaluation, watched, server, built_project
 ):
     evaluation = make_evaluation(methods=["basic"], indexes={"clock": "clock", "new": "new"})
     new, entities = evaluation.root / "new", evaluation.project / "output" / "entities.parquet"

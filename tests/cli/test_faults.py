@@ -1,7 +1,6 @@
 """What breaks around a run: the service, the key, the disk, the index, a second runner."""
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,9 +29,7 @@ def basic(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
     return make_evaluation(server.base_url, methods=["basic"], concurrency=2, patience_s=0.3)
 
 
-def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
-    basic: Evaluation, server: LocalServer
-):
+def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(basic, server):
     fail_from(server, 16, Fault(status=503))
     before = len(server.records)
     stopped = basic.done(code=3)
@@ -54,7 +51,7 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
     assert basic.count_calls() == len(server.records) - before
 
 
-def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
+def test_a_second_runner_is_refused_and_the_first_goes_on(basic):
     with EvaluationStore(basic.store_path):
         refused = basic.run()
     assert refused.exit_code == 1
@@ -63,9 +60,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
     basic.done("--limit", "1")
 
 
-def test_an_index_that_vanishes_costs_its_searches_and_no_others(
-    basic: Evaluation, server: LocalServer, tmp_path: Path
-):
+def test_an_index_that_vanishes_costs_its_searches_and_no_others(basic, server, tmp_path):
     begun, output = len(server.records), basic.project / "output"
 
     def remove(number: int, _: object) -> Fault | None:

@@ -1,7 +1,6 @@
 """What a command holds in memory does not grow with the contexts of a run."""
 
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
@@ -56,7 +55,7 @@ def peak_of(evaluation: Evaluation, *flags: str) -> int:
     return peak
 
 
-def test_contexts_are_not_held_together(given_answers: Evaluation, tmp_path: Path):
+def test_contexts_are_not_held_together(given_answers, tmp_path):
     again = (
         "show",
         "latest",

@@ -45,7 +45,7 @@ def read(root: Path):
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_each_format_becomes_a_project_and_a_dataset(name: str, tmp_path: Path):
+def test_each_format_becomes_a_project_and_a_dataset(name, tmp_path):
     root, files = tmp_path / "2024", write_samples(tmp_path)[name]
     done = run_import(root, name, *files)
     assert done.exit_code == 0, done.output
@@ -72,7 +72,7 @@ def test_each_format_becomes_a_project_and_a_dataset(name: str, tmp_path: Path):
         assert "The Gazette, 2023-11-02" in documents[0].read_text("utf-8")
 
 
-def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_path: Path):
+def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_path):
     strange = HOTPOT | {"supporting_facts": [["Brass Tower", 7], ["Nowhere", 0]]}
     again = HOTPOT | {"_id": "h1", "question": "Who built it?"}
     rows = [
@@ -99,14 +99,14 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
     assert json.loads((tmp_path / "p/eval/questions.not_matched.json").read_text("utf-8"))
 
 
-def test_a_question_that_only_its_own_passages_leave_open_is_not_asked(tmp_path: Path):
+def test_a_question_that_only_its_own_passages_leave_open_is_not_asked(tmp_path):
     file = save(tmp_path / "full.json", MUSIQUE | {"answerable": False}, MUSIQUE)
     done = run_import(tmp_path / "p", "musique", file)
     assert "only their own passages do not answer, left out: 1" in done.stdout
     assert len(read(tmp_path / "p")["questions"]) == 1
 
 
-def test_tables_and_parquet_are_read_as_they_are_distributed(tmp_path: Path):
+def test_tables_and_parquet_are_read_as_they_are_distributed(tmp_path):
     facts = {"title": ["Brass Tower", "Ines Vale"], "sent_id": [1, 0]}
     context = {
         "title": [t for t, _ in HOTPOT["context"]],
@@ -124,7 +124,7 @@ def test_tables_and_parquet_are_read_as_they_are_distributed(tmp_path: Path):
         assert read(tmp_path / name)["questions"][0]["evidence"] == quotes
 
 
-def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path: Path):
+def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path):
     root = tmp_path / "p"
     files = {
         name: save(tmp_path / f"{name}.json", row) for name, row in (("m", MUSIQUE), ("h", HOTPOT))
@@ -152,7 +152,7 @@ def test_bad_files_are_refused_in_a_sentence_and_nothing_is_written(tmp_path: Pa
     assert (done.exit_code, "own.txt is there" in done.stderr) == (2, True), done.output
 
 
-def test_odd_texts_and_titles_are_kept_and_the_encoding_is_said(tmp_path: Path):
+def test_odd_texts_and_titles_are_kept_and_the_encoding_is_said(tmp_path):
     context = [["../a/b", ["Café."]], ["\x00" * 3, [" "]], ["Zoë" * 90, ["One."]]]
     row = HOTPOT | {"context": context, "supporting_facts": [["../a/b", 0]]}
     file = tmp_path / "h.json"
@@ -165,7 +165,7 @@ def test_odd_texts_and_titles_are_kept_and_the_encoding_is_said(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_what_is_imported_is_indexed_asked_and_measured_over_http(tmp_path: Path):
+def test_what_is_imported_is_indexed_asked_and_measured_over_http(tmp_path):
     root = tmp_path / "p"
     assert run_import(root, "hotpotqa", save(tmp_path / "h.json", HOTPOT)).exit_code == 0
     with running_server() as server:

@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from support.clock_evaluation import ROWS, MakeEvaluation, flat
-from support.openai_server import LocalServer
+from support.clock_evaluation import ROWS, flat
 
 from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.results.index_costs import hold_against
@@ -19,9 +18,7 @@ def read_cost(project: Path) -> Any:
     return json.loads((project / "output" / "index_cost.json").read_text(encoding="utf-8"))
 
 
-def test_an_index_costs_what_the_server_counts_and_again_from_its_cache(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_an_index_costs_what_the_server_counts_and_again_from_its_cache(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["bm25", "local"], metrics=[])
     evaluation.write_rows(ROWS[:2])
     output = evaluation.project / "output"
@@ -56,7 +53,7 @@ def test_an_index_costs_what_the_server_counts_and_again_from_its_cache(
     assert again["documents"] == cost["documents"]
 
 
-def test_a_cost_is_only_of_the_tables_it_was_measured_with(built_project: Path, tmp_path: Path):
+def test_a_cost_is_only_of_the_tables_it_was_measured_with(built_project, tmp_path):
     folder = tmp_path / "output"
     folder.mkdir()
     text = (built_project / "output" / "index_cost.json").read_text(encoding="utf-8")
@@ -109,9 +106,7 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
     assert (unknown.more_usd, unknown.saved_usd, unknown.questions) == (None, None, None)
 
 
-def test_two_indexes_of_the_same_documents_are_compared_by_cost(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_two_indexes_of_the_same_documents_are_compared_by_cost(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["local"], metrics=["correctness"])
     evaluation.write_rows(ROWS[:2])
     settings = (evaluation.project / "settings.yaml").read_text(encoding="utf-8")

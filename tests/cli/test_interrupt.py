@@ -7,11 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation, WarmProcess, Watched, wait_until
-from support.openai_server import LocalServer
+from support.clock_evaluation import Evaluation, WarmProcess, Watched, wait_until
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -29,7 +27,7 @@ def printed_command(output: str) -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_in_flight_finishes_and_the_printed_command_continues(
-    make_evaluation: MakeEvaluation, server: LocalServer, number: signal.Signals, tmp_path: Path
+    make_evaluation, server, number, tmp_path
 ):
     evaluation = make_evaluation(
         server.base_url, "a folder with spaces", methods=["basic"], concurrency=3
@@ -64,9 +62,7 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     assert len(watched.records) == 6 * 6
 
 
-def test_what_hangs_is_cut_off_after_ten_seconds(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_what_hangs_is_cut_off_after_ten_seconds(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
     watched = Watched(server, latency_s=120)
     with evaluation.start() as process:
@@ -85,7 +81,7 @@ def test_what_hangs_is_cut_off_after_ten_seconds(
     assert earlier["calls"] == 2
 
 
-def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, server: LocalServer):
+def test_a_second_interrupt_stops_at_once(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
     watched = Watched(server, latency_s=120)
     with evaluation.start() as process:
@@ -131,9 +127,7 @@ app()
 """
 
 
-def test_a_second_interrupt_of_a_build_is_not_lost_in_what_swallows_errors(
-    make_evaluation: MakeEvaluation,
-):
+def test_a_second_interrupt_of_a_build_is_not_lost_in_what_swallows_errors(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     shutil.rmtree(evaluation.project / "output")
     command = [sys.executable, "-c", _SWALLOWS, "eval", "--root", evaluation.root, "--index"]
@@ -158,9 +152,7 @@ def test_a_second_interrupt_of_a_build_is_not_lost_in_what_swallows_errors(
 @pytest.mark.parametrize(
     ("sent", "gap_s"), [([signal.SIGTERM], 0), ([signal.SIGINT, signal.SIGTERM], 0.02)]
 )
-def test_a_build_by_the_embedded_models_ends_with_one_sentence(
-    make_evaluation: MakeEvaluation, sent: list[signal.Signals], gap_s: float
-):
+def test_a_build_by_the_embedded_models_ends_with_one_sentence(make_evaluation, sent, gap_s):
     """They compute in the loop itself: thousands of calls are waiting when it is interrupted."""
     evaluation = make_evaluation(methods=["basic"])
     shutil.rmtree(evaluation.project / "output")

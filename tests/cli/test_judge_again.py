@@ -4,8 +4,8 @@ import json
 
 import pandas as pd
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import Behaviour, LocalServer
+from support.clock_evaluation import ROWS
+from support.openai_server import Behaviour
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -13,7 +13,7 @@ from graphrag.eval.store.database import EvaluationStore
 INCOMPLETE = 3
 
 
-def test_another_judge_is_asked_and_no_search_is(asked_copy: Evaluation, server: LocalServer):
+def test_another_judge_is_asked_and_no_search_is(asked_copy, server):
     (first,) = asked_copy.runs()
     before = len(server.records)
     asked_copy.done("judge", first.run_id, "--model", "openai/gpt-4.1", "--metrics", "relevance")
@@ -37,7 +37,7 @@ def test_another_judge_is_asked_and_no_search_is(asked_copy: Evaluation, server:
     }
 
 
-def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvaluation):
+def test_a_comparison_is_proposed_where_there_is_one(make_evaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", "relevance"])
     evaluation.configure(equal_terms={})
     evaluation.done("-q", "--skip-judge")
@@ -64,7 +64,7 @@ def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvalua
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
-def test_nothing_is_measured_on_an_index_that_is_another(asked_copy: Evaluation, is_gone: bool):
+def test_nothing_is_measured_on_an_index_that_is_another(asked_copy, is_gone):
     table = asked_copy.project / "output" / "relationships.parquet"
     if is_gone:
         (asked_copy.root / "questions.json").unlink()
@@ -79,7 +79,7 @@ def test_nothing_is_measured_on_an_index_that_is_another(asked_copy: Evaluation,
     assert asked_copy.read_results("summary", asked_copy.newest_folder)["measures"] == {}
 
 
-def test_what_the_searches_cost_does_not_count_as_spent(asked_copy: Evaluation):
+def test_what_the_searches_cost_does_not_count_as_spent(asked_copy):
     (first,) = asked_copy.runs()
     searches = sum(each.usage.cost_usd or 0 for each in asked_copy.responses(first.run_id))
     assert searches > 0
@@ -101,9 +101,7 @@ def test_what_the_searches_cost_does_not_count_as_spent(asked_copy: Evaluation):
     assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
 
 
-def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
-    asked_copy: Evaluation, server: LocalServer
-):
+def test_repeated_verdicts_are_paid_for_and_their_majority_counts(asked_copy, server):
     answered: dict[str, int] = {}
 
     def unsteady(request: dict[str, object]) -> str:

@@ -33,9 +33,7 @@ def summary(evaluation: Evaluation) -> Any:
     return evaluation.read_results("summary")
 
 
-def test_what_was_judged_before_is_not_asked_again_and_searches_are(
-    cached: Evaluation, server: LocalServer
-):
+def test_what_was_judged_before_is_not_asked_again_and_searches_are(cached, server):
     searches, judgings = ask(cached, server)
     assert judgings == 8
     first = summary(cached)
@@ -60,15 +58,13 @@ def test_what_was_judged_before_is_not_asked_again_and_searches_are(
 @pytest.mark.parametrize(
     "change", [{"temperature": 0.5}, {"model": "openai/gpt-4.1"}, {"cache": False}]
 )
-def test_what_is_asked_otherwise_is_asked(
-    cached: Evaluation, server: LocalServer, change: dict[str, Any]
-):
+def test_what_is_asked_otherwise_is_asked(cached, server, change):
     ask(cached, server)
     cached.configure(judge={"cache": True, **change})
     assert ask(cached, server)[1] == 8
 
 
-def test_repeats_take_a_reply_each(cached: Evaluation, server: LocalServer):
+def test_repeats_take_a_reply_each(cached, server):
     ask(cached, server)
     cached.configure(judge={"cache": True, "repeats": 3})
     assert ask(cached, server)[1] == 16  # one of three is there
@@ -77,7 +73,7 @@ def test_repeats_take_a_reply_each(cached: Evaluation, server: LocalServer):
     assert ask(cached, server)[1] == 16
 
 
-def test_a_reply_that_could_not_be_read_is_not_kept(cached: Evaluation, server: LocalServer):
+def test_a_reply_that_could_not_be_read_is_not_kept(cached, server):
     def garble(_: int, request: dict[str, Any]) -> Fault | None:
         is_search = f"---{SEARCHES}---" in str(request["messages"])
         return None if is_search else Fault(content="no verdict")
@@ -88,7 +84,7 @@ def test_a_reply_that_could_not_be_read_is_not_kept(cached: Evaluation, server: 
     assert ask(cached, server)[1] == 8
 
 
-def test_an_interrupted_run_takes_what_it_took_and_no_more(cached: Evaluation, server: LocalServer):
+def test_an_interrupted_run_takes_what_it_took_and_no_more(cached, server):
     ask(cached, server)
     cached.write_rows(ROWS[:4])
     judged = ask(cached, server, "--max-cost", "0.012")[1]
@@ -99,7 +95,7 @@ def test_an_interrupted_run_takes_what_it_took_and_no_more(cached: Evaluation, s
     assert (efficiency["judge_reused_replies"], efficiency["judge_calls"]) == (8, 8)
 
 
-def test_a_run_that_keeps_nothing_has_no_cache(make_evaluation: MakeEvaluation):
+def test_a_run_that_keeps_nothing_has_no_cache(make_evaluation):
     made = make_evaluation(judge={"cache": True}, output={"save_intermediate": False})
     result = made.done(code=2)
     assert "judge.cache needs" in flat(result.output)

@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import Evaluation
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
@@ -42,9 +41,7 @@ def kept_file(folder: Path) -> Path:
     return path
 
 
-def test_it_looks_as_if_it_were_computed(
-    finished_copy: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
+def test_it_looks_as_if_it_were_computed(finished_copy, monkeypatch):
     folder = finished_copy.output
     assert "Computing" in show(folder).stderr  # its commands are to name this place
     path = kept_file(folder)
@@ -64,7 +61,7 @@ def test_it_looks_as_if_it_were_computed(
         assert again.stdout == show(folder, *flags).stdout
 
 
-def test_a_run_keeps_what_it_printed(make_evaluation: MakeEvaluation):
+def test_a_run_keeps_what_it_printed(make_evaluation):
     evaluation = make_evaluation(judge={"rubric": True}, trials=2)
     ran = evaluation.done()
     again = evaluation.run("show", "latest")
@@ -79,14 +76,12 @@ def loaded_by(evaluation: Evaluation, *words: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
+def test_nothing_heavy_is_loaded(finished_copy):
     finished_copy.done("show", "latest")
     assert loaded_by(finished_copy, "show", "latest") == ["0"]
 
 
-def test_what_is_another_now_is_computed(
-    finished_copy: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_is_another_now_is_computed(finished_copy, monkeypatch):
     folder = finished_copy.output
 
     def is_computed() -> bool:
@@ -120,7 +115,7 @@ def test_what_is_another_now_is_computed(
     assert "unfinished" in show(folder).stderr
 
 
-def test_files_of_another_run_are_left_as_they_are(finished_copy: Evaluation):
+def test_files_of_another_run_are_left_as_they_are(finished_copy):
     folder, older = finished_copy.output, finished_copy.newest_folder.name
     finished_copy.done("--limit", "1", "-q")
     for _ in range(2):

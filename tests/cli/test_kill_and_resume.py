@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
+from support.clock_evaluation import Evaluation, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
@@ -65,9 +65,7 @@ def kill_after(
     return kill, output
 
 
-def test_killed_many_times_a_run_gives_what_an_uninterrupted_one_gives(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_killed_many_times_a_run_gives_what_an_uninterrupted_one_gives(make_evaluation, server):
     server.behaviour = Behaviour(offline_reply(), latency_s=LATENCY_S)
     config = {"methods": METHODS, "concurrency": 4}
     whole = make_evaluation(server.base_url, "whole", **config)

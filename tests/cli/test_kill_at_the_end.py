@@ -4,13 +4,12 @@ import signal
 from functools import partial
 
 import pytest
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS
 from support.deaths import (
     killed_at_a_file,
     killed_before_it_is_finished,
     killed_when_it_is_finished,
 )
-from support.openai_server import LocalServer
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +25,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_run_that_is_killed_at_its_end_writes_its_files_and_asks_nothing(
-    make_evaluation: MakeEvaluation, server: LocalServer, window: str
+    make_evaluation, server, window
 ):
     evaluation = make_evaluation(
         server.base_url, methods=["basic"], thresholds={"correctness": 1.0}
@@ -54,7 +53,7 @@ def test_a_run_that_is_killed_at_its_end_writes_its_files_and_asks_nothing(
 
 
 def test_a_finished_run_without_files_comes_before_one_that_was_given_up_for_it(
-    make_evaluation: MakeEvaluation, server: LocalServer
+    make_evaluation, server
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
     assert evaluation.run("-q", "--skip-judge").exit_code == DONE  # unfinished
@@ -70,9 +69,7 @@ def test_a_finished_run_without_files_comes_before_one_that_was_given_up_for_it(
     assert len(server.records) > asked
 
 
-def test_a_judging_that_is_killed_at_its_end_asks_nothing_again(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_judging_that_is_killed_at_its_end_asks_nothing_again(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
     evaluation.done("-q")
     with evaluation.start("judge", "latest", prepare=killed_when_it_is_finished) as process:

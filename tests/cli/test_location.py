@@ -52,7 +52,7 @@ def spaced(make_evaluation: MakeEvaluation) -> Evaluation:
     return make_evaluation(name="my evaluation", methods=["basic"])
 
 
-def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path: Path):
+def test_config_and_output_are_relative_to_the_root(spaced, tmp_path):
     other = spaced.root / "settings" / "other.yaml"
     other.parent.mkdir()
     shutil.move(spaced.root / "eval_config.yaml", other)
@@ -68,7 +68,7 @@ def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path
     assert (absolute / "eval.db").is_file()
 
 
-def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
+def test_a_file_in_the_place_of_a_folder_is_refused(spaced):
     for command, sentence in (
         (("compare", "a", "b", "--output", "x.json"), "x.json is a file; this command reads a"),
         (("--limit", "1", "--output", "x.json"), "x.json is a file; this command reads a"),
@@ -85,9 +85,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
     assert not (spaced.root / "results.json").exists()
 
 
-def test_every_follow_up_runs_when_pasted_into_another_folder(
-    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_every_follow_up_runs_when_pasted_into_another_folder(spaced, tmp_path, monkeypatch):
     """From ``init`` to ``compare``, with relative paths, blanks in names, and variables."""
     elsewhere = tmp_path / "some where"
     elsewhere.mkdir()
@@ -129,9 +127,7 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     assert not list(elsewhere.iterdir())
 
 
-def test_a_project_that_is_not_built_says_how_to_build_it(
-    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_project_that_is_not_built_says_how_to_build_it(spaced, tmp_path, monkeypatch):
     shutil.rmtree(spaced.project / "output")
     monkeypatch.chdir(spaced.root.parent)
     refused = in_process("--root", spaced.root.name)
@@ -144,9 +140,7 @@ def test_a_project_that_is_not_built_says_how_to_build_it(
 @pytest.mark.parametrize(
     ("variable", "value"), [("PATH", os.defpath), ("UV_RUN_RECURSION_DEPTH", "1")]
 )
-def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
-    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(variable, value, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(BIN / "graphrag"), "eval"])
     assert runnable("graphrag eval") == ("graphrag", "eval")
     monkeypatch.setenv(variable, value)

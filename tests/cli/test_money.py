@@ -4,8 +4,8 @@ import re
 import shutil
 
 import pytest
-from support.clock_evaluation import MakeEvaluation, flat
-from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+from support.clock_evaluation import flat
+from support.openai_server import Behaviour, Fault, Record, offline_reply
 
 from graphrag.query.model_facts import model_price
 
@@ -30,9 +30,7 @@ def spent_of(output: str) -> float:
 
 
 @pytest.mark.parametrize("concurrency", [1, 16])
-def test_what_is_spent_is_said_and_no_more_than_allowed(
-    make_evaluation: MakeEvaluation, server: LocalServer, concurrency: int
-):
+def test_what_is_spent_is_said_and_no_more_than_allowed(make_evaluation, server, concurrency):
     server.behaviour = Behaviour(offline_reply(), latency_s=0.02)
     evaluation = make_evaluation(
         server.base_url, methods=["tog", "basic"], concurrency=concurrency, judge={"rubric": True}
@@ -54,9 +52,7 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
     assert spent_of(again.output) > spent_of(result.output)
 
 
-def test_a_stopped_runs_figures_add_up_to_the_bill(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_stopped_runs_figures_add_up_to_the_bill(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["tog", "basic"], concurrency=3)
     before = len(server.records)
     evaluation.run()
@@ -69,9 +65,7 @@ def test_a_stopped_runs_figures_add_up_to_the_bill(
     assert "Answers that are not finished, and go on from there, took" in result.output
 
 
-def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["closed_book"])
     before = len(server.records)
     result = evaluation.done("--max-cost", "0.0001", code=INCOMPLETE)
@@ -84,9 +78,7 @@ def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
     assert len(server.records) > before
 
 
-def test_calls_that_get_no_reply_count_as_they_may_be_billed(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_calls_that_get_no_reply_count_as_they_may_be_billed(make_evaluation, server):
     evaluation = make_evaluation(
         server.base_url, methods=["closed_book"], concurrency=1, request_timeout_s=0.2
     )
@@ -98,9 +90,7 @@ def test_calls_that_get_no_reply_count_as_they_may_be_billed(
     assert len(server.records) - before <= 5
 
 
-def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic", "tog"])
     before = len(server.records)
     shutil.rmtree(evaluation.project / "output")

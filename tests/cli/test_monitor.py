@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation, flat, judging, wait_until
-from support.openai_server import Behaviour, LocalServer
+from support.clock_evaluation import Evaluation, flat, judging, wait_until
+from support.openai_server import Behaviour
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -48,7 +48,7 @@ def notes(evaluation: Evaluation) -> list[dict[str, object]]:
     return [dict(note) for note in marked if note]
 
 
-def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: Evaluation):
+def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned):
     quiet = watch(pinned, "-q")
     assert quiet.exit_code == DONE
     (answer,) = quiet.stdout.splitlines()
@@ -71,7 +71,7 @@ def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: 
     assert f"latest is run {base.run_id}" in flat(pinned.run("compare", "latest", "pinned").output)
 
 
-def test_a_fall_raises_the_alarm_by_code_and_file(pinned: Evaluation, server: LocalServer):
+def test_a_fall_raises_the_alarm_by_code_and_file(pinned, server):
     begun = pinned.done("monitor")
     said = flat(begun.output)
     assert "This watch begins with 2 further runs of its baseline of about $" in said
@@ -109,7 +109,7 @@ def test_a_fall_raises_the_alarm_by_code_and_file(pinned: Evaluation, server: Lo
     assert watch(pinned, "-q").exit_code == DONE
 
 
-def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, server: LocalServer):
+def test_samples_are_drawn_without_replacement_and_add_up(pinned, server):
     # Two rounds of one command, one after the other, and two more.
     flags = ("--every", "1s", "--rounds", "2", "--sample", "9")
     once = watch(pinned, *flags, "-v")
@@ -133,7 +133,7 @@ def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, se
 
 
 @pytest.mark.slow  # a process of its own, and a signal
-def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
+def test_ctrl_c_between_rounds_ends_the_watch(pinned):
     assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
     flags = ("monitor", "--every", "1d", "--sample", "4")
     with pinned.start(*flags, "--baseline-runs", "1") as watching:
@@ -147,7 +147,7 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert len(set[str]().union(*asked_in(pinned))) == 8  # the pass went on in a new process
 
 
-def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pinned: Evaluation):
+def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pinned):
     pinned.configure(concurrency=1)
     pinned.done("monitor", "--max-cost", "0.01", "--baseline-runs", "2", code=INCOMPLETE)
     pinned.done("monitor", "--baseline-runs", "2", "-q")
@@ -160,7 +160,7 @@ def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pin
     assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False, False]
 
 
-def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
+def test_a_baseline_run_of_another_system_is_none(pinned):
     path = pinned.project / "settings.yaml"
     path.write_text(f"{path.read_text('utf-8')}basic_search: {{k: 1}}\n", encoding="utf-8")
     for n_runs in (1, 1):  # the second time nothing is paid for
@@ -174,7 +174,7 @@ def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
     pinned.done("monitor", "--baseline-runs", "2", "-q")
 
 
-def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
+def test_a_question_without_verdicts_is_asked_again(pinned, server):
     assert watch(pinned, "-q").exit_code == DONE
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict
         run = "(SELECT run_id FROM runs ORDER BY rowid DESC LIMIT 1)"
@@ -191,7 +191,7 @@ def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: 
     assert "not decided, as the judge gave" in flat(undecided.output)
 
 
-def test_wrong_usage_is_one_sentence(pinned: Evaluation, make_evaluation: MakeEvaluation):
+def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
     for flags, words in {
         ("--every", "daily"): "--every daily: give a number and a unit",
         ("--rounds", "2"): "--rounds needs --every",

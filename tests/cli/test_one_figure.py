@@ -177,9 +177,7 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
                 assert history["n"][method][name] == len(scores)
 
 
-def test_one_mean_of_a_metric_stands_everywhere(
-    evaluation: Evaluation, server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_mean_of_a_metric_stands_everywhere(evaluation, server, tmp_path, monkeypatch):
     server.behaviour = judging(unread=True)
     result = evaluation.done("--full", COLUMNS="300", code=3)
     check(evaluation, result.output, unread=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation
+from support.clock_evaluation import ROWS
 from typer.testing import CliRunner
 
 from graphrag.eval.stats.power import detectable_difference, questions_needed
@@ -16,7 +16,7 @@ def plan(*arguments: str, root: Path) -> Result:
     return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
 
 
-def test_more_methods_take_more_questions(tmp_path: Path):
+def test_more_methods_take_more_questions(tmp_path):
     alone = questions_needed(0.05, 0.2)
     of_three = questions_needed(0.05, 0.2, alpha=0.05 / 3)
     of_four = questions_needed(0.05, 0.2, alpha=0.05 / 6)
@@ -32,7 +32,7 @@ def test_more_methods_take_more_questions(tmp_path: Path):
     assert f"{of_three:,}" in plan(*given, root=tmp_path).output
 
 
-def test_what_a_run_shows_is_used(finished: Evaluation):
+def test_what_a_run_shows_is_used(finished):
     for name in ((), ("latest",)):
         result = plan(*name, "--plan", "0.2", root=finished.root)
         assert result.exit_code == 0, result.output

@@ -82,7 +82,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow  # many processes
-def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Path):
+def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
     folder = read_only.folder
     with open_store(folder / "eval.db") as store:
         new, old = (run.run_id for run in store.runs())
@@ -118,7 +118,7 @@ def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Pa
     assert contents(folder) == before
 
 
-def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly):
+def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only):
     """A run that was killed, or is at work, leaves ``-wal`` behind; copies may lack ``-shm``."""
     folder = read_only.folder
     kept = folder.with_name("kept")
@@ -144,7 +144,7 @@ def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly)
     assert "copy its folder to elsewhere" in " ".join(refused.stderr.split())
 
 
-def test_a_run_is_shown_while_another_is_at_work(tmp_path: Path):
+def test_a_run_is_shown_while_another_is_at_work(tmp_path):
     keep_run(tmp_path)
     there = {path.name for path in tmp_path.iterdir()}
     with EvaluationStore(tmp_path / "eval.db"):

@@ -87,9 +87,7 @@ FAULTS: dict[str, Callable[[int, dict[str, object]], Fault | None]] = {
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_no_key_leaves_a_run(
-    planted: Evaluation, server: LocalServer, kind: str, capfd: pytest.CaptureFixture[str]
-):
+def test_no_key_leaves_a_run(planted, server, kind, capfd):
     server.behaviour = Behaviour(offline_reply(), FAULTS[kind])
     if kind == "guarded":
         planted.configure(judge={"model": "guarded"})
@@ -111,13 +109,7 @@ def test_no_key_leaves_a_run(
         ("garbage", ["--method", "tog", "--streaming"]),
     ],
 )
-def test_no_key_leaves_a_query(
-    planted: Evaluation,
-    server: LocalServer,
-    kind: str,
-    flags: list[str],
-    capfd: pytest.CaptureFixture[str],
-):
+def test_no_key_leaves_a_query(planted, server, kind, flags, capfd):
     from graphrag.cli.main import app
 
     server.behaviour = Behaviour(offline_reply(), FAULTS[kind])
@@ -131,7 +123,7 @@ def test_no_key_leaves_a_query(
     assert not find_leaks(result.output, trace, captured.out, captured.err, below=planted.root)
 
 
-def test_settings_that_are_no_yaml_are_not_quoted_with_their_key(planted: Evaluation):
+def test_settings_that_are_no_yaml_are_not_quoted_with_their_key(planted):
     path = planted.project / "settings.yaml"
     path.write_text(f"models:\n  api_key: '{FROM_SETTINGS}\n a: b: c", encoding="utf-8")
     result = planted.run()

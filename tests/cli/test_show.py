@@ -8,8 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
+from support.clock_evaluation import ROWS, Evaluation, flat
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -32,7 +31,7 @@ def own_folder(evaluation: Evaluation, run: Run) -> Path:
     return evaluation.output / "runs" / run.run_id
 
 
-def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluation):
+def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy):
     evaluation = finished_copy
     (first,) = evaluation.runs()
     before = files_in(evaluation.output)
@@ -59,7 +58,7 @@ def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluatio
     assert files_in(to) == before
 
 
-def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation):
+def test_files_that_no_store_holds_are_kept_too(make_evaluation):
     evaluation = make_evaluation(output={"save_intermediate": False}, methods=["basic"])
     kept: list[dict[str, str]] = []
     for _ in range(2):
@@ -73,7 +72,7 @@ def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation)
     assert "There is no run in" in evaluation.run("show", folders[0].name).output
 
 
-def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation):
+def test_show_prints_and_writes_what_the_run_did(make_evaluation):
     evaluation = make_evaluation(
         measures={"criteria": [{"metric": "judge_score", "minimum": 0.5, "target": 0.9}]},
         judge={"rubric": True, "quality": True, "pairwise": True},
@@ -94,7 +93,7 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
     assert files_in(evaluation.output) == before
 
 
-def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_copy: Evaluation):
+def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_copy):
     evaluation = finished_copy
     (run,) = evaluation.runs()
     before = files_in(evaluation.output)
@@ -113,7 +112,7 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_co
     assert summary["by_method"] == json.loads(before[FILES[0]])["by_method"]
 
 
-def test_an_unfinished_run_shows_what_is_there(finished_copy: Evaluation):
+def test_an_unfinished_run_shows_what_is_there(finished_copy):
     evaluation = finished_copy
     (run,) = evaluation.runs()
     with sqlite3.connect(evaluation.store_path) as connection:  # killed in its last question
@@ -127,7 +126,7 @@ def test_an_unfinished_run_shows_what_is_there(finished_copy: Evaluation):
     assert (metadata["is_complete"], metadata["n_done"]) == (False, 11)
 
 
-def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: MakeEvaluation):
+def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation):
     evaluation = make_evaluation()
     ran = evaluation.run("--skip-judge", COLUMNS="160")
     shown = evaluation.run("show", "latest", COLUMNS="160")
@@ -135,7 +134,7 @@ def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: Make
     assert "is not judged: 12 of 12 results are there" in flat(shown.stderr)
 
 
-def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluation):
+def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation):
     evaluation = make_evaluation()
     config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
 
@@ -168,7 +167,7 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
     assert f"Resuming run {command.run_id}" in flat(resumed.stderr)
 
 
-def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: MakeEvaluation):
+def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     evaluation.output.mkdir(parents=True)
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
@@ -183,7 +182,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
 
 
-def test_wrong_use_is_one_sentence(finished: Evaluation):
+def test_wrong_use_is_one_sentence(finished):
     (run,) = finished.runs()
     for flags, sentences in {
         ("nothing",): ("holds no run 'nothing'", "graphrag eval show --root /"),
@@ -199,7 +198,7 @@ def test_wrong_use_is_one_sentence(finished: Evaluation):
             assert sentence in flat(result.stderr)
 
 
-def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluation):
+def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished):
     before = files_in(finished.output)
     shown = finished.done("show", "--question", "q1", COLUMNS="200")
     for words in (
@@ -221,7 +220,7 @@ def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluati
     assert files_in(finished.output) == before
 
 
-def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evaluation):
+def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy):
     evaluation = finished_copy
     evaluation.done("--methods", "basic", "-q")
     new, old = evaluation.runs()
@@ -256,7 +255,7 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evalu
     assert "q1 of clock" in whole
 
 
-def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished: Evaluation):
+def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished):
     shown = finished.done("show", "latest", COLUMNS="80")
     tables = shown.stdout.partition("Score: ")[2].partition("The run took")[0]
     rows = [line for line in tables.splitlines() if not line.endswith(".")]  # a pipe wraps none
@@ -268,7 +267,7 @@ def test_the_terminal_is_readable_at_80_columns_and_says_the_label_once(finished
     assert f"show {run.run_id} --full --root {finished.root}" in flat(shown.stdout)
 
 
-def test_results_are_kept_once(finished: Evaluation):
+def test_results_are_kept_once(finished):
     (run,) = finished.runs()
     for name in (*FILES, "report.html"):
         assert (finished.output / name).samefile(own_folder(finished, run) / name), name
@@ -283,9 +282,7 @@ def test_every_command_has_a_quiet_form_and_there_is_a_version():
         assert any("-q" in parameter.opts for parameter in command.params), command.name
 
 
-def test_a_missing_extra_is_named_before_the_work(
-    finished: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_missing_extra_is_named_before_the_work(finished, monkeypatch):
     monkeypatch.setattr(
         "graphrag.installation.requirements",
         lambda extra=None: ["nowhere-at-all>=2"] if extra else [],

@@ -100,7 +100,7 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
 
 
 @pytest.mark.parametrize(("says_new", "gap_s", "last"), [(True, 10, "120"), (False, 60, "(120 s)")])
-def test_a_pipe_hears_of_a_long_step_every_ten_seconds(says_new: bool, gap_s: int, last: str):
+def test_a_pipe_hears_of_a_long_step_every_ten_seconds(says_new, gap_s, last):
     """Of one that has nothing new to tell, every minute how long it has taken so far."""
     now, lines = 0.0, [("", 0.0)]
     pulse = Pulse(lambda line: lines.append((line, now)), "Reading", lambda: now)

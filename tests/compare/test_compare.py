@@ -153,16 +153,14 @@ def outcomes(comparison: RunComparison) -> dict[str, GateOutcome]:
          "tog, relevance: 9 failed searches or abstentions of the new run"),
     ],
 )  # fmt: skip
-def test_the_command_says_what_the_gate_says(
-    kept: Kept, new: str, old: str, options: list[str], code: int, said: str
-):
+def test_the_command_says_what_the_gate_says(kept, new, old, options, code, said):
     result = kept.runs.call("compare", kept.ids[new], kept.ids[old], *options)
     assert result.exit_code == code, result.output
     assert said in " ".join(result.output.split())
     assert "::" not in result.output  # without a workflow nothing is annotated
 
 
-def test_a_worse_method_fails_the_gate_even_if_missing_verdicts_were_right(kept: Kept):
+def test_a_worse_method_fails_the_gate_even_if_missing_verdicts_were_right(kept):
     comparison = kept.compare("wrong 50", "unjudged")
     assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.INCONCLUSIVE}
     assert comparison.outcome is GateOutcome.FAIL
@@ -173,7 +171,7 @@ def test_a_worse_method_fails_the_gate_even_if_missing_verdicts_were_right(kept:
     assert tog.verdict == "baseline better than new run"
 
 
-def test_what_does_not_join_is_listed(kept: Kept):
+def test_what_does_not_join_is_listed(kept):
     comparison = kept.compare("3 to 96", "0 to 94")
     assert comparison.items[0].difference.n_pairs == 92
     assert list_unjoined(comparison) == [
@@ -185,7 +183,7 @@ def test_what_does_not_join_is_listed(kept: Kept):
     assert line.endswith("90 not compared, e.g. q10, q11, q12, q13, q14")
 
 
-def test_a_method_of_one_run_alone_is_named(kept: Kept):
+def test_a_method_of_one_run_alone_is_named(kept):
     comparison = kept.compare("tog alone")
     assert list(outcomes(comparison)) == ["tog"]
     assert "only the baseline holds basic" in comparison.warnings
@@ -193,7 +191,7 @@ def test_a_method_of_one_run_alone_is_named(kept: Kept):
         kept.compare("tog alone", methods=["basic"])
 
 
-def test_several_metrics_and_methods_are_one_family(kept: Kept):
+def test_several_metrics_and_methods_are_one_family(kept):
     alone = kept.compare("wrong 5", methods=["tog"]).items[0].decision
     assert (alone.p, alone.p_holm) == (1 / 32, 1 / 32)
     assert alone.outcome is GateOutcome.FAIL
@@ -204,7 +202,7 @@ def test_several_metrics_and_methods_are_one_family(kept: Kept):
     assert comparison.items[0].difference.p_holm == 4 / 16
 
 
-def test_another_judge_and_another_index_are_warned_of(kept: Kept):
+def test_another_judge_and_another_index_are_warned_of(kept):
     new, old = (read_rows(kept.ids[each], kept.runs.store_path) for each in ("again", "right"))
     old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
     (told,) = compare_runs(new, old).warnings
@@ -227,7 +225,7 @@ def test_another_judge_and_another_index_are_warned_of(kept: Kept):
 
 
 @pytest.mark.parametrize("model", ["offline/rules", "openai/gpt-4o"])
-async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
+async def test_every_surface_names_the_embedded_models(runs, model):
     await runs.add()
     (run_id,) = runs.run_ids()
     with EvaluationStore(runs.store_path) as store:
@@ -251,7 +249,7 @@ async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
         assert ("offline baseline models" in unwrapped) == labelled, text
 
 
-async def test_what_was_not_judged_is_inconclusive(runs: Runs):
+async def test_what_was_not_judged_is_inconclusive(runs):
     runs.config = runs.config.model_copy(update={"metrics": ("correctness",)})
     await runs.add()
     await runs.add()
@@ -264,7 +262,7 @@ async def test_what_was_not_judged_is_inconclusive(runs: Runs):
     assert (decision.n_pairs, decision.coverage) == (0, 0)
 
 
-async def test_what_both_runs_asked_is_compared(runs: Runs):
+async def test_what_both_runs_asked_is_compared(runs):
     for metrics in (
         ("completeness", "relevance"), ("faithfulness", "relevance", "completeness"),
         ("faithfulness",),
@@ -281,7 +279,7 @@ async def test_what_both_runs_asked_is_compared(runs: Runs):
     assert said in " ".join(result.output.split())
 
 
-async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
+async def test_a_pinned_baseline_outlives_its_run(runs):
     await runs.add(wrong={"tog": 5})
     assert "No baseline is pinned" in runs.call("compare", "latest").output
     pinned = runs.run_ids()[0]
@@ -304,7 +302,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
     assert runs.call("compare", "latest", str(copied)).exit_code == FAIL
 
 
-async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
+async def test_every_surface_says_the_same(runs, tmp_path):
     await runs.add(wrong={"tog": 3}, unjudged=6, methods=("tog",))
     await runs.add()
     await runs.add(wrong={"tog": 50})
@@ -355,7 +353,7 @@ async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
         (["compare", "again", "right", "--methods", "bsic"], "did you mean 'basic'?"),
     ],
 )
-def test_wrong_usage_is_one_sentence(kept: Kept, arguments: list[str], said: str):
+def test_wrong_usage_is_one_sentence(kept, arguments, said):
     names = [kept.ids.get(each, each) for each in arguments]
     result = kept.runs.call(*names)
     assert result.exit_code == USAGE
@@ -365,14 +363,14 @@ def test_wrong_usage_is_one_sentence(kept: Kept, arguments: list[str], said: str
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"results": []}', '{"pinned_at": "now"}'])
-def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str):
+def test_a_file_of_something_else_is_refused(tmp_path, content):
     path = tmp_path / "file.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"file\.json is not a baseline\.json"):
         read_rows(str(path), tmp_path / "eval.db")
 
 
-async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs: Runs):
+async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs):
     await runs.add(ids=range(1), failing=1)
     runs.config = runs.config.model_copy(update={"metrics": ("relevance",)})
     await runs.add(ids=range(1), failing=1)
@@ -381,7 +379,7 @@ async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_
     assert old.correctness == {"tog": 0, "basic": 0}
 
 
-async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path):
+async def test_no_worse_and_no_dearer_is_one_command(runs, tmp_path):
     await runs.add(methods=("tog",))
     await runs.add(methods=("tog",))
     told = tmp_path / "gate.json"

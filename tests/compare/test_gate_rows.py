@@ -82,7 +82,7 @@ def test_a_run_of_few_of_the_baselines_questions_does_not_pass():
 
 
 @pytest.mark.parametrize(("n_wrong", "outcome"), [(60, FAIL), (10, INCONCLUSIVE)])
-def test_it_fails_where_the_missing_questions_can_not_save_it(n_wrong: int, outcome: GateOutcome):
+def test_it_fails_where_the_missing_questions_can_not_save_it(n_wrong, outcome):
     old = [row(i, int(i < 340)) for i in range(359)]
     new = [row(i, int(i >= n_wrong)) for i in range(200)]
     decision = gate(new, old).items[0].decision

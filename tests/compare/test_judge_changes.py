@@ -48,7 +48,7 @@ def compared(
     return compare_runs(*sides, methods=["tog"], metrics=["correctness"], margin=0.15, terms=terms)
 
 
-def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp_path: Path):
+def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp_path):
     plain = compared(tmp_path / "a", unfair(7), (0, 0))
     assert plain.outcome is GateOutcome.FAIL
     (item,) = plain.items
@@ -72,7 +72,7 @@ def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp
     assert kept["items"][0]["corrected"]["n_labels"] == 320
 
 
-def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path: Path):
+def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path):
     lost = {k: (int(a and n % 4 > 0), b) for n, (k, (a, b)) in enumerate(TRUTH.items())}
     assert compared(tmp_path / "a", FAIR, (0, 0), truth=lost).outcome is GateOutcome.PASS
     found = compared(tmp_path / "b", FAIR, (200, 200), truth=lost)
@@ -89,9 +89,7 @@ def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path:
         ((160, 40), "baseline: 40 labeled responses are too few for a correction"),
     ],
 )
-def test_labels_that_do_not_suffice_change_nothing_and_it_is_said_why(
-    tmp_path: Path, labels: tuple[int, int], said: str
-):
+def test_labels_that_do_not_suffice_change_nothing_and_it_is_said_why(tmp_path, labels, said):
     comparison = compared(tmp_path, unfair(7), labels)
     assert comparison.outcome is GateOutcome.FAIL
     assert "labels" not in comparison.items[0].decision.reason

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from support.clock_evaluation import Evaluation, MakeEvaluation
-from support.openai_server import Behaviour, LocalServer
+from support.clock_evaluation import Evaluation
+from support.openai_server import Behaviour
 
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.compare.figures import compare_figures
@@ -29,7 +29,7 @@ def set_in_project(evaluation: Evaluation, **sections: dict[str, object]) -> Non
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
 
-def test_another_index_is_inconclusive_unless_one_accepts_it(make_evaluation: MakeEvaluation):
+def test_another_index_is_inconclusive_unless_one_accepts_it(make_evaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
     evaluation.write_rows(
         [{"id": f"q{i}", "question": f"Who built clock {i}?", "answer": "Vane"} for i in range(70)]
@@ -64,7 +64,7 @@ def test_another_index_is_inconclusive_unless_one_accepts_it(make_evaluation: Ma
     assert said.count("the index of clock changed, and as you accepted it this takes each") == 2
 
 
-def test_what_was_set_differently_is_named(make_evaluation: MakeEvaluation):
+def test_what_was_set_differently_is_named(make_evaluation):
     evaluation = make_evaluation(metrics=["correctness"])
 
     def warnings_of_next_run(limit: int) -> list[str]:
@@ -93,7 +93,7 @@ def test_what_was_set_differently_is_named(make_evaluation: MakeEvaluation):
 N = 30
 
 
-def test_a_fall_of_any_figure_is_named(make_evaluation: MakeEvaluation, server: LocalServer):
+def test_a_fall_of_any_figure_is_named(make_evaluation, server):
     evaluation = make_evaluation(
         server.base_url,
         methods=["basic"],

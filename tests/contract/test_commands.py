@@ -73,7 +73,7 @@ ANOTHER = """\
 """
 
 
-def test_the_judge_that_is_named_judges(make_evaluation: MakeEvaluation, server: LocalServer):
+def test_the_judge_that_is_named_judges(make_evaluation, server):
     evaluation = make_evaluation(server.base_url)
     settings = server_settings(server.base_url)
     another = ANOTHER.format(url=server.base_url)
@@ -96,9 +96,7 @@ def test_the_judge_that_is_named_judges(make_evaluation: MakeEvaluation, server:
         assert judge["model"] == f"openai/{asked}"
 
 
-def test_a_judge_that_no_model_or_two_models_could_be_is_refused(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_judge_that_no_model_or_two_models_could_be_is_refused(make_evaluation, server):
     evaluation = make_evaluation(judge={"model": "gpt-5.1"})
     result = evaluation.run(*ONE)
     assert result.exit_code == USAGE
@@ -116,9 +114,7 @@ def test_a_judge_that_no_model_or_two_models_could_be_is_refused(
     assert not evaluation.store_path.exists()
 
 
-def test_another_name_is_warned_of_and_not_asked_of_an_azure_deployment(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_another_name_is_warned_of_and_not_asked_of_an_azure_deployment(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, judge={"model": "default_completion_modle"})
     result = evaluation.run("--dry-run", *ONE)
     assert result.exit_code == DONE, result.output
@@ -149,7 +145,7 @@ def evaluated(make_evaluation: MakeEvaluation) -> Evaluation:
 
 
 def test_a_configuration_is_looked_for_below_the_root_and_then_here(
-    evaluated: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    evaluated, tmp_path, monkeypatch
 ):
     below, here = evaluated.root / "other.yaml", tmp_path / "here" / "other.yaml"
     here.parent.mkdir()
@@ -179,7 +175,7 @@ def test_a_configuration_is_looked_for_below_the_root_and_then_here(
 # The command and its files
 
 
-def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
+def test_the_command_and_its_files(make_evaluation):
     evaluation = make_evaluation()
     evaluation.write_rows([{**row, "imdb_key": "clock"} for row in ROWS[:2]])
     root = str(evaluation.root)
@@ -212,9 +208,7 @@ def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
 # Without a judge
 
 
-def test_retrieval_is_measured_without_a_judge(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_retrieval_is_measured_without_a_judge(make_evaluation, server):
     evaluation = make_evaluation(
         server.base_url, judge={"rubric": True, "quality": True}, thresholds={"correctness": 0.9}
     )
@@ -244,7 +238,7 @@ def test_retrieval_is_measured_without_a_judge(
     assert "nothing to judge" in said(again)
 
 
-def test_metrics_are_chosen_by_name(make_evaluation: MakeEvaluation):
+def test_metrics_are_chosen_by_name(make_evaluation):
     evaluation = make_evaluation(metrics=[], judge={"model": "gpt-5.1"})
     result = evaluation.run(*ONE)  # without a metric, a judge that can't be had is not missed
     assert result.exit_code == DONE, result.output
@@ -260,7 +254,7 @@ def test_metrics_are_chosen_by_name(make_evaluation: MakeEvaluation):
 # Every row as a table
 
 
-def test_every_row_goes_into_a_table(make_evaluation: MakeEvaluation, tmp_path: Path):
+def test_every_row_goes_into_a_table(make_evaluation, tmp_path):
     evaluation = make_evaluation(trials=2, judge={"rubric": True})
     quoted = {**ROWS[0], "evidence": ["Idris Vane"]}
     evaluation.write_rows([quoted, ROWS[1]])
@@ -299,7 +293,7 @@ def test_every_row_goes_into_a_table(make_evaluation: MakeEvaluation, tmp_path: 
 
 
 @pytest.mark.slow  # a process of its own, by the slowest method
-def test_no_progress_bars_stand_in_a_pipe(make_evaluation: MakeEvaluation):
+def test_no_progress_bars_stand_in_a_pipe(make_evaluation):
     evaluation = make_evaluation()
     program = Path(sys.executable).with_name("graphrag")
     words = ["eval", "--root", evaluation.root, "--methods", "drift", "--limit", "1"]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from support.chromium import open_browser, overflow, watched
-from support.clock_evaluation import MakeEvaluation
 
 from graphrag.eval import MetricsCollector, StoredRun, list_runs, write_dashboard
 from graphrag.eval.errors import UsageError
@@ -47,7 +46,7 @@ def table(page: Page, name: str) -> list[list[str]]:
     return [row.locator("th, td").all_inner_texts() for row in rows.all()]
 
 
-def test_an_empty_store_and_nothing_at_all(make_evaluation: MakeEvaluation, tmp_path: Path):
+def test_an_empty_store_and_nothing_at_all(make_evaluation, tmp_path):
     with pytest.raises(UsageError, match="nothing to show"):
         write_dashboard(tmp_path / "d.html")
     with pytest.raises(UsageError, match="There is no run in"):
@@ -62,9 +61,7 @@ def test_an_empty_store_and_nothing_at_all(make_evaluation: MakeEvaluation, tmp_
     assert "nowhere.db does not exist" in missing.output
 
 
-def test_it_is_one_file_of_every_figure(
-    make_evaluation: MakeEvaluation, collector: MetricsCollector, tmp_path: Path
-):
+def test_it_is_one_file_of_every_figure(make_evaluation, collector, tmp_path):
     evaluation = make_evaluation(judge={"rubric": True, "quality": True})
     for flags in ((), ("--limit", "2")):
         assert evaluation.run("-q", *flags).exit_code == DONE
@@ -105,7 +102,7 @@ def check_runs(page: Page, newest: StoredRun, older: StoredRun) -> None:
     assert drawing.locator("path.line").count() == 2
 
 
-def test_it_fits_and_can_be_read_on_every_screen(page: Page):
+def test_it_fits_and_can_be_read_on_every_screen(page):
     assert overflow(page) <= 0
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     contrasts: list[float] = page.evaluate(_CONTRASTS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation
 from support.clock_fixtures import maker
 
 from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
@@ -35,7 +35,7 @@ def judged(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Eva
     return evaluation
 
 
-def test_a_stored_run_has_the_mean_of_everything_judged_and_measured(judged: Evaluation):
+def test_a_stored_run_has_the_mean_of_everything_judged_and_measured(judged):
     (run,) = list_runs(judged.store_path)
     assert isinstance(run, StoredRun)
     summary = judged.read_json("eval_results_summary.json")
@@ -56,7 +56,7 @@ def test_a_stored_run_has_the_mean_of_everything_judged_and_measured(judged: Eva
             assert figures[name] == pytest.approx(found["estimate"]["mean"])
 
 
-def test_means_are_of_what_was_asked_for_alone(make_evaluation: MakeEvaluation):
+def test_means_are_of_what_was_asked_for_alone(make_evaluation):
     evaluation = make_evaluation(metrics=["relevance"], methods=["basic"])
     assert evaluation.run("-q", "--skip-judge").exit_code == DONE
     (run,) = list_runs(evaluation.store_path)
@@ -64,7 +64,7 @@ def test_means_are_of_what_was_asked_for_alone(make_evaluation: MakeEvaluation):
     assert run.correctness == {"basic": None}
 
 
-def test_the_history_as_json(judged: Evaluation):
+def test_the_history_as_json(judged):
     result = judged.run("history", "--json")
     assert result.exit_code == DONE, result.output
     (entry,) = json.loads(result.stdout)
@@ -79,7 +79,7 @@ def test_the_history_as_json(judged: Evaluation):
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_what_is_recorded_is_read_back_the_oldest_first(tmp_path: Path):
+def test_what_is_recorded_is_read_back_the_oldest_first(tmp_path):
     collector = MetricsCollector(tmp_path / "metrics.db")
     assert MetricsCollector is SameCollector
     assert collector.names() == []
@@ -101,7 +101,7 @@ def test_what_is_recorded_is_read_back_the_oldest_first(tmp_path: Path):
     assert again.history("latency") == [first, second]
 
 
-def test_the_summary_is_a_t_interval(tmp_path: Path):
+def test_the_summary_is_a_t_interval(tmp_path):
     collector = MetricsCollector(tmp_path / "metrics.db")
     for hour, value in enumerate((9.0, 1.0, 2.0, 4.0)):
         collector.record("x", value, at=AT + timedelta(hours=hour))
@@ -130,14 +130,14 @@ def test_the_summary_is_a_t_interval(tmp_path: Path):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "3", None, True])
-def test_what_is_no_number_is_refused(tmp_path: Path, value: object):
+def test_what_is_no_number_is_refused(tmp_path, value):
     collector = MetricsCollector(tmp_path / "metrics.db")
     with pytest.raises(ValueError, match="number"):
         collector.record("x", value)  # pyright: ignore[reportArgumentType]
     assert collector.names() == []
 
 
-def test_threads_and_processes_record_side_by_side(tmp_path: Path):
+def test_threads_and_processes_record_side_by_side(tmp_path):
     path = tmp_path / "metrics.db"
     collectors = [MetricsCollector(path) for _ in range(2)]
 
@@ -149,7 +149,7 @@ def test_threads_and_processes_record_side_by_side(tmp_path: Path):
     assert sorted(point.value for point in collectors[0].history("x")) == list(range(200))
 
 
-def test_a_file_of_something_else_is_left_alone(tmp_path: Path):
+def test_a_file_of_something_else_is_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("Not a database, but a page of notes.\n" * 50, encoding="utf-8")
     with pytest.raises(StoreError, match=r"notes\.txt"):

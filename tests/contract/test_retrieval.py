@@ -4,12 +4,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import LocalServer
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
@@ -68,7 +66,7 @@ def test_a_row_may_name_sources_and_no_answer():
         {"question": "Who built the clock?", "answer": None, "evidence": ["Idris built it."]},
     ],
 )
-def test_a_row_with_neither_is_refused(row: dict[str, object]):
+def test_a_row_with_neither_is_refused(row):
     rows = [{"question": "A?", "answer": "a", "expected_sources": ["x"]}, row]
     with pytest.raises(DatasetError, match=r"row 2.*answer.*expected_sources"):
         parse_samples(rows, only_key="clock")
@@ -80,9 +78,7 @@ def test_two_rows_that_expect_other_sources_contradict_each_other():
         parse_samples(rows, only_key="clock")
 
 
-def test_only_correctness_is_left_out_without_an_answer(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_only_correctness_is_left_out_without_an_answer(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
     evaluation.write_rows([*UNANSWERED, ROWS[2]])
     before = len(server.records)
@@ -110,9 +106,7 @@ def test_only_correctness_is_left_out_without_an_answer(
     assert len([r for r in server.records[before:] if r.endpoint == "chat"]) == 10
 
 
-def test_nothing_is_wrong_and_no_threshold_passes_where_nothing_is_right(
-    make_evaluation: MakeEvaluation,
-):
+def test_nothing_is_wrong_and_no_threshold_passes_where_nothing_is_right(make_evaluation):
     evaluation = make_evaluation(methods=["fails"], variants={"fails": {"function": "own:fail"}})
     (evaluation.root / "own.py").write_text(
         'async def fail(question):\n    raise ValueError("no")\n', encoding="utf-8"
@@ -158,7 +152,7 @@ def check_evaluation(found, judged_by: str) -> None:
     assert [row["hit_rate"] for row in rows[4:]] == [None, None]
 
 
-def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled: Evaluation):
+def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled):
     result = labelled.run("--full", COLUMNS="200")
     assert result.exit_code == DONE, result.output
     detailed = labelled.read_results()["results"]
@@ -192,7 +186,7 @@ def test_each_of_several_methods_has_a_file_and_is_held_to_the_criteria(labelled
     assert {path.name for path in folder.glob("evaluation*.json")} == kept
 
 
-def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled: Evaluation):
+def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled):
     labelled.configure(judge={"quality": True}, methods=["basic"])
     partly = {**LABELLED[0], "answer": "Idris Vane and four masons from Port Ellery"}
     labelled.write_rows([partly, *LABELLED[1:]])
@@ -213,7 +207,7 @@ def test_the_quality_judge_s_score_counts_where_it_is_asked(labelled: Evaluation
     )
 
 
-def test_a_method_s_name_is_a_file_s_name(make_evaluation: MakeEvaluation):
+def test_a_method_s_name_is_a_file_s_name(make_evaluation):
     variants = {"tog/wide": {"method": "tog", "width": 5}}
     evaluation = make_evaluation(methods=["basic", "tog/wide"], variants=variants)
     assert evaluation.run("-q", "--limit", "1").exit_code == DONE
@@ -265,14 +259,12 @@ def test_the_default_criteria():
         (0.8, 0.9, None, "not measured"),
     ],
 )
-def test_a_criterion_is_met_above_its_bounds(
-    minimum: float | None, target: float | None, value: float | None, result: str
-):
+def test_a_criterion_is_met_above_its_bounds(minimum, target, value, result):
     criterion = SuccessCriterion(metric="hit_rate", minimum=minimum, target=target)
     assert criterion.check(value) == result
 
 
-def test_what_a_judge_says_can_be_a_criterion(labelled: Evaluation):
+def test_what_a_judge_says_can_be_a_criterion(labelled):
     labelled.configure(
         judge={"quality": True, "rubric": True},
         methods=["basic"],
@@ -296,7 +288,7 @@ def test_what_a_judge_says_can_be_a_criterion(labelled: Evaluation):
     assert found["avg_latency"]["result"] == "met target"
 
 
-def test_a_criterion_that_nothing_can_measure_is_refused(labelled: Evaluation):
+def test_a_criterion_that_nothing_can_measure_is_refused(labelled):
     for metric, said in {
         "hit_rat": "hit_rate",
         "corectness": "correctness",
@@ -315,7 +307,7 @@ def test_a_criterion_that_nothing_can_measure_is_refused(labelled: Evaluation):
         assert not labelled.store_path.exists()
 
 
-def test_sources_are_needed_by_a_criterion_that_was_named(make_evaluation: MakeEvaluation):
+def test_sources_are_needed_by_a_criterion_that_was_named(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     assert evaluation.run("-q").exit_code == DONE  # no question names a source: by default no error
     evaluation.configure(measures={"criteria": [{"metric": "hit_rate", "minimum": 0.5}]})
@@ -329,7 +321,7 @@ def test_sources_are_needed_by_a_criterion_that_was_named(make_evaluation: MakeE
     assert "judge_score" in result.output
 
 
-def test_the_shipped_questions_name_their_sources(project_root: Path):
+def test_the_shipped_questions_name_their_sources(project_root):
     rows = json.loads((project_root / "eval" / "qa_eval.json").read_text(encoding="utf-8"))
     assert len(rows) == 359
     for row in rows:

@@ -205,11 +205,7 @@ SCORED: list[
 
 @pytest.mark.parametrize(("evaluator", "expected", "output", "score", "details"), SCORED)
 async def test_each_metric_has_its_formula_and_its_details(
-    evaluator: type[BaseEvaluator],
-    expected: dict[str, object],
-    output: dict[str, object],
-    score: float,
-    details: dict[str, object],
+    evaluator, expected, output, score, details
 ):
     found = await evaluator().evaluate(case(**expected), output)
     assert EvaluationFramework().evaluators[found.metric].__class__ is evaluator
@@ -245,9 +241,7 @@ async def test_what_is_undefined_has_its_score():
         ),
     ],
 )
-async def test_what_cannot_be_scored_is_no_score(
-    evaluator: type[BaseEvaluator], output: dict[str, object], problem: str
-):
+async def test_what_cannot_be_scored_is_no_score(evaluator, output, problem):
     with pytest.raises(ValueError, match=problem):
         await evaluator().evaluate(case(entities=["A b"], keywords=["x"]), output)
 
@@ -525,7 +519,7 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
 
 
 @pytest.mark.parametrize("name", ["texts.json", "texts.yaml", "texts.yml"])
-def test_a_list_of_cases_is_a_suite_of_its_files_name(tmp_path: Path, name: str):
+def test_a_list_of_cases_is_a_suite_of_its_files_name(tmp_path, name):
     def add(name: str, cases: object) -> Path:
         path = tmp_path / name
         dump = json.dumps if path.suffix == ".json" else yaml.safe_dump
@@ -543,7 +537,7 @@ def test_a_list_of_cases_is_a_suite_of_its_files_name(tmp_path: Path, name: str)
             read_suite(add("bad.json", bad))
 
 
-def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation: Evaluation):
+def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation):
     half = {**TEXT_CASE, "expected_output": {"entities": ["Idris Vane", "Otto Frank"]}}
     by_name = {
         "graph": {"evaluator": "graph_connectivity", "cases": [{"id": "graph"}]},
@@ -602,13 +596,13 @@ def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation: 
 
 
 @pytest.mark.parametrize(("passing", "warning"), [(0.7, 0.5), (0.5, 0.7)])
-def test_the_status_follows_the_higher_and_the_lower_threshold(passing: float, warning: float):
+def test_the_status_follows_the_higher_and_the_lower_threshold(passing, warning):
     thresholds = Thresholds(passing=passing, warning=warning)
     found = [status_of(score, thresholds) for score in (0.7, 0.69, 0.5, 0.49)]
     assert found == ["passed", "warning", "warning", "failed"]
 
 
-def test_every_index_is_checked_before_the_first_case_is_paid(evaluation: Evaluation):
+def test_every_index_is_checked_before_the_first_case_is_paid(evaluation):
     indexes = {"clock": "clock", "gone": "gone", "lost": "lost"}
     evaluation.configure(indexes=indexes)
     asked = [
@@ -655,7 +649,7 @@ def scripted(evaluation: Evaluation, name: str, scores: list[float]) -> Path:
     return evaluation.write_suite(f"{name}.yaml", values)
 
 
-def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
+def test_a_part_that_fell_is_a_regression(evaluation):
     evaluation.configure(concurrency=1)
     scripted(evaluation, "style", [0.9] * 8)
     first = evaluation.run("suite", "style", "--set-baseline", "--margin", "0.99")
@@ -688,7 +682,7 @@ def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
     assert evaluation.read_json(RESULTS)["regressions"][0]["regressed"] is True
 
 
-async def test_a_stopped_run_is_continued_without_paying_twice(evaluation: Evaluation):
+async def test_a_stopped_run_is_continued_without_paying_twice(evaluation):
     evaluation.configure(concurrency=1)
     suite = read_suite(scripted(evaluation, "cut", [0.9, 0.8, 0.7]))
     config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
@@ -718,7 +712,7 @@ async def test_a_stopped_run_is_continued_without_paying_twice(evaluation: Evalu
     assert len(rows.rows) == 3
 
 
-def test_resume_is_a_flag_of_the_command(evaluation: Evaluation):
+def test_resume_is_a_flag_of_the_command(evaluation):
     evaluation.configure(concurrency=1)
     scripted(evaluation, "cut", [0.9, -1])
     assert evaluation.run("suite", "cut").exit_code == 130
@@ -750,7 +744,7 @@ def add_evaluation_file(evaluation: Evaluation, **changes: object) -> Path:
     return path
 
 
-async def test_a_framework_is_made_of_a_file(evaluation: Evaluation):
+async def test_a_framework_is_made_of_a_file(evaluation):
     limit = {"max_query_time": 9.0, "max_extraction_time": 3.0}
     scores = {"passing_score": 0.8, "warning_score": 0.4}
     path = add_evaluation_file(evaluation, performance=limit, thresholds=scores)
@@ -779,7 +773,7 @@ async def test_a_framework_is_made_of_a_file(evaluation: Evaluation):
     assert EvaluationFramework.from_file(defaults).passing_score == 0.7
 
 
-async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path: Path):
+async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path):
     expected = {"keywords": ["Idris"], "time_limit_s": 3.0}
     question = {"question": "Who built the clock?"}
     listed = [{"id": "c1", "input_data": question, "expected_output": expected}]
@@ -799,9 +793,7 @@ async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path: 
     ("key", "slip", "meant"),
     [("expected_output", "keyword", "keywords"), ("input_data", "langauge", "language")],
 )
-def test_a_slip_in_a_key_that_is_looked_at_is_named(
-    tmp_path: Path, key: str, slip: str, meant: str
-):
+def test_a_slip_in_a_key_that_is_looked_at_is_named(tmp_path, key, slip, meant):
     case = {"id": "c1", "input_data": {"query": "Who?"}, "expected_output": {"tone": "calm"}}
     (tmp_path / "own.json").write_text(json.dumps([case]))
     assert read_test_cases(tmp_path / "own.json")[0].expected_output == {"tone": "calm"}
@@ -810,7 +802,7 @@ def test_a_slip_in_a_key_that_is_looked_at_is_named(
         read_test_cases(tmp_path / "slip.json")
 
 
-def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluation):
+def test_the_command_runs_what_the_evaluation_file_enables(evaluation):
     evaluation.write_suite("other.json", [TEXT_CASE])
     indexes = {"clock": "clock", "again": "clock"}
     evaluation.configure(indexes=indexes)
@@ -842,7 +834,7 @@ def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluatio
     assert "nothing ran" in evaluation.run("suite").output
 
 
-async def test_a_configured_project_gives_components(evaluation: Evaluation):
+async def test_a_configured_project_gives_components(evaluation):
     config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
     components = project_components(config, "basic")
     assert set(components) == {"graph_agent", "entity_extractor", "document_processor", "graph"}

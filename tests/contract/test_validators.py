@@ -64,14 +64,14 @@ def changed(rows: list[dict[str, object]], **values: object) -> list[dict[str, o
     return [{**rows[0], **values}, *rows[1:]]
 
 
-def test_all_names_import_from_both_modules() -> None:
+def test_all_names_import_from_both_modules():
     phases = ("DocumentProcessing", "EntityExtraction", "RelationshipExtraction")
     validators = [f"{phase}Validator" for phase in (*phases, "GraphConstruction")]
     for name in (*validators, "PhaseValidation", "PipelineValidationReport"):
         assert getattr(graphrag.eval, name) is getattr(graphrag.eval.validation, name)
 
 
-def test_four_sound_phases_pass_seventeen_checks() -> None:
+def test_four_sound_phases_pass_seventeen_checks():
     report = PipelineValidationReport.from_phases(four())
     assert report.overall_passed
     assert (report.total_checks, report.passed_checks) == (17, 17)
@@ -89,7 +89,7 @@ def test_four_sound_phases_pass_seventeen_checks() -> None:
         assert all(check.passed is True and check.message for check in phase.checks)
 
 
-def test_the_report_shows_phases_checks_metrics_and_warnings() -> None:
+def test_the_report_shows_phases_checks_metrics_and_warnings():
     phases = four(entities=changed(ENTITIES, confidence=1.5))
     report = PipelineValidationReport.from_phases(phases)
     assert not report.overall_passed
@@ -103,7 +103,7 @@ def test_the_report_shows_phases_checks_metrics_and_warnings() -> None:
         assert all(warning in shown for warning in phase.warnings)
 
 
-def test_the_figures_of_a_document() -> None:
+def test_the_figures_of_a_document():
     phase = DocumentProcessingValidator.validate(TEXT, CHUNKS)
     assert phase.metrics["coverage_ratio"] == 1.0
     assert phase.metrics["metadata_ratio"] == 1.0
@@ -113,7 +113,7 @@ def test_the_figures_of_a_document() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_an_empty_document_is_found(text: str) -> None:
+def test_an_empty_document_is_found(text):
     phase = DocumentProcessingValidator.validate({"id": "d", "content": text}, [])
     assert status(phase) == {
         "document_not_empty": "failed",
@@ -127,7 +127,7 @@ def test_an_empty_document_is_found(text: str) -> None:
     assert phase.metrics["avg_chunk_size"] is None
 
 
-def test_lost_text_and_missing_metadata_are_warned_of() -> None:
+def test_lost_text_and_missing_metadata_are_warned_of():
     phase = DocumentProcessingValidator.validate(TEXT, [TEXT[:HALF], " "])
     found = status(phase)
     assert found["content_coverage"] == "failed"
@@ -139,7 +139,7 @@ def test_lost_text_and_missing_metadata_are_warned_of() -> None:
     assert not phase.passed
 
 
-def test_one_enriched_chunk_in_three_passes_with_a_warning() -> None:
+def test_one_enriched_chunk_in_three_passes_with_a_warning():
     chunks = [{"text": TEXT, "summary": "An isle."}, TEXT, {"text": TEXT, "keywords": []}]
     phase = DocumentProcessingValidator.validate(TEXT, chunks)
     assert phase.passed
@@ -148,7 +148,7 @@ def test_one_enriched_chunk_in_three_passes_with_a_warning() -> None:
     assert [warning.startswith("Low metadata") for warning in phase.warnings] == [True]
 
 
-def test_objects_are_read_as_mappings_are() -> None:
+def test_objects_are_read_as_mappings_are():
     @dataclass
     class Chunk:
         id: int
@@ -197,7 +197,7 @@ FAULTS: list[tuple[object, tuple[object, ...], str]] = [
 
 
 @pytest.mark.parametrize(("validator", "given", "found"), FAULTS)
-def test_a_fault_fails_its_check_and_the_phase(validator, given, found: str) -> None:
+def test_a_fault_fails_its_check_and_the_phase(validator, given, found):
     name, _, warning = found.partition(": ")
     phase = validator.validate(*given)
     assert not phase.passed
@@ -206,7 +206,7 @@ def test_a_fault_fails_its_check_and_the_phase(validator, given, found: str) -> 
     assert not warning or warning in {each.partition(":")[0] for each in phase.warnings}
 
 
-def test_entities_and_relationships_have_their_figures() -> None:
+def test_entities_and_relationships_have_their_figures():
     phase = EntityExtractionValidator.validate(CHUNKS, ENTITIES)
     assert phase.metrics["entities_count"] == 2
     assert phase.metrics["avg_confidence"] == pytest.approx(0.8)
@@ -222,7 +222,7 @@ def test_entities_and_relationships_have_their_figures() -> None:
     assert [warning.partition(":")[0] for warning in phase.warnings] == ["Low confidence"]
 
 
-def test_without_entities_relationships_are_not_asked_for() -> None:
+def test_without_entities_relationships_are_not_asked_for():
     phase = RelationshipExtractionValidator.validate([], [])
     assert set(status(phase).values()) == {"not applicable"}
     assert (phase.passed, phase.warnings) == (True, ())
@@ -240,7 +240,7 @@ def test_without_entities_relationships_are_not_asked_for() -> None:
         ({"type": "", "description": "knows"}, "failed"),
     ],
 )
-def test_a_relationship_without_type_needs_a_description(values, found: str) -> None:
+def test_a_relationship_without_type_needs_a_description(values, found):
     edge = {"source": "e1", "target": "e2", **values}
     phase = RelationshipExtractionValidator.validate(ENTITIES, [edge])
     assert status(phase)["relationship_types_populated"] == found
@@ -259,9 +259,7 @@ def test_a_relationship_without_type_needs_a_description(values, found: str) -> 
         ((1, 10, 10, 1), False, ["Low connectivity"]),
     ],
 )
-def test_densities_out_of_the_common_are_warned_of(
-    counts: tuple[int, int, int, int], passed: bool, warned: list[str]
-) -> None:
+def test_densities_out_of_the_common_are_warned_of(counts, passed, warned):
     phase = GraphConstructionValidator.validate(*counts)
     assert phase.passed is passed
     assert [warning.partition(":")[0] for warning in phase.warnings] == warned
@@ -276,7 +274,7 @@ def test_densities_out_of_the_common_are_warned_of(
     }
 
 
-def test_what_is_undefined_does_not_apply() -> None:
+def test_what_is_undefined_does_not_apply():
     phase = GraphConstructionValidator.validate(1, 0, 0, 0)
     assert status(phase) == {
         "graph_not_empty": "passed",
@@ -288,7 +286,7 @@ def test_what_is_undefined_does_not_apply() -> None:
         GraphConstructionValidator.validate(1, -1, 0, 0)
 
 
-def test_a_nan_in_a_mapping_is_no_text() -> None:
+def test_a_nan_in_a_mapping_is_no_text():
     chunks = [{"id": "c1", "text": TEXT, "heading": math.nan}, {"id": "c2", "text": math.nan}]
     phase = DocumentProcessingValidator.validate(TEXT, chunks)
     assert status(phase)["no_empty_chunks"] == "failed"
@@ -301,7 +299,7 @@ def test_a_nan_in_a_mapping_is_no_text() -> None:
     assert found["confidence_scores_valid"] == "failed"
 
 
-def test_what_is_no_record_and_no_count_is_refused() -> None:
+def test_what_is_no_record_and_no_count_is_refused():
     with pytest.raises(ValueError, match="entities"):
         EntityExtractionValidator.validate(CHUNKS, "MARTA")
     with pytest.raises(ValueError, match=r"chunk.*text"):
@@ -313,7 +311,7 @@ def test_what_is_no_record_and_no_count_is_refused() -> None:
         GraphConstructionValidator.validate(1, -1, 0, 0)
 
 
-def test_data_frames_of_an_index_stand_for_their_rows(index: DamagedIndex) -> None:
+def test_data_frames_of_an_index_stand_for_their_rows(index):
     units, entities = index.read("text_units"), index.read("entities")
     phase = EntityExtractionValidator.validate(units, entities)
     assert phase.passed
@@ -330,7 +328,7 @@ def test_data_frames_of_an_index_stand_for_their_rows(index: DamagedIndex) -> No
     assert found["entity_mentions_valid"] == "failed"
 
 
-def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> None:
+def test_a_store_that_can_not_be_looked_at_is_said_so(index):
     settings = index.root / "settings.yaml"
     text = settings.read_text(encoding="utf-8")
     settings.write_text(f"{text}\nembed_text: {{names: []}}\n", encoding="utf-8")
@@ -340,7 +338,7 @@ def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> No
 
 
 @pytest.mark.parametrize("empty", ["", None])
-def test_an_empty_column_of_types_fails(index: DamagedIndex, empty: str | None) -> None:
+def test_an_empty_column_of_types_fails(index, empty):
     for table in ("entities", "relationships"):
         index.change(table, lambda frame: frame.assign(type=[empty] * len(frame)))
     checks = {"entity_types_populated", "relationship_types_populated"}
@@ -356,9 +354,7 @@ def test_an_empty_column_of_types_fails(index: DamagedIndex, empty: str | None) 
         ("metadata", "{}", {"heading": "Isle"}),
     ],
 )
-def test_text_units_without_what_their_columns_promise_are_warned_of(
-    index: DamagedIndex, column: str, empty: object, filled: object
-) -> None:
+def test_text_units_without_what_their_columns_promise_are_warned_of(index, column, empty, filled):
     n_units = len(index.read("text_units"))
     for value, warned in ((empty, {"Low metadata"}), (filled, set())):
         index.change("text_units", lambda f, v=value: f.assign(**{column: [v] * n_units}))

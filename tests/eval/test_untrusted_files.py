@@ -1,7 +1,6 @@
 """Files that somebody else wrote: they are data, and name no place and no code by themselves."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -34,7 +33,7 @@ BAD_YAML = {
 
 
 @pytest.mark.parametrize("kind", BAD_YAML)
-def test_yaml_is_data(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_yaml_is_data(tmp_path, kind, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, read, error in (
         ("eval_config.yaml", EvaluationConfig.from_yaml, ConfigError),
@@ -48,21 +47,21 @@ def test_yaml_is_data(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
     assert not (tmp_path / "PLANTED").exists()
 
 
-def test_json_that_is_nested_too_deeply(tmp_path: Path):
+def test_json_that_is_nested_too_deeply(tmp_path):
     path = tmp_path / "suite.json"
     path.write_text("[" * 100_000, encoding="utf-8")
     with pytest.raises(ConfigError, match="not valid JSON"):
         read_suite(path)
 
 
-def test_aliases_are_fine_as_long_as_they_stay_small(tmp_path: Path):
+def test_aliases_are_fine_as_long_as_they_stay_small(tmp_path):
     path = tmp_path / "eval_config.yaml"
     path.write_text("indexes: &i {a: ../elsewhere, b: /abs}\nmethods: [tog]\nvariants: {}\n")
     assert EvaluationConfig.from_yaml(path).indexes == {"a": "../elsewhere", "b": "/abs"}
 
 
 @pytest.mark.parametrize("folder", ["../out", "/tmp/out", "a/../../out"])
-def test_results_go_outside_of_the_root_only_where_that_is_allowed(tmp_path: Path, folder: str):
+def test_results_go_outside_of_the_root_only_where_that_is_allowed(tmp_path, folder):
     root = tmp_path / "given"
     root.mkdir()
     path = root / "eval_config.yaml"
@@ -86,7 +85,7 @@ def test_results_go_outside_of_the_root_only_where_that_is_allowed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["os:system", "asyncio:create_subprocess_shell"])
-def test_a_method_is_no_function_of_python(tmp_path: Path, name: str):
+def test_a_method_is_no_function_of_python(tmp_path, name):
     config = EvaluationConfig.model_validate(
         {"methods": [{"name": "mine", "function": name}], "root": tmp_path}
     )
@@ -94,7 +93,7 @@ def test_a_method_is_no_function_of_python(tmp_path: Path, name: str):
         MethodSet(config)
 
 
-def test_what_does_not_evaluate_is_not_even_called(tmp_path: Path):
+def test_what_does_not_evaluate_is_not_even_called(tmp_path):
     planted = tmp_path / "PLANTED"
     suite = parse_suite(
         {
@@ -110,7 +109,7 @@ def test_what_does_not_evaluate_is_not_even_called(tmp_path: Path):
 
 
 @pytest.mark.parametrize("run_id", ["../../x", "/x", "..", "a\\b"])
-def test_a_run_id_leads_nowhere_else(tmp_path: Path, run_id: str):
+def test_a_run_id_leads_nowhere_else(tmp_path, run_id):
     with pytest.raises(EvalError, match="no run's id"):
         run_folder(tmp_path, run_id)
     metadata = {"run_id": run_id, "timestamp": "2026-01-01T00:00:00"}

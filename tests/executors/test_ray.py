@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from support.clock_evaluation import Evaluation, wait_until
+from support.openai_server import Behaviour, Fault, offline_reply
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
@@ -107,9 +107,7 @@ def begun(monkeypatch):
     return own
 
 
-def test_two_workers_give_what_one_process_gives_also_when_they_die(
-    make_evaluation: MakeEvaluation, begun
-):
+def test_two_workers_give_what_one_process_gives_also_when_they_die(make_evaluation, begun):
     alone = make_evaluation(name="alone", methods=METHODS)
     alone.done("--quiet")
     shared = make_evaluation(name="shared", methods=METHODS)
@@ -120,7 +118,7 @@ def test_two_workers_give_what_one_process_gives_also_when_they_die(
     assert shared.read_results() == alone.read_results()
 
 
-def test_work_that_no_worker_outlives_ends_the_run(make_evaluation: MakeEvaluation, begun):
+def test_work_that_no_worker_outlives_ends_the_run(make_evaluation, begun):
     begun.dies = lambda number: True
     result = make_evaluation(methods=["basic"]).run("--workers", "2")
     assert result.exit_code == 1
@@ -133,7 +131,7 @@ def test_work_that_no_worker_outlives_ends_the_run(make_evaluation: MakeEvaluati
     [(401, 1, "refuses the requests"), (503, 3, "The server is overloaded")],
 )
 def test_a_service_that_refuses_or_is_down_stops_the_run(
-    make_evaluation: MakeEvaluation, begun, server: LocalServer, status, exit_code, said
+    make_evaluation, begun, server, status, exit_code, said
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=4)
     server.behaviour = Behaviour(offline_reply(), faults=lambda n, request: Fault(status=status))
@@ -144,7 +142,7 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
 
 
 def test_what_may_be_spent_is_split_among_workers_and_their_successors(
-    make_evaluation: MakeEvaluation, begun, server: LocalServer
+    make_evaluation, begun, server
 ):
     evaluation = make_evaluation(server.base_url, methods=METHODS, concurrency=4)
     begun.dies = lambda number: number == 5
@@ -164,7 +162,7 @@ def test_what_may_be_spent_is_split_among_workers_and_their_successors(
     assert cap / 2 < sum(bills) <= cap + 4 * MOST_CALLS * max(bills)
 
 
-def test_given_answers_are_judged_by_workers(make_evaluation: MakeEvaluation, begun):
+def test_given_answers_are_judged_by_workers(make_evaluation, begun):
     evaluation = make_evaluation(methods=["basic"])
     evaluation.done("--quiet", "--skip-judge")
     result = CliRunner().invoke(
@@ -195,7 +193,7 @@ def test_an_index_that_a_worker_does_not_find_is_named(tmp_path):
     assert "and the run 0.0; install the same release" in (find_problem(other) or "")
 
 
-def test_more_workers_than_calls_at_once_are_refused(make_evaluation: MakeEvaluation):
+def test_more_workers_than_calls_at_once_are_refused(make_evaluation):
     result = make_evaluation(concurrency=2).run("--workers", "3")
     assert result.exit_code == 2
     assert "3 workers share a concurrency of 2" in result.output
@@ -251,9 +249,7 @@ def ray_workers() -> set[int]:
 
 
 @pytest.mark.slow
-def test_ray_gives_what_one_process_gives_whoever_is_killed(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, server):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     config = {"methods": METHODS, "concurrency": CONCURRENCY}
     whole = make_evaluation(server.base_url, "whole", **config)

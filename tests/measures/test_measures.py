@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import RR, P, Qrel, R, ScoredDoc, Success
 from pydantic import ValidationError
-from support.clock_evaluation import MakeEvaluation
 
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
 from graphrag.eval.results.figures import check_criteria
@@ -143,7 +142,7 @@ def brevity(given: MeasureInput, k: int | None = None) -> float | None:
     return 1 / (k or len(given.response.split())) if given.response else None
 
 
-def test_a_measure_is_added_by_one_entry(make_evaluation: MakeEvaluation, monkeypatch):
+def test_a_measure_is_added_by_one_entry(make_evaluation, monkeypatch):
     added = measures.Measure(
         *("answer_brevity", "share", "traced", "a test", brevity),
         heading="how brief",

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
-from support.clock_evaluation import ROWS, MakeEvaluation, flat
-from support.openai_server import Behaviour, LocalServer, offline_reply
+from support.clock_evaluation import ROWS, flat
+from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
@@ -34,9 +34,7 @@ METRIC = JudgedMetric(
 )
 
 
-def test_one_entry_is_enough(
-    make_evaluation: MakeEvaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_entry_is_enough(make_evaluation, server, monkeypatch):
     others, prompts = offline_reply(), list[str]()
 
     def reply(request: dict[str, object]) -> str:
@@ -106,7 +104,7 @@ class Able(Unable):
 
 
 async def test_a_judge_without_a_way_to_grade_it_is_refused_before_anything_is_asked(
-    make_evaluation: MakeEvaluation, monkeypatch: pytest.MonkeyPatch
+    make_evaluation, monkeypatch
 ):
     monkeypatch.setitem(JUDGED_METRICS, NAME, METRIC)
 
@@ -128,9 +126,7 @@ async def test_a_judge_without_a_way_to_grade_it_is_refused_before_anything_is_a
     )
 
 
-def test_the_embedded_judge_refuses_what_it_has_no_rule_for(
-    make_evaluation: MakeEvaluation, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_embedded_judge_refuses_what_it_has_no_rule_for(make_evaluation, monkeypatch):
     monkeypatch.setitem(JUDGED_METRICS, NAME, METRIC)
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", NAME])
     for line, code in (
@@ -170,6 +166,6 @@ def test_the_embedded_judge_takes_no_metric_for_another_with_its_fields():
         ({"fields": ()}, "none"),
     ],
 )
-def test_a_declaration_that_can_not_be_asked_is_refused(values: dict[str, object], said: str):
+def test_a_declaration_that_can_not_be_asked_is_refused(values, said):
     with pytest.raises(ValueError, match=said):
         replace(METRIC, **values)

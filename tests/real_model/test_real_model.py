@@ -60,9 +60,7 @@ def check_honest(evaluation: Evaluation, model: RealModel) -> None:
                 assert (score, bool(found["failure"])) == (0, True)
 
 
-def test_a_run_is_complete_counted_and_honest_and_can_be_judged_again(
-    evaluation: Evaluation, model: RealModel
-) -> None:
+def test_a_run_is_complete_counted_and_honest_and_can_be_judged_again(evaluation, model):
     result = evaluation.run("--full")
     assert result.exit_code in (0, 3), result.output
     assert "Efficiency of the searches" in result.output
@@ -81,9 +79,7 @@ def test_a_run_is_complete_counted_and_honest_and_can_be_judged_again(
     )
 
 
-def test_a_tog_query_answers_or_says_in_one_sentence_why_not(
-    evaluation: Evaluation, model: RealModel
-) -> None:
+def test_a_tog_query_answers_or_says_in_one_sentence_why_not(evaluation, model):
     result = CliRunner().invoke(
         app, ["query", "Who built the clock?", "--method", "tog", "--root", str(evaluation.project)]
     )
@@ -93,7 +89,7 @@ def test_a_tog_query_answers_or_says_in_one_sentence_why_not(
         assert "cut off" in result.output or "could not be read" in result.output
 
 
-def test_an_index_is_built_or_refused_by_name(model: RealModel, tmp_path: Path) -> None:
+def test_an_index_is_built_or_refused_by_name(model, tmp_path):
     """A model of this size finds few entities, if any: without one the release builds no index."""
     (tmp_path / "input").mkdir()
     (tmp_path / "input" / "tale.txt").write_text("Idris Vane lives in Ashcombe.", encoding="utf-8")

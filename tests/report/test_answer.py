@@ -161,7 +161,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_answer_says_what_to_do_how_sure_that_is_and_what_next(case: str):
+def test_the_answer_says_what_to_do_how_sure_that_is_and_what_next(case):
     evaluated, line, lead, cost, next_ = CASES[case]
     answer = answer_of(evaluated())
     assert answer.line.startswith(line)
@@ -172,7 +172,7 @@ def test_the_answer_says_what_to_do_how_sure_that_is_and_what_next(case: str):
     assert n_words <= 70
 
 
-def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch: pytest.MonkeyPatch):
+def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch):
     apart = {"tog": range(50), "basic": range(100, 200)}
     asked = {"tog": range(100), "basic": range(100, 200)}
     answer = answer_of(evaluate(apart, n=200, asked=asked))
@@ -192,7 +192,7 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("methods", [["tog"], ["tog", "basic"]])
-def test_without_a_verdict_there_is_no_answer(methods: list[str]):
+def test_without_a_verdict_there_is_no_answer(methods):
     assert answer_run(evaluate(dict.fromkeys(methods, range(0)), n=0)) is None
     unjudged = [
         QueryResult("a", "Q", m, "x", MetricScores(), EfficiencyMetrics(1.0, 1, 1, 1))

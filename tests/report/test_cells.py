@@ -46,7 +46,7 @@ def test_limits_are_rounded_outwards():
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
-def test_an_interval_is_never_shown_narrower(a: float, b: float):
+def test_an_interval_is_never_shown_narrower(a, b):
     low, high = sorted((a, b))
     shown_low, shown_high = map(float, span(low, high).split(" to "))
     assert shown_low <= 100 * low + 1e-6

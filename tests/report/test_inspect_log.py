@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from math import isclose, isnan
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -105,7 +104,7 @@ RETRIEVAL = {
 }
 
 
-def test_the_log_has_a_sample_for_each_question_method_and_trial(results: EvaluationResults):
+def test_the_log_has_a_sample_for_each_question_method_and_trial(results):
     log = json.loads(render_inspect(results, RETRIEVAL))
     samples = {(each["id"], each["epoch"]): each for each in log["samples"]}
     assert len(samples) == len(log["samples"]) == 7
@@ -133,7 +132,7 @@ def test_the_log_has_a_sample_for_each_question_method_and_trial(results: Evalua
     assert log["eval"]["metadata"]["embedded_models"] == LABEL
 
 
-def test_the_mean_of_the_samples_is_the_mean_of_the_run(results: EvaluationResults):
+def test_the_mean_of_the_samples_is_the_mean_of_the_run(results):
     log = json.loads(render_inspect(results, RETRIEVAL))
     (score,) = log["results"]["scores"]
     for method in ("tog", "basic"):
@@ -147,7 +146,7 @@ def test_the_mean_of_the_samples_is_the_mean_of_the_run(results: EvaluationResul
         assert isclose(results.by_method[method]["correctness"] or 0, mean)
 
 
-def test_what_the_tables_leave_out_is_no_score(results: EvaluationResults):
+def test_what_the_tables_leave_out_is_no_score(results):
     both = MetricScores.of(dict.fromkeys(("correctness", "faithfulness"), JudgeResult(1, "so")))
     found = [
         answered(1, "tog", 1, scores=both),
@@ -164,9 +163,7 @@ def test_what_the_tables_leave_out_is_no_score(results: EvaluationResults):
         assert sample["metadata"]["unscored"]["faithfulness"]["state"] == state
 
 
-def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(
-    results: EvaluationResults,
-):
+def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(results):
     elsewhere = answered(1, "tog", 0, imdb_key="other", usage=None)  # the same id and method
     table = tabulate_rows(replace(results, results=[*results.results, elsewhere]), RETRIEVAL)
     assert len(table) == 8
@@ -190,13 +187,13 @@ def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(
         assert render_rows(table, suffix)
 
 
-def test_what_was_not_counted_is_no_zero(results: EvaluationResults):
+def test_what_was_not_counted_is_no_zero(results):
     silent = replace(results, results=[answered(1, "mine", 1, usage=Usage(is_counted=False))])
     (sample,) = json.loads(render_inspect(silent, {"results": []}))["samples"]
     assert set(sample["role_usage"]) == {"judge"}
 
 
-def test_a_log_in_a_folder_is_named_as_inspect_lists_it(results: EvaluationResults, tmp_path: Path):
+def test_a_log_in_a_folder_is_named_as_inspect_lists_it(results, tmp_path):
     named = place_log(tmp_path, results)
     stamp = results.metadata["timestamp"].replace(":", "-")
     assert named == tmp_path / f"{stamp}_graphrag-eval_r1.json"
@@ -227,7 +224,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-def test_inspect_reads_the_log_and_its_viewer_shows_it(results: EvaluationResults, tmp_path: Path):
+def test_inspect_reads_the_log_and_its_viewer_shows_it(results, tmp_path):
     logs, site = tmp_path / "logs", tmp_path / "site"
     logs.mkdir()
     place_log(logs, results).write_text(render_inspect(results, RETRIEVAL), encoding="utf-8")
@@ -256,7 +253,7 @@ def test_inspect_reads_the_log_and_its_viewer_shows_it(results: EvaluationResult
     }
 
 
-def test_a_sum_with_an_unknown_part_is_no_sum(results: EvaluationResults):
+def test_a_sum_with_an_unknown_part_is_no_sum(results):
     known, dark = answered(1, "tog", 1), answered(2, "tog", 1, usage=None)
     log = json.loads(render_inspect(replace(results, results=[known, dark]), {"results": []}))
     assert log["stats"]["model_usage"] == {}
@@ -269,7 +266,7 @@ def test_a_sum_with_an_unknown_part_is_no_sum(results: EvaluationResults):
     assert set(second["role_usage"]) == {"judge"}
 
 
-def test_a_response_that_nobody_judged_took_nothing_of_a_judge(results: EvaluationResults):
+def test_a_response_that_nobody_judged_took_nothing_of_a_judge(results):
     unjudged = answered(1, "tog", 1, scores=MetricScores.of({}), judge_usage=None)
     log = json.loads(render_inspect(replace(results, results=[unjudged]), {"results": []}))
     assert set(log["stats"]["role_usage"]) == {"search"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation
 
 # In processes of their own: MLflow changes warnings and logging for good.
 READ = """
@@ -59,9 +59,7 @@ def logged(variables: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_is_logged_with_its_figures_verdicts_and_files(
-    make_evaluation: MakeEvaluation, store: dict[str, str]
-):
+def test_a_run_is_logged_with_its_figures_verdicts_and_files(make_evaluation, store):
     evaluation = make_evaluation(methods=["tog", "basic"], metrics=["correctness", "relevance"])
     evaluation.write_rows(ROWS[:3])
     assert evaluation.run("-q").exit_code == 0
@@ -111,9 +109,7 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(
         ("", "No MLflow server is named, and a store on this machine needs all of MLflow; set "),
     ],
 )
-def test_a_server_that_is_not_there_is_one_sentence(
-    finished_copy: Evaluation, address: str, sentence: str
-):
+def test_a_server_that_is_not_there_is_one_sentence(finished_copy, address, sentence):
     variables = {"MLFLOW_TRACKING_URI": address, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     done = show(finished_copy, variables)
     assert done.returncode == 1

@@ -65,7 +65,7 @@ def comparison() -> RunComparison:
     return compare(new, [*old, row(6, State.JUDGE_FAILED, None)])
 
 
-def test_junit_has_a_test_case_for_each_question(comparison: RunComparison):
+def test_junit_has_a_test_case_for_each_question(comparison):
     gate, questions = ElementTree.fromstring(render_junit(comparison))
     assert [case.get("name") for case in gate] == ["tog"]
     found = {(case.get("name") or "").split()[0]: case for case in questions}
@@ -92,7 +92,7 @@ def test_junit_has_a_test_case_for_each_question(comparison: RunComparison):
     assert counts == {"tests": "9", "failures": "2", "errors": "1", "skipped": "4"}
 
 
-def test_junit_is_of_the_form_that_ci_servers_read(comparison: RunComparison):
+def test_junit_is_of_the_form_that_ci_servers_read(comparison):
     text = render_junit(comparison)
     assert "\ufffd\ufffd" in text  # what XML forbids even escaped
     root = ElementTree.fromstring(text)
@@ -101,7 +101,7 @@ def test_junit_is_of_the_form_that_ci_servers_read(comparison: RunComparison):
         assert set(element.keys()) <= ALLOWED[element.tag], element.tag
 
 
-def test_the_flips_are_those_that_the_gate_counts(comparison: RunComparison):
+def test_the_flips_are_those_that_the_gate_counts(comparison):
     (item,) = comparison.items
     changes = [each.change for each in comparison.questions]
     failed = changes.count("search failed")  # the gate counts it as newly wrong here
@@ -109,7 +109,7 @@ def test_the_flips_are_those_that_the_gate_counts(comparison: RunComparison):
     assert changes.count("newly right") == item.decision.newly_right == 1
 
 
-def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparison):
+def test_markdown_says_the_answer_first_and_what_flipped(comparison):
     usages = {
         "n": Usage(prompt_tokens=1000, output_tokens=234, cost_usd=0.5),
         "o": Usage(prompt_tokens=10, cost_usd=None),
@@ -125,13 +125,13 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparis
     assert lines[place + 6] == "- newly right: tog, correctness: q2 of clock: Question 2?"
 
 
-def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison: RunComparison):
+def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison):
     judged = replace(comparison.new, setup=RunSetup({"responses_of": "o"}))
     text = render_markdown(replace(comparison, new=judged), {"n": Usage(cost_usd=0.0)})
     assert "new run $0.0000 (0 tokens, judge alone); baseline not known here" in text
 
 
-def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison: RunComparison):
+def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison):
     sides = {"new": "n", "baseline": "o"}
     known = {side: RunMetadata(run_id, run_id) for side, run_id in sides.items()}
     answer = answer_comparison(replace(comparison, **known))
@@ -142,7 +142,7 @@ def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison: RunCompa
     assert "show n --question q1" in answer.command
 
 
-def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparison):
+def test_no_text_of_a_question_does_anything_in_markdown(comparison):
     text = render_markdown(comparison)
     (line,) = [line for line in text.splitlines() if "q1 of clock" in line]
     for live in ("@octocat", " | ", "</", "<img", " `a", "#1", "://", " *b", "\0", "\u202e"):
@@ -153,7 +153,7 @@ def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparis
 @pytest.mark.parametrize(
     "root", ["/a_b/c__d", "/my runs/x_y@2", "/it's/#1", "/_x_,y", "/a_b/www.x/~1"]
 )
-def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison, root: str):
+def test_a_command_in_markdown_runs_when_it_is_copied(comparison, root):
     lines = [
         shlex.join([*program, "view", "--labels", name, "--root", root, "--metric", "a_b,c"])
         for program in (("graphrag", "eval"), (f"{root}/bin/gtog", "eval"))

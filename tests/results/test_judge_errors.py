@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
@@ -21,7 +20,7 @@ def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
     return correct_comparisons(analyse(rows, METHODS, ["correctness"]), labels)
 
 
-def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: Path):
+def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path):
     seen, truth = draw(360, seed=1, favour=0.5)
     rows = write_labels(tmp_path, "r1", seen, truth, 120)
     plain = analyse(rows, METHODS, ["correctness"])
@@ -61,7 +60,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     ],
 )  # fmt: skip
 def test_labels_that_can_not_be_used_leave_the_judges_figures_and_it_is_said_why(
-    tmp_path: Path, content: str | None, said: str
+    tmp_path, content, said
 ):
     seen, truth = draw(200, seed=2)
     rows = write_labels(tmp_path, "r1", seen, truth, 40)
@@ -75,7 +74,7 @@ def test_labels_that_can_not_be_used_leave_the_judges_figures_and_it_is_said_why
     assert said in describe_uncorrected(found)[0]
 
 
-def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
+def test_labels_of_other_verdicts_are_not_used(tmp_path):
     seen, truth = draw(80, seed=4)
     write_labels(tmp_path, "r1", seen, truth, 80)
     key = next(iter(seen))
@@ -86,7 +85,7 @@ def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
     assert read_labels(tmp_path, None, judged_again) == {}
 
 
-def test_a_change_between_runs_needs_the_labels_of_both(tmp_path: Path):
+def test_a_change_between_runs_needs_the_labels_of_both(tmp_path):
     seen, truth = draw(80, seed=5)
     rows = write_labels(tmp_path, "new", seen, truth, 80)
     labels = read_labels(tmp_path, "new", rows)["correctness"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
@@ -41,7 +41,7 @@ def flips_of(results: EvaluationResults) -> dict[tuple[str, str], RepeatFigures]
     return {(f.method, f.metric): f for f in results.repeats.figures}
 
 
-async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(tmp_path: Path):
+async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(tmp_path):
     asked = count()
 
     def answer(method: str, question: str, key: str) -> str:
@@ -70,7 +70,7 @@ async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(
     assert list(results.to_pandas()["trial"].value_counts()) == [2 * len(SAMPLES)] * 3
 
 
-async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
+async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path):
     asked = count()
 
     def answer(method: str, question: str, key: str) -> str:
@@ -90,7 +90,7 @@ async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
     assert figures["tog", "faithfulness"].search_flip_rate is None
 
 
-async def test_verdicts_are_repeated_and_kept_and_a_failed_search_flips_none(tmp_path: Path):
+async def test_verdicts_are_repeated_and_kept_and_a_failed_search_flips_none(tmp_path):
     asked = count()
 
     def answer(method: str, question: str, key: str) -> str:
@@ -201,7 +201,7 @@ VERDICTS = st.lists(
 
 
 @given(VERDICTS)
-def test_the_majority_of_the_given_verdicts_counts(verdicts: list[JudgeResult]):
+def test_the_majority_of_the_given_verdicts_counts(verdicts):
     combined = combine_repeats(verdicts)
     votes = [verdict.score for verdict in verdicts]
     ones, zeros = votes.count(1), votes.count(0)
@@ -213,7 +213,7 @@ def test_the_majority_of_the_given_verdicts_counts(verdicts: list[JudgeResult]):
         assert combined.reason == ("right" if expected else "wrong")
 
 
-def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
+def test_the_command_repeats_and_shows_it(make_evaluation):
     evaluation = make_evaluation(methods=["basic"], judge={"repeats": 3})
     result = evaluation.run("--repeat", "2", "--full", COLUMNS="200")
     assert result.exit_code == 0, result.output

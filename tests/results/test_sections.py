@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -45,7 +45,7 @@ def labelled(make_evaluation: MakeEvaluation) -> Evaluation:
     return evaluation
 
 
-def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
+def test_retrieval_is_measured_and_losses_are_traced(labelled):
     labelled.configure(
         measures={
             "cutoffs": [1, 3],
@@ -93,9 +93,7 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
     assert (after["measures"], after["loss"]) == (summary["measures"], summary["loss"])
 
 
-def test_further_judges_are_asked_once_and_paid_for(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_further_judges_are_asked_once_and_paid_for(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, judge=JUDGES, metrics=["correctness"])
     evaluation.write_rows(LABELLED[:3])
     result = evaluation.run("--full", COLUMNS="250")
@@ -129,9 +127,7 @@ def before_count(evaluation: Evaluation) -> int:
     return searches + sum(usage.llm_calls for usage in judged)
 
 
-def test_a_rubric_that_stays_unreadable_is_unscored_and_asked_again(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_rubric_that_stays_unreadable_is_unscored_and_asked_again(make_evaluation, server):
     def broken(n: int, request: Any) -> Fault | None:
         return Fault(content="five stars") if is_rubric(request) else None
 
@@ -152,9 +148,7 @@ def test_a_rubric_that_stays_unreadable_is_unscored_and_asked_again(
     assert found["n_scored"] == len(ROWS)
 
 
-def test_a_refused_further_judge_stops_the_run_and_it_can_be_resumed(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_refused_further_judge_stops_the_run_and_it_can_be_resumed(make_evaluation, server):
     def refused(n: int, request: Any) -> Fault | None:
         return Fault(status=401) if is_rubric(request) else None
 
@@ -169,7 +163,7 @@ def test_a_refused_further_judge_stops_the_run_and_it_can_be_resumed(
     assert len(server.records) - before == len(ROWS)
 
 
-def test_wrong_pairs_are_one_sentence(labelled: Evaluation):
+def test_wrong_pairs_are_one_sentence(labelled):
     labelled.configure(judge={"pairwise": [["tog", "drift"]]})
     result = labelled.run("-q")
     assert result.exit_code == USAGE

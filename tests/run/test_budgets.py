@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from math import log2
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -44,7 +43,7 @@ def names_of(evaluation: Evaluation) -> list[str]:
     return list(evaluation.runs()[0].setup.methods)
 
 
-def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
+def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation):
     evaluation.configure(budgets=[400, 200])
     result = evaluation.done("--full", COLUMNS="300")
     searches = ["basic@200", "basic@400", "local@200", "local@400"]
@@ -101,7 +100,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert (evaluation.output / "runs" / run.run_id / "budget_curves.md").exists()
 
 
-def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation: Evaluation):
+def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation):
     evaluation.write_rows([{**row, "evidence": list(QUOTES.values())} for row in ROWS[:3]])
     evaluation.configure(
         budgets=[200, 400],
@@ -157,7 +156,7 @@ TIGHT = {"name": "tight", "method": "basic", "max_context_tokens": 300}
         ),
     ],
 )
-def test_budgets_that_go_with_nothing_are_refused(config: dict[str, object], reason: str):
+def test_budgets_that_go_with_nothing_are_refused(config, reason):
     with pytest.raises(ConfigError, match=re.escape(reason)):
         parse_config({"methods": ["basic", "local"], **config}, "eval_config.yaml")
 
@@ -241,7 +240,7 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     assert curves.winner is None  # of 60 questions 55 have both areas, under 95 %
 
 
-def test_the_shipped_run_lets_retrieval_decide(project_root: Path):
+def test_the_shipped_run_lets_retrieval_decide(project_root):
     config = yaml.safe_load((project_root / "eval_config.yaml").read_text(encoding="utf-8"))
     budget = config["equal_terms"]["max_context_tokens"]
     for key in config["indexes"]:

@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import LocalServer
+from support.clock_evaluation import ROWS, MakeEvaluation
 from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.runner.checks import list_judge_warnings
@@ -69,7 +68,7 @@ def quoting(rows, quotes):
     return [{**row, "evidence": [quotes[n % len(quotes)]]} for n, row in enumerate(rows)]
 
 
-def test_texts_under_each_others_key_are_warned_of(both: Evaluation):
+def test_texts_under_each_others_key_are_warned_of(both):
     both.write_rows(rows_of(quoting(CLOCK_ROWS, CLOCK_QUOTES), quoting(MILL_ROWS, MILL_QUOTES)))
     right = said(both.run("--dry-run"))
     assert "swapped" not in right
@@ -93,9 +92,7 @@ def test_texts_under_each_others_key_are_warned_of(both: Evaluation):
     assert "are the documents swapped?" in said(both.run("--dry-run"))
 
 
-def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(
-    make_evaluation: MakeEvaluation,
-):
+def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     there = {**ROWS[0], "evidence": ["The clockmaker ... lives in the town\nof Ashcombe. [1]"]}
     guessed = {**ROWS[1], "evidence": ["Petra Holm is the owner of the Ashcombe Bank."]}
@@ -117,7 +114,7 @@ def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(
     assert row["lost"]["in_source"] == 0
 
 
-def test_contexts_that_hold_most_of_the_text_are_warned_of(both: Evaluation):
+def test_contexts_that_hold_most_of_the_text_are_warned_of(both):
     both.write_rows(rows_of(ROWS[:1], []))
     both.configure(
         methods=["tog", "local", "basic", {"name": "tight", "method": "basic", "k": 1}, "oracle"]
@@ -133,7 +130,7 @@ def test_contexts_that_hold_most_of_the_text_are_warned_of(both: Evaluation):
     assert "says little" not in said(both.run("--dry-run"))
 
 
-def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
+def test_text_units_for_which_there_is_no_room_are_warned_of(both):
     both.write_rows(rows_of(ROWS[:1], []))
     both.configure(
         methods=[
@@ -162,11 +159,7 @@ def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
     ],
 )
 def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
-    make_evaluation: MakeEvaluation,
-    server: LocalServer,
-    model: str,
-    judge: dict[str, int],
-    warned: bool,
+    make_evaluation, server, model, judge, warned
 ):
     evaluation = make_evaluation(
         server.base_url,
@@ -181,9 +174,7 @@ def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
         assert "may fail" not in said(evaluation.run("--dry-run"))
 
 
-def test_a_graph_that_rules_made_for_a_language_model_is_warned_of(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_a_graph_that_rules_made_for_a_language_model_is_warned_of(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["tog"])
     assert "by fixed rules" not in said(evaluation.run("--dry-run"))
     rules = "  rules: {type: offline, model_provider: offline, model: rules}\nembedding_models:"
@@ -195,7 +186,7 @@ def test_a_graph_that_rules_made_for_a_language_model_is_warned_of(
     assert warning not in said(evaluation.run("--dry-run"))
 
 
-def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: MakeEvaluation):
+def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     there = {**ROWS[0], "expected_sources": ["clock.txt"]}
     lacking = {**ROWS[1], "expected_sources": ["minutes of 1871.txt"]}
@@ -228,5 +219,5 @@ def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: 
         ("bedrock/meta.llama3-1-70b", "ollama/llama2", True),
     ],
 )
-def test_a_version_is_no_family(judge: str, answering: str, is_related: bool):
+def test_a_version_is_no_family(judge, answering, is_related):
     assert bool(list_judge_warnings(judge, [answering])) is is_related

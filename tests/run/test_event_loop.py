@@ -36,7 +36,7 @@ print(json.dumps(asyncio.run(kinds())))
 _OWN = ["_asyncio", "_asyncio"]
 
 
-def test_the_loop_keeps_the_interpreter_s_own_tasks() -> None:
+def test_the_loop_keeps_the_interpreter_s_own_tasks():
     done = subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     ours, others = map(json.loads, done.stdout.splitlines())

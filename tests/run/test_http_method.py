@@ -84,7 +84,7 @@ def method(name: str, block: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "http": block}
 
 
-def test_a_service_is_compared_with_a_search(evaluation: Evaluation, service: Service):
+def test_a_service_is_compared_with_a_search(evaluation, service):
     headers = {"Authorization": "Bearer ${RAG_KEY}"}
     block = service.block(headers=headers, **TOLD)
     evaluation.configure(methods=["basic", method("rag", block)])
@@ -109,7 +109,7 @@ def test_a_service_is_compared_with_a_search(evaluation: Evaluation, service: Se
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
 
 
-def test_an_empty_answer_costs_what_the_service_tells(evaluation: Evaluation, service: Service):
+def test_an_empty_answer_costs_what_the_service_tells(evaluation, service):
     evaluation.configure(methods=[method("rag", service.block(**TOLD))])
     service.reply = {**WHOLE, "answer": " "}
     said = " ".join(evaluation.run().output.split())
@@ -117,9 +117,7 @@ def test_an_empty_answer_costs_what_the_service_tells(evaluation: Evaluation, se
     assert "The run took 4 calls, 68 tokens and $0.5000." in said
 
 
-def test_what_a_service_does_not_tell_is_unknown_and_never_0(
-    evaluation: Evaluation, service: Service
-):
+def test_what_a_service_does_not_tell_is_unknown_and_never_0(evaluation, service):
     block = service.block(answer="choices.0.text", contexts="passages.*.txt", prompt_tokens="n")
     service.reply = {"choices": [{"text": "Idris Vane"}], "passages": WHOLE["passages"], "n": 7}
     service.replies = [(422, {"detail": "no"})]
@@ -159,9 +157,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_never_0(
         ({"headers": {"X-Key": "${NO_SUCH_KEY}"}}, "needs ${NO_SUCH_KEY}, which is not set"),
     ],
 )
-def test_a_wrong_block_is_one_sentence(
-    evaluation: Evaluation, service: Service, changes: dict[str, Any], sentence: str
-):
+def test_a_wrong_block_is_one_sentence(evaluation, service, changes, sentence):
     evaluation.configure(methods=["basic", method("rag", service.block(**changes))])
     result = evaluation.done(COLUMNS="300", code=2)
     assert sentence in result.output
@@ -178,9 +174,7 @@ def test_a_wrong_block_is_one_sentence(
         ([(307, b"")], 0, "Error code: 307"),
     ],
 )
-def test_a_bad_reply_is_said_in_one_sentence(
-    evaluation: Evaluation, service: Service, replies: Any, code: int, sentence: str
-):
+def test_a_bad_reply_is_said_in_one_sentence(evaluation, service, replies, code, sentence):
     service.replies = replies
     evaluation.configure(methods=["basic", method("rag", service.block())], concurrency=1)
     result = evaluation.done(COLUMNS="300", code=code)
@@ -188,9 +182,7 @@ def test_a_bad_reply_is_said_in_one_sentence(
     assert sentence in " ".join([result.output, *told])
 
 
-def test_a_service_that_is_not_there_stops_the_run_and_it_goes_on(
-    evaluation: Evaluation, service: Service
-):
+def test_a_service_that_is_not_there_stops_the_run_and_it_goes_on(evaluation, service):
     here = service.block()
     away = {**here, "url": "http://127.0.0.1:9/ask"}
     evaluation.configure(methods=["basic", method("rag", away)], patience_s=0.2)
@@ -200,7 +192,7 @@ def test_a_service_that_is_not_there_stops_the_run_and_it_goes_on(
     assert "version" in evaluation.run("--resume", COLUMNS="500").output
 
 
-def test_a_question_in_an_address_is_asked_by_get(evaluation: Evaluation, service: Service):
+def test_a_question_in_an_address_is_asked_by_get(evaluation, service):
     block = {"url": f"{service.url}?q={{question}}&of={{index}}"}
     evaluation.configure(methods=["basic", method("rag", block)])
     evaluation.write_rows([{**ROWS[0], "question": "Who & {index}?"}])

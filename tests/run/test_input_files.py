@@ -43,9 +43,7 @@ LATIN = "input: {type: text, encoding: latin-1}\n"
         ({"blank.txt": b" \n\n", "empty.txt": b""}, "", [EMPTY]),
     ],
 )
-def test_files_that_give_nothing_are_named(
-    project: Path, files: dict[str, bytes], more: str, warnings: list[str]
-):
+def test_files_that_give_nothing_are_named(project, files, more, warnings):
     for name, content in files.items():
         (project / "input" / name).write_bytes(content)
     (project / "settings.yaml").write_text(SETTINGS + more, encoding="utf-8")
@@ -53,7 +51,7 @@ def test_files_that_give_nothing_are_named(
 
 
 @pytest.mark.parametrize("lacking", ["a text file", "the folder", "text"])
-def test_a_project_without_a_text_is_refused(project: Path, lacking: str):
+def test_a_project_without_a_text_is_refused(project, lacking):
     folder = project / "input"
     reason = f"no file in {folder} matches .*\\.txt$; put the texts there, or name others in "
     reason += "input.file_pattern or input_storage.base_dir"

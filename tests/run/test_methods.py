@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
-from support.openai_server import LocalServer
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
@@ -82,7 +81,7 @@ def efficiency(evaluation: Evaluation, method: str) -> dict[str, Any]:
     return evaluation.read_results("summary")["efficiency"][method]
 
 
-def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
+def test_a_variant_is_compared_like_a_method(evaluation):
     evaluation.configure(methods=["tog", WIDE])
     evaluation.done("-q")
     (run,) = evaluation.runs()
@@ -113,7 +112,7 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
         ({"name": "mine", "function": "json:loads", "width": 2}, "a function takes no settings"),
     ],
 )
-def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: object, sentence: str):
+def test_a_wrong_variant_is_one_sentence(evaluation, entry, sentence):
     evaluation.configure(methods=["basic", entry])
     (header,) = read_model_settings({"clock": evaluation.project}).values()
 
@@ -127,7 +126,7 @@ def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: object, 
         read()
 
 
-def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Evaluation, own: str):
+def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation, own):
     evaluation.configure(
         methods=[
             {"name": name, "function": f"{own}:{name}"} for name in ("counted", "uncounted", "text")
@@ -147,7 +146,7 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
     assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", None)}
 
 
-def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evaluation, own: str):
+def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation, own):
     names = ("abstaining", "refused", "quoting")
     evaluation.configure(
         methods=[{"name": name, "function": f"{own}:{name}"} for name in names],
@@ -166,7 +165,7 @@ def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evalu
         evaluation.done("show", "latest", "-q")
 
 
-def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: str):
+def test_what_a_function_raises_is_a_failed_search(evaluation, own):
     evaluation.configure(
         methods=[
             "basic",
@@ -186,7 +185,7 @@ def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: 
     assert evaluation.read_results("summary")["by_method"]["failing"]["correctness"] == 0
 
 
-def test_a_changed_function_is_not_resumed(evaluation: Evaluation, own: str):
+def test_a_changed_function_is_not_resumed(evaluation, own):
     before = describe_method(load_method(f"{own}:text", evaluation.root))
     path = evaluation.root / f"{own}.py"
     path.write_text(MODULE.replace('return "Idris Vane"', 'return "Somebody"'), encoding="utf-8")
@@ -198,9 +197,7 @@ def test_a_changed_function_is_not_resumed(evaluation: Evaluation, own: str):
     assert before["source"] != after["source"]
 
 
-async def test_a_function_may_answer_with_a_search_result_and_its_counts(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+async def test_a_function_may_answer_with_a_search_result_and_its_counts(make_evaluation, server):
     evaluation = make_evaluation(server.base_url)
     index = await GraphIndex.open(evaluation.project)
 
@@ -218,9 +215,7 @@ async def test_a_function_may_answer_with_a_search_result_and_its_counts(
     assert by_function.efficiency.tokens == by_search.efficiency.tokens
 
 
-def test_controls_are_shown_the_same_but_for_the_context(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+def test_controls_are_shown_the_same_but_for_the_context(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["closed_book", "oracle"])
     evaluation.write_rows([{**ROWS[0], "evidence": ["Idris {Vane} | built it."]}, ROWS[1]])
     seen: list[list[dict[str, str]]] = []
@@ -245,7 +240,7 @@ def test_controls_are_shown_the_same_but_for_the_context(
     assert "Idris" not in closed[0]["content"]
 
 
-def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
+def test_equal_terms_hold_for_every_method(evaluation):
     evaluation.configure(
         methods=["tog", "local", "basic", WIDE],
         equal_terms={"response_type": "Single sentence", "max_context_tokens": 700},
@@ -268,7 +263,7 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         assert "give basic" not in shown
 
 
-def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation: Evaluation, own: str):
+def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation, own):
     n = len(ROWS)
     function = {"name": "own", "function": f"{own}:text"}
     no_bound = "Search calls: not bounded by the settings"

@@ -92,9 +92,7 @@ def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluati
     return made
 
 
-def test_the_parts_of_a_package_are_used_like_those_here(
-    evaluation: Evaluation, package: str, tmp_path: Path
-):
+def test_the_parts_of_a_package_are_used_like_those_here(evaluation, package, tmp_path):
     measures = {"further": ["shortness", "wild"]}
     evaluation.configure(metrics=["correctness", "brevity"], measures=measures)
     result = evaluation.done("--full", COLUMNS="200")
@@ -119,7 +117,7 @@ def test_the_parts_of_a_package_are_used_like_those_here(
     assert "ends in .csv or .parquet or .tsv" in refused
 
 
-def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, package: str):
+def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
     evaluation.configure(
         metrics=["correctness", "brevity"], measures={"further": ["shortness"]}, methods=["echo"]
     )
@@ -148,16 +146,14 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation: Evaluation, packag
     ],
 )
 @pytest.mark.usefixtures("package")
-def test_a_broken_part_is_one_sentence_that_names_its_package(
-    evaluation: Evaluation, changes: dict[str, object], sentence: str
-):
+def test_a_broken_part_is_one_sentence_that_names_its_package(evaluation, changes, sentence):
     evaluation.configure(**changes)
     result = evaluation.done(COLUMNS="400", code=2)
     assert sentence in result.output
 
 
 @pytest.mark.usefixtures("package")
-def test_what_is_there_is_listed_with_where_it_is_from(evaluation: Evaluation):
+def test_what_is_there_is_listed_with_where_it_is_from(evaluation):
     output = " ".join(evaluation.run("methods", COLUMNS="400").output.split())
     assert "Methods, built in: tog, ppr, local" in output
     assert "Methods, rag-pack 1.2: echo" in output

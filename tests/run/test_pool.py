@@ -53,9 +53,7 @@ async def fail() -> None:
     turns=st.lists(st.integers(0, 4), max_size=12) | st.lists(st.integers(6, 9), max_size=12),
     concurrency=st.integers(1, 5),
 )
-def test_every_job_is_done_once_in_order_and_never_too_many_at_once(
-    turns: list[int], concurrency: int
-):
+def test_every_job_is_done_once_in_order_and_never_too_many_at_once(turns, concurrency):
     log = Log()
 
     def waiting(n_turns: int) -> Callable[[], Awaitable[None]]:
@@ -74,7 +72,7 @@ def test_every_job_is_done_once_in_order_and_never_too_many_at_once(
 
 
 @given(n_jobs=st.integers(0, 8), concurrency=st.integers(1, 4), allowed=st.integers(0, 8))
-def test_a_no_is_final_and_what_had_begun_is_finished(n_jobs: int, concurrency: int, allowed: int):
+def test_a_no_is_final_and_what_had_begun_is_finished(n_jobs, concurrency, allowed):
     log = Log()
     answers = [True] * allowed + [False]  # and yes again to whoever should ask once more
     jobs = [log.job(i, wait_a_turn) for i in range(n_jobs)]
@@ -119,7 +117,7 @@ async def test_an_error_stops_the_others_and_is_raised_once_they_had_their_time(
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-async def test_cancelling_leaves_nothing_behind(stopped: bool):
+async def test_cancelling_leaves_nothing_behind(stopped):
     log, stop = Log(), asyncio.Event()
     running = asyncio.create_task(run_bounded([log.job(i, hang) for i in range(4)], 3, stop))
     await asyncio.sleep(0.01)

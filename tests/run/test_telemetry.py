@@ -40,9 +40,7 @@ def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluati
     return made
 
 
-def test_spans_are_the_calls_and_tokens_that_the_run_counts(
-    evaluation: Evaluation, collector: Collector, server: LocalServer
-):
+def test_spans_are_the_calls_and_tokens_that_the_run_counts(evaluation, collector, server):
     before = len(server.records)
     result = evaluation.done("--otel")
     assert "reached the collector" not in result.output
@@ -120,7 +118,7 @@ def test_spans_are_the_calls_and_tokens_that_the_run_counts(
 
 
 def test_content_is_sent_where_it_is_asked_for_and_no_key_with_it(
-    evaluation: Evaluation, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    evaluation, collector, monkeypatch
 ):
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
@@ -141,9 +139,7 @@ def test_content_is_sent_where_it_is_asked_for_and_no_key_with_it(
 
 
 @pytest.mark.parametrize("status", [None, 401])
-def test_a_collector_that_takes_nothing_costs_a_sentence(
-    status: int | None, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_collector_that_takes_nothing_costs_a_sentence(status, evaluation, monkeypatch):
     with running_collector(status or 401) as running:
         url = running.url if status else "http://user:pa55word@127.0.0.1:9"
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -163,7 +159,7 @@ def test_a_collector_that_takes_nothing_costs_a_sentence(
 
 
 def test_settings_that_can_not_be_used_are_told_before_anything_is_asked(
-    evaluation: Evaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+    evaluation, server, monkeypatch
 ):
     before = server.totals()
     for name, value in (

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.commands import code_of
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
@@ -150,13 +150,13 @@ def with_case(**changes: object) -> dict[str, object]:
         ({"thresholds": {"pass": 0.9}}, "unknown key 'pass'; did you mean 'passing'?"),
     ],
 )
-def test_a_malformed_suite_names_the_case_and_the_key(changes, sentence: str):
+def test_a_malformed_suite_names_the_case_and_the_key(changes, sentence):
     values = {"name": "one", "evaluator": "e", "cases": [{"id": "a"}], **changes}
     with pytest.raises(ConfigError, match=f"^one.yaml: .*{re.escape(sentence)}"):
         parse_suite(values, "one.yaml")
 
 
-def test_json_and_yaml_say_the_same_and_what_is_no_suite_is_one_sentence(tmp_path: Path):
+def test_json_and_yaml_say_the_same_and_what_is_no_suite_is_one_sentence(tmp_path):
     values = {**QUESTIONS, "cases": [{**QUESTIONS["cases"][0], "id": 7}]}
     (tmp_path / "q.json").write_text(json.dumps(values), encoding="utf-8")
     (tmp_path / "q.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
@@ -177,7 +177,7 @@ def test_json_and_yaml_say_the_same_and_what_is_no_suite_is_one_sentence(tmp_pat
         read_suite(tmp_path / "missing.yaml")
 
 
-def test_suites_are_found_by_file_name_and_all(evaluation: Evaluation):
+def test_suites_are_found_by_file_name_and_all(evaluation):
     with pytest.raises(ConfigError, match="There is no suite in"):
         find_suite_files("all", evaluation.root)
     first, second = add_suite(evaluation, EXTRACTION), add_suite(evaluation, QUESTIONS)
@@ -212,7 +212,7 @@ CANNOT_RUN: dict[str, dict[str, object]] = {
 }
 
 
-async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation: Evaluation):
+async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation):
     judge = ScriptedJudge()
     config = config_of(evaluation)
     with EvaluationStore(evaluation.store_path) as store:
@@ -226,7 +226,7 @@ async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation: Eval
     assert judge.asked == []
 
 
-async def test_a_passage_is_extracted_as_the_project_would(evaluation: Evaluation):
+async def test_a_passage_is_extracted_as_the_project_would(evaluation):
     report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
     couple, nobody = report.results
     assert (couple.score, couple.status, couple.method) == (1.0, "passed", "entity_extraction")
@@ -248,7 +248,7 @@ async def test_a_passage_is_extracted_as_the_project_would(evaluation: Evaluatio
     assert [result.score for result in report.results] == [1, 0]
 
 
-async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation: Evaluation):
+async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation):
     expected = {
         "entities": ["Idris Vane", "Clara Reed"],
         "relationships": [["Idris Vane", "Clara Reed"]],
@@ -279,7 +279,7 @@ async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation: 
     assert sum(result.usage.llm_calls for result in results) == 0
 
 
-async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Evaluation):
+async def test_every_method_answers_and_each_part_has_its_weight(evaluation):
     judge = ScriptedJudge()
     report = await run_suite(parse_suite(QUESTIONS), config_of(evaluation), judge=judge)
     asked = [(case, method) for case in ("builder", "banker") for method in ("tog", "basic")]
@@ -301,9 +301,7 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Eva
     assert tog.performance.latency_median.n == 2
 
 
-async def test_one_s_own_evaluator_is_a_class_and_a_line(
-    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
+async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch):
     """It is shown what the project made of the case, as a framework's component would."""
     module = own_module(evaluation, monkeypatch)
     values = {
@@ -352,7 +350,7 @@ class Failing(BaseEvaluator):
         return EvaluationResult(EvaluationMetric.USER_SATISFACTION, 1.0, 1.0, {}, datetime.now())
 
 
-async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Evaluation):
+async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
     suite = parse_suite(
         {
             "name": "mixed",
@@ -392,9 +390,7 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Eva
     assert report.status == "incomplete"
 
 
-async def test_a_failed_or_late_extraction_is_not_an_empty_one(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
+async def test_a_failed_or_late_extraction_is_not_an_empty_one(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, timeout_s=30)
     server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400) if n else None)
     report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
@@ -415,9 +411,7 @@ async def test_a_failed_or_late_extraction_is_not_an_empty_one(
     assert (latency.n_censored, latency.value) == (2, None)
 
 
-def test_the_command_shows_keeps_and_labels_a_run(
-    evaluation: Evaluation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_the_command_shows_keeps_and_labels_a_run(evaluation, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     add_suite(evaluation, EXTRACTION)
     add_suite(evaluation, QUESTIONS)
@@ -454,7 +448,7 @@ def test_the_command_shows_keeps_and_labels_a_run(
     assert "run them again with: graphrag eval suite" in result.output
 
 
-def test_a_case_without_a_score_leaves_the_command_incomplete(evaluation: Evaluation):
+def test_a_case_without_a_score_leaves_the_command_incomplete(evaluation):
     missing = {**EXTRACTION["cases"][0], "input_data": {"document": "other.txt"}}
     values = {**EXTRACTION, "settings": {"source": "index"}, "name": "lost"}
     add_suite(evaluation, {**values, "cases": [EXTRACTION["cases"][0], missing | {"id": "no"}]})
@@ -464,9 +458,7 @@ def test_a_case_without_a_score_leaves_the_command_incomplete(evaluation: Evalua
     assert run(evaluation, "lots", quiet=True) == USAGE
 
 
-def test_a_baseline_is_compared_through_the_gate(
-    evaluation: Evaluation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_baseline_is_compared_through_the_gate(evaluation, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     add_suite(evaluation, EXTRACTION)
     assert run(evaluation, "names", baseline="latest") == USAGE  # there is no run yet
@@ -510,9 +502,7 @@ def result(case: str, score: float | None = 1.0) -> CaseResult:
         ([0.0, 0.0, None], "failed", 0),  # below even if the missing one were 1
     ],
 )
-def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(
-    scores: list[float | None], status: str, passed: int
-):
+def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(scores, status, passed):
     suite = Suite(name="s", evaluator="e", cases=(TestCase(id="a"),))
     results = [result(str(number), score) for number, score in enumerate(scores)]
     report = summarize_suite(suite, results)
@@ -522,7 +512,7 @@ def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(
     json.dumps(report.to_dict(), allow_nan=False)
 
 
-def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root: Path):
+def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root):
     files = find_suite_files("all", project_root)
     assert [path.stem for path in files] == ["entity_extraction", "query_response"]
     extraction, questions = (read_suite(path) for path in files)

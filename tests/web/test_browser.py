@@ -43,9 +43,7 @@ def page(browser: Browser) -> Iterator[Page]:
         yield tab
 
 
-def test_compare_two_runs_and_read_what_got_worse(
-    page: Page, served: Served, runs: tuple[Path, list[str]]
-):
+def test_compare_two_runs_and_read_what_got_worse(page, served, runs):
     _, (first, worse, _) = runs
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(served.listener.address)
@@ -78,9 +76,7 @@ def test_compare_two_runs_and_read_what_got_worse(
     assert page.inner_text("#gate .chip") == "FAIL"
 
 
-def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(
-    page: Page, runs: tuple[Path, list[str]]
-):
+def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(page, runs):
     folder, (first, _, _) = runs
     with serving(folder, patience_s=0) as served:
         page.goto(served.listener.address)
@@ -89,9 +85,7 @@ def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(
         page.wait_for_selector("#answer", timeout=20_000)
 
 
-def test_each_page_can_be_read_left_and_walked_by_keys(
-    page: Page, served: Served, runs: tuple[Path, list[str]]
-):
+def test_each_page_can_be_read_left_and_walked_by_keys(page, served, runs):
     _, (first, worse, unfinished) = runs
     page.goto(served.listener.address)
     page.keyboard.press("Tab")
@@ -119,7 +113,7 @@ def test_each_page_can_be_read_left_and_walked_by_keys(
             page.keyboard.press("Escape")
 
 
-def test_a_run_in_progress_refreshes_by_itself(page: Page, tmp_path: Path):
+def test_a_run_in_progress_refreshes_by_itself(page, tmp_path):
     run = keep_run(tmp_path, n_asked=4)
     with serving(tmp_path) as served:
         page.goto(served.listener.address)
@@ -154,9 +148,7 @@ def port() -> int:
         return found.getsockname()[1]
 
 
-def test_ten_labels_by_keys_outlive_the_server_and_another_tab(
-    page: Page, tmp_path: Path, port: int
-):
+def test_ten_labels_by_keys_outlive_the_server_and_another_tab(page, tmp_path, port):
     run = keep_run(tmp_path, 0)
     assert draw_labels(Place(output=tmp_path), run, questions=6) == 0
     sheet = tmp_path / "audit_correctness.csv"

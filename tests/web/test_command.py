@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
@@ -13,7 +12,7 @@ from support.viewed_store import keep_run
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for another process")
-def test_it_prints_an_address_and_ends_by_ctrl_c(tmp_path: Path):
+def test_it_prints_an_address_and_ends_by_ctrl_c(tmp_path):
     run = keep_run(tmp_path, n=2)
     command = [sys.executable, "-m", "graphrag.eval", "view", "--output", str(tmp_path)]
     with subprocess.Popen(

@@ -1,7 +1,5 @@
 """``graphrag eval show --html``: the page of a run that is in the store."""
 
-from pathlib import Path
-
 from click.testing import Result
 from support.viewed_store import keep_run
 from typer.testing import CliRunner
@@ -11,7 +9,7 @@ from graphrag.cli.main import app
 DONE, USAGE = 0, 2
 
 
-def test_it_writes_the_page_of_the_newest_run_or_of_two_and_nothing_else(tmp_path: Path):
+def test_it_writes_the_page_of_the_newest_run_or_of_two_and_nothing_else(tmp_path):
     older, newest = keep_run(tmp_path, n=2), keep_run(tmp_path, n=2)
     page = tmp_path / "new" / "a.html"
 

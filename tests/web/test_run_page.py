@@ -82,7 +82,7 @@ def choose(page: Page, method: str, outcome: str) -> None:
     page.select_option(f'select[name="is:{method}"]', label=outcome)
 
 
-def test_the_answer_comes_first_with_one_table_and_one_plot(page: Page):
+def test_the_answer_comes_first_with_one_table_and_one_plot(page):
     assert page.inner_text("#answer .headline").startswith("WINNER Use tog")
     for part in ("#answer", "#won table", "#plot-scores svg"):
         box = page.locator(part).bounding_box()
@@ -93,7 +93,7 @@ def test_the_answer_comes_first_with_one_table_and_one_plot(page: Page):
     assert page.locator("#plot-pairs svg").is_visible()
 
 
-def test_find_what_one_method_lost_and_the_other_won_and_read_why(page: Page):
+def test_find_what_one_method_lost_and_the_other_won_and_read_why(page):
     choose(page, "basic", "wrong")
     choose(page, "tog", "right")
     # Neither the search that failed nor the missing verdict is a wrong answer.
@@ -123,7 +123,7 @@ def test_find_what_one_method_lost_and_the_other_won_and_read_why(page: Page):
     assert count(page) == N_QUESTIONS - 12 - 2
 
 
-def test_figures_of_the_failures_lead_to_their_questions(page: Page):
+def test_figures_of_the_failures_lead_to_their_questions(page):
     row = page.locator("#fails tr", has_text="all basic")
     lost = row.locator("a").first
     n = int(lost.inner_text())
@@ -140,7 +140,7 @@ def test_figures_of_the_failures_lead_to_their_questions(page: Page):
     assert count(page) == N_QUESTIONS
 
 
-def test_every_filter_narrows_and_all_is_given_back(page: Page):
+def test_every_filter_narrows_and_all_is_given_back(page):
     assert count(page) == N_QUESTIONS
     narrowed = {
         ("#film", "film-a"): N_QUESTIONS // 2,
@@ -172,7 +172,7 @@ def test_every_filter_narrows_and_all_is_given_back(page: Page):
     assert page.locator("#list a").first.get_attribute("href") == f"#q={N_QUESTIONS - 1}"
 
 
-def test_quotes_and_citations_lead_to_their_texts(page: Page):
+def test_quotes_and_citations_lead_to_their_texts(page):
     page.locator("#list a").first.click()
     page.wait_for_selector(".side")
     assert [side.inner_text() for side in page.locator(".side h2").all()] == ["tog", "basic"]
@@ -195,7 +195,7 @@ def test_quotes_and_citations_lead_to_their_texts(page: Page):
     )
 
 
-def test_the_walk_says_which_edges_lead_to_the_answer(page: Page):
+def test_the_walk_says_which_edges_lead_to_the_answer(page):
     page.goto(page.url + "#q=0")
     page.wait_for_selector(".graph svg")
     graph = page.locator(".graph")
@@ -226,7 +226,7 @@ def test_the_walk_says_which_edges_lead_to_the_answer(page: Page):
     assert "Ben wrote to Carl." in page.inner_text(".said")
 
 
-def test_texts_of_models_and_documents_stay_texts(page: Page):
+def test_texts_of_models_and_documents_stay_texts(page):
     page.goto(page.url + "#q=1")
     page.wait_for_selector("#question:not([hidden]) .side")
     for where in ("h1", ".text", ".verdicts"):
@@ -238,7 +238,7 @@ def test_texts_of_models_and_documents_stay_texts(page: Page):
     assert "owned" not in page.title().replace(NASTY, "")
 
 
-def test_it_is_walked_through_by_keyboard(page: Page):
+def test_it_is_walked_through_by_keyboard(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("?")
@@ -261,9 +261,7 @@ def test_it_is_walked_through_by_keyboard(page: Page):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
-    browser: Browser, path: Path, scheme: str, width: int
-):
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(browser, path, scheme, width):
     for page in opened(browser, path, width, scheme):
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         rules = () if width == 390 else ("color-contrast",)
@@ -302,7 +300,7 @@ def written(folder: Path, given: ReportInput) -> Path:
     return path
 
 
-def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Path):
+def test_a_run_at_budgets_draws_a_curve_a_method(browser, tmp_path):
     groups = {method: {b: f"{method}@{b}" for b in (500, 1000)} for method in ("tog", "basic")}
     names = [name for of_method in groups.values() for name in of_method.values()]
     answers = [answer(n, name, n % 2) for name in names for n in range(8)]
@@ -313,7 +311,7 @@ def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Pat
         assert "Scores against tokens" in tab.inner_text("#won")
 
 
-def test_odd_answers_are_found_and_shown_by_their_own_names(browser: Browser, tmp_path: Path):
+def test_odd_answers_are_found_and_shown_by_their_own_names(browser, tmp_path):
     """An abstention with assertions, unknown cost and context, and one that nobody judged."""
     ruled = RuledAssertion("Ben paid.", "vital", "not_say", "supported", NASTY, is_met=False)
     held = AssertionEvaluation((ruled, replace(ruled, ruling=None, is_met=None))).to_dict()
@@ -355,7 +353,7 @@ def test_a_document_that_nobody_judged_is_not_called_unscored():
 
 
 def test_sentences_that_are_not_supported_are_marked_and_claims_lead_to_their_rows(
-    browser: Browser, tmp_path: Path
+    browser, tmp_path
 ):
     said = "Ada taught Ben [Data: Sources (1)]. He left in 1912, and\nBen wept. Ada did so too."
     right, bad, lost = split_sentences(said)

@@ -75,7 +75,7 @@ def raw(served: Served, method: str, path: str, headers: dict[str, str]) -> tupl
     return found
 
 
-def test_only_this_server_by_its_own_name_is_answered(served: Served):
+def test_only_this_server_by_its_own_name_is_answered(served):
     port = served.listener.port
     cookie = f"graphrag-eval-view-{port}={served.listener.token}"
     own = f"127.0.0.1:{port}"
@@ -90,7 +90,7 @@ def test_only_this_server_by_its_own_name_is_answered(served: Served):
         assert raw(served, "GET", "/", asked)[0] == 403
 
 
-def test_without_the_token_nothing_is_shown(served: Served):
+def test_without_the_token_nothing_is_shown(served):
     own = f"127.0.0.1:{served.listener.port}"
     name = f"graphrag-eval-view-{served.listener.port}"
     for path in ("/", "/?token=", "/?token=x", "/runs/x", "/nothing", "/audit"):
@@ -106,7 +106,7 @@ def test_without_the_token_nothing_is_shown(served: Served):
         assert "samesite=strict" in cookie
 
 
-def test_a_change_needs_this_server_s_own_origin(served: Served, folder: Path):
+def test_a_change_needs_this_server_s_own_origin(served, folder):
     before = (folder / "audit_correctness.csv").read_bytes()
     item = read_sheet(folder / "audit_correctness.csv")[0].item
     body = {"item": item, "label": "1", "seen": {}}
@@ -130,7 +130,7 @@ def test_a_change_needs_this_server_s_own_origin(served: Served, folder: Path):
     assert (folder / "audit_correctness.csv").read_bytes() == before
 
 
-def test_every_answer_is_held_to_a_policy(served: Served, folder: Path):
+def test_every_answer_is_held_to_a_policy(served, folder):
     run = ids_of(folder)[0]
     for path in ("/", f"/runs/{run}", "/audit", "/audit/correctness", "/nothing"):
         headers = served.client.get(path).headers
@@ -145,7 +145,7 @@ def test_every_answer_is_held_to_a_policy(served: Served, folder: Path):
     assert "sha256-" in served.client.get(f"/runs/{run}/report").headers["content-security-policy"]
 
 
-def test_runs_are_listed_with_status_scores_and_cost(served: Served, folder: Path):
+def test_runs_are_listed_with_status_scores_and_cost(served, folder):
     html = served.client.get("/").text
     first, worse, unfinished = ids_of(folder)
     assert html.index(f"/runs/{unfinished}") < html.index(f"/runs/{worse}")
@@ -169,7 +169,7 @@ def test_runs_are_listed_with_status_scores_and_cost(served: Served, folder: Pat
     assert unfinished not in drawn
 
 
-def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path: Path):
+def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path):
     real, offline = keep_run(tmp_path), keep_run(tmp_path, model="offline/rules")
     with serving(tmp_path) as served:
         html = served.client.get("/").text
@@ -180,7 +180,7 @@ def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path: Path):
     assert "line s" not in drawn  # what can't be compared is not joined
 
 
-def test_what_can_t_be_compared_is_said(served: Served, folder: Path):
+def test_what_can_t_be_compared_is_said(served, folder):
     _, worse, _ = ids_of(folder)
     for new, old in (
         (worse, worse),
@@ -193,7 +193,7 @@ def test_what_can_t_be_compared_is_said(served: Served, folder: Path):
         assert words(answer.text).count("Not shown") == 2
 
 
-def test_a_run_is_looked_up_and_no_path(served: Served):
+def test_a_run_is_looked_up_and_no_path(served):
     cookie = f"graphrag-eval-view-{served.listener.port}={served.listener.token}"
     headers = {"Host": f"127.0.0.1:{served.listener.port}", "Cookie": cookie}
     for name in ("..%2f..%2feval.db", "latest", "pinned", "%00", "2026", "..", "%2e%2e", "%3Cb%3E"):
@@ -203,7 +203,7 @@ def test_a_run_is_looked_up_and_no_path(served: Served):
         assert raw(served, "GET", f"/audit/{name}", headers)[0] == 404
 
 
-def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path: Path, capsys: Any):
+def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path, capsys):
     with serving(tmp_path) as served:
         missing = served.client.get("/")
         assert (missing.status_code, "There is no run in" in missing.text) == (400, True)
@@ -218,12 +218,12 @@ def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path: Path, capsys: Any
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_named(served: Served):
+def test_a_port_that_is_taken_is_named(served):
     with pytest.raises(UsageError, match=r"Port \d+ of 127.0.0.1 is taken; name another"):
         Listener.on(served.listener.port)
 
 
-def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path: Path):
+def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path):
     """The service answers five calls, then none until it is let go."""
     let_go, calls = threading.Event(), [0]
 
@@ -304,7 +304,7 @@ def until(holds: Any) -> None:
         time.sleep(0.01)
 
 
-def test_a_label_is_kept_in_the_sheet_and_overwrites_no_other(served: Served, folder: Path):
+def test_a_label_is_kept_in_the_sheet_and_overwrites_no_other(served, folder):
     sheet = folder / "audit_correctness.csv"
     items = [each.item for each in read_sheet(sheet)]
 
