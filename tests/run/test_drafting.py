@@ -183,5 +183,5 @@ def test_materials_take_each_document_in_turn_and_the_same_ones_again():
     assert sorted(first) == ["a", "b", "c"]
     assert first == [each.passages[0].document for each in materials().of("fact")]
     (link,) = materials().of("link")
-    assert {passage.unit_id for passage in link.passages} == {"u1", "u2"}
+    assert {passage.text for passage in link.passages} == {TEXTS["u1"], TEXTS["u2"]}
     assert "IDRIS VANE joins them" in link.about
