@@ -178,7 +178,7 @@ class _Run:
             headline,
             f"{self._scores(taken)} {self._asked()}",
             f"{lead} {self._scope(taken)}",
-            answer_kinds(self._results, taken),
+            "" if self._missing() else answer_kinds(self._results, taken),
             self._price(method, rival, is_named=chip != "WINNER"),
             next_,
             command,
@@ -273,13 +273,16 @@ class _Run:
         results, outcomes = self._results, self._outcomes.values()
         documents = results.by_movie
         trials = 1 if results.repeats is None else results.repeats.n_trials
-        missing = {
-            "searches failed": sum(of.n_search_failed for of in outcomes),
-            "searches not made": sum(of.n_not_run for of in outcomes),
-            "verdicts missing": sum(of.n_judge_failed + of.n_judge_unparseable for of in outcomes),
-            "answers not judged": sum(of.n_not_judged for of in outcomes),
-        }
-        parts = [f"{n:,} {what}" for what, n in missing.items() if n]
+        missing = (
+            ("search", "searches", "failed", sum(of.n_search_failed for of in outcomes)),
+            ("search", "searches", "not made", sum(of.n_not_run for of in outcomes)),
+            (
+                *("verdict", "verdicts", "missing"),
+                sum(of.n_judge_failed + of.n_judge_unparseable for of in outcomes),
+            ),
+            ("answer", "answers", "not judged", sum(of.n_not_judged for of in outcomes)),
+        )
+        parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
         declined = any(each.abstained for each in results.results)
         return "".join(
             (
