@@ -278,8 +278,23 @@ def test_the_site_is_searched_from_a_folder_without_a_network(project_root, tmp_
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
 
 
+def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
+    folder = project_root / "docs" / "real_run"
+    printed = subprocess.check_output([sys.executable, folder / "match.py"], text=True)
+    told = (folder / "index.md").read_text(encoding="utf-8")
+    assert printed.strip() in told
+    shares = re.findall(r"^(\w+) .* (\d+) \([^)]*\)$", printed, flags=re.MULTILINE)[:5]
+    for page in (told, (project_root / "README.md").read_text(encoding="utf-8")):
+        assert all(f"{share} % with `{method}`" in page for method, share in shares)
+    with (folder / "rows.csv").open(encoding="utf-8") as file:
+        asked = {row["sample_id"] for row in csv.DictReader(file)}
+    assert f"| questions | {len(asked)} of 100 so far" in told
+    judged = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert judged["metadata"]["total_questions"] == len(asked)
+
+
 def test_links_between_documents_lead_somewhere(project_root):
-    for document in [*project_root.glob("*.md"), *(project_root / "docs").glob("*.md")]:
+    for document in [*project_root.glob("*.md"), *(project_root / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), (document.name, target)
 
