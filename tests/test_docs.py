@@ -128,7 +128,10 @@ def test_the_settings_for_ones_own_machine_make_a_project_that_answers(project_r
     page = blocks(project_root / "docs" / "own_project.md", "yaml")
     block = next(each for each in page if "model: rules" in each)
     (tmp_path / "input").mkdir()
-    text = "The audit office wrote the report about the harbour of Lynmouth. Tom Reed repairs it. "
+    text = (
+        "The audit office wrote the report about the harbor of Lynmouth. Marta Quill leads the "
+        "audit office. Tom Reed repairs the lighthouse of Lynmouth. "
+    )
     (tmp_path / "input" / "report.txt").write_text(text, encoding="utf-8")
 
     def done(command):
