@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from rich.console import Console
 
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,
@@ -19,6 +20,9 @@ from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run import list_results
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.results.kinds import group_questions
+from graphrag.eval.results.rows import Row, with_every_metric
+from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
 
 NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
@@ -251,3 +255,18 @@ def test_what_was_not_planned_is_refused_by_name():
     for planned in ({"basic": {"d": 1}}, {"tog": {"e": 1}}):
         with pytest.raises(ValueError, match="the plan asks tog nothing about 'd'"):
             aggregate_results([result], planned=planned)
+
+
+def test_nothing_is_said_by_kind_where_too_much_is_missing():
+    right = {"tog": range(0, 100, 2), "basic": range(1, 100, 2)}
+    samples = [Sample(str(i), "a", "q", "x", tags={"kind": f"kind {i % 2}"}) for i in range(100)]
+    scored = {"correctness": State.SCORED}
+    rows = [
+        with_every_metric(Row(str(i), "a", method, scored, {"correctness": int(i in of)}, tokens=9))
+        for i in range(100)
+        for method, of in right.items()
+    ]
+    kinds = group_questions(rows, dict.fromkeys(right, samples), "correctness")
+    assert "router" in answer_of(replace(evaluate(right), kinds=kinds)).by_kind
+    lacking = evaluate(right, unread={"basic": range(20)})
+    assert answer_of(replace(lacking, kinds=kinds)).by_kind == ""
