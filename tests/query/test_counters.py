@@ -16,7 +16,7 @@ from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.limits import CallLimit
 from graphrag.query.methods import embeds
-from graphrag.query.models import open_completion
+from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -296,3 +296,13 @@ async def test_another_model_or_temperature_is_another_call(remote, server):
             await open_completion(each).completion_async(messages="hi")
 
     assert len(server.of("chat")) == 3
+
+
+def test_a_watch_is_told_of_an_embedding_that_blocks(remote, server):
+    told = []
+    log = CallLog(watch=lambda attempt, request, reply: told.append((attempt, request["input"])))
+    with measure_calls(log):
+        open_embedding(remote.header.model_configs("local")["embedding"]).embedding(input=["hi"])
+    ((attempt, texts),) = told
+    assert (attempt.kind, texts) == ("embedding", ["hi"])
+    assert log.usage().embedding_calls == len(server.of("embeddings")) == 1
