@@ -147,7 +147,7 @@ def test_what_may_be_spent_is_split_among_workers_and_their_successors(
 ):
     evaluation = make_evaluation(server.base_url, methods=METHODS, concurrency=4)
     begun.dies = lambda number: number == 5
-    cap, before = 0.02, len(server.records)
+    cap, before = 0.04, len(server.records)
     evaluation.done("--quiet", "--workers", "2", "--max-cost", f"{cap}", code=3)
     first, second, successor = (share.most_usd for share in begun.shares)
     assert first == second == cap / 2
