@@ -86,6 +86,7 @@ def test_a_dry_run_asks_nothing(evaluation, server):
         (("--kinds", ","), "names none"),
         (("--output", "results"), "ends in .json"),
         (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
+        (("--max-cost", "0.0000001", "-n", "99", "--kinds", "link"), "for link, not 99."),
     ],
 )
 def test_what_can_not_be_drafted_is_said(evaluation, flags, said):

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -163,8 +164,9 @@ async def _draft(
         return
     wanted = _share_out(flags.n, list(roots), kinds)
     materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
+    least, most = (0, 0) if rows is not None else _count_calls(materials, wanted, flags.quiet)
     if flags.dry_run:
-        _estimate(materials, wanted)
+        say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
     limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=Spending(flags.max_cost))
     asked = _read_asked(place, path)
@@ -213,19 +215,23 @@ def _read_asked(place: Place, path: Path) -> list[str]:
     return [sample.question for sample in samples]
 
 
-def _estimate(materials: "dict[str, Materials]", wanted: "dict[str, dict[str, int]]") -> None:
-    """Say how many calls drafting can take, and what is known of their size beforehand."""
+def _count_calls(
+    materials: "dict[str, Materials]", wanted: "dict[str, dict[str, int]]", quiet: bool
+) -> tuple[int, int]:
+    """Return calls if every draft is kept, and at most; say where an index gives too little."""
     from graphrag.eval.runner.drafting import MOST_TRIES, calls_a_draft
 
     least = most = 0
     for key, by_kind in wanted.items():
         for kind, number in by_kind.items():
-            there = sum(1 for _ in materials[key].of(kind))
+            tries = MOST_TRIES * number
+            there = sum(1 for _ in islice(materials[key].of(kind), tries))
             least += min(number, there) * calls_a_draft(kind)
-            most += min(MOST_TRIES * number, there) * calls_a_draft(kind)
+            most += min(tries, there) * calls_a_draft(kind)
             if there < number:
-                say(f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}.")
-    say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
+                told = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
+                say(told, quiet=quiet)
+    return least, most
 
 
 def _write(
