@@ -1,8 +1,7 @@
 """The metrics that a judge scores 0 or 1, and what it is asked for each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import overload
 
 from graphrag.eval.plug_ins import find_plug_in
 
@@ -171,6 +170,13 @@ Score 0 when a part is left out, evaded, or answered only by saying that it is u
 class _JudgedMetrics(dict[str, JudgedMetric]):
     """Name -> metric: the built-in ones, and those of packages that were asked for."""
 
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if not super().__contains__(name) and find_plug_in("metrics", name) is not None:
+            self[name]
+        return super().__contains__(name)
+
     def __missing__(self, name: str) -> JudgedMetric:
         plug_in = find_plug_in("metrics", name)
         if plug_in is None:
@@ -181,34 +187,9 @@ class _JudgedMetrics(dict[str, JudgedMetric]):
         return self.setdefault(name, metric)
 
 
-class _Names(Sequence[str]):
-    """The names of the metrics, a package's among them once it is asked for."""
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        if name not in JUDGED_METRICS and find_plug_in("metrics", name) is not None:
-            JUDGED_METRICS[name]
-        return name in JUDGED_METRICS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(JUDGED_METRICS)
-
-    def __len__(self) -> int:
-        return len(JUDGED_METRICS)
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
-        return tuple(JUDGED_METRICS)[at]
-
-
 JUDGED_METRICS = _JudgedMetrics((metric.name, metric) for metric in JUDGED)
-METRICS: Sequence[str] = _Names()
+METRICS: Collection[str] = JUDGED_METRICS
+"""The names of the metrics, a package's among them once it is asked for."""
 
 
 def package_of(name: str) -> dict[str, str]:

@@ -2,12 +2,35 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, TypeAlias, TypedDict
+from functools import cache
+from typing import Literal, Self, TypeAlias, TypedDict, TypeVar
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.query.usage import Usage
+
+T = TypeVar("T")
+
+
+@cache
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(kind)
+
+
+class Stored:
+    """A dataclass that is kept as JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON-ready values."""
+        return _adapter(type(self)).dump_python(self, mode="json")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
+        """Read what :meth:`to_dict` gave."""
+        return _adapter(cls).validate_python(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +79,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieved(Stored):
     """What one search showed to its model.
 
     - ``text_unit_ids``: ranked, each id once: first the text units shown as sources, in the order
@@ -94,17 +117,6 @@ class Retrieved:
             n_unknown_ids=self.n_unknown_ids,
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return _RETRIEVED.dump_python(self, mode="json")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "Retrieved":
-        """Read what :meth:`to_dict` gave."""
-        return _RETRIEVED.validate_python(values)
-
-
-_RETRIEVED = TypeAdapter(Retrieved)
 
 SEARCH_FAILED = "Search failed"
 NOT_JUDGED = "Not judged"
@@ -228,7 +240,7 @@ class MetricScores:
         return {metric: self.get(metric).to_dict() for metric in METRICS}
 
 
-def failed_search_scores(metrics: Sequence[str] = METRICS) -> MetricScores:
+def failed_search_scores(metrics: Iterable[str] = METRICS) -> MetricScores:
     """Return the scores of a search that failed: 0 by definition in what it could be judged on."""
     return MetricScores.of(dict.fromkeys(metrics, JudgeResult(0, SEARCH_FAILED)))
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.scorers.judge import JUDGED_METRICS, Judge
+from graphrag.eval.scorers.judge import Judge, MetricJudge
 from graphrag.query.structured_search.base import SearchResult
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResul
     return JudgeResult(int(found), "scripted")
 
 
-class ScriptedJudge:
+class ScriptedJudge(MetricJudge):
     """A judge that follows a script and remembers what it was asked.
 
     ``grade``: from a metric and its material to a verdict. ``asked``: metric and material of each
@@ -34,49 +34,12 @@ class ScriptedJudge:
     """
 
     def __init__(self, grade: Grade = grade_by_containment) -> None:
-        self._grade = grade
+        self._script = grade
         self.asked: list[tuple[str, dict[str, str]]] = []
 
-    async def judge_correctness(
-        self, question: str, ground_truth: str, predicted: str
-    ) -> JudgeResult:
-        """Grade by the script."""
-        material = {"question": question, "ground_truth": ground_truth, "predicted": predicted}
-        return self._ask("correctness", material)
-
-    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
-        """Grade by the script."""
-        return self._ask("faithfulness", {"context": context, "answer": answer})
-
-    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
-        """Grade by the script."""
-        return self._ask("relevance", {"question": question, "context": context})
-
-    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
-        """Grade by the script."""
-        return self._ask("completeness", {"question": question, "answer": answer})
-
-    async def judge_metric(
-        self, metric: str, question: str, ground_truth: str, predicted: str, context: str
-    ) -> JudgeResult:
-        """Grade by the script."""
-        material = JUDGED_METRICS[metric].material(question, ground_truth, predicted, context)
-        return self._ask(metric, material)
-
-    async def evaluate_all(
-        self, question: str, ground_truth: str, predicted: str, context: str
-    ) -> MetricScores:
-        """Grade the four default metrics by the script."""
-        return MetricScores(
-            await self.judge_correctness(question, ground_truth, predicted),
-            await self.judge_faithfulness(context, predicted),
-            await self.judge_relevance(question, context),
-            await self.judge_completeness(question, predicted),
-        )
-
-    def _ask(self, metric: str, material: dict[str, str]) -> JudgeResult:
+    async def _grade(self, metric: str, **material: str) -> JudgeResult:
         self.asked.append((metric, material))
-        return self._grade(metric, material)
+        return self._script(metric, material)
 
 
 class ScriptedRunner(EvaluationRunner):

@@ -16,7 +16,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -26,6 +25,7 @@ from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
+from graphrag.eval.records import Stored
 
 _logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 131_072
@@ -97,7 +97,7 @@ def unfold_autoq(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Stored):
     """One dataset row.
 
     ``id`` is the row's own, else a hash of its key and question; ``imdb_key`` that of the index
@@ -149,14 +149,6 @@ class Sample:
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""
         return json.loads(json.dumps(asdict(self), default=_plain))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "Sample":
-        """Read what :meth:`to_dict` gave."""
-        return _SAMPLE.validate_python(values)
-
-
-_SAMPLE = TypeAdapter(Sample)
 
 
 def _plain(value: object) -> object:

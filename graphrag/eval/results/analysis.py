@@ -252,7 +252,7 @@ def analyse(
         if row.document not in planned.get(row.method, {}):
             msg = f"the plan asks {row.method} nothing about {row.document!r}, and it has results"
             raise ValueError(msg)
-    primary = metrics[0] if metrics else METRICS[0]
+    primary = metrics[0] if metrics else next(iter(METRICS))
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
     on_document = {
         document: grouped((row.method, row) for row in here)

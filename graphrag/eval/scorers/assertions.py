@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
-from pydantic import TypeAdapter
-
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records import Failure
+from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import (
     NO_REASON,
     JudgeForm,
@@ -79,7 +77,7 @@ class RuledAssertion:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertionEvaluation:
+class AssertionEvaluation(Stored):
     """The rulings on one answer, in the order of its question's assertions."""
 
     rulings: tuple[RuledAssertion, ...]
@@ -112,11 +110,6 @@ class AssertionEvaluation:
         return {**shares, **asdict(self)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "AssertionEvaluation":
-        """Read what :meth:`to_dict` gave."""
-        return _EVALUATION.validate_python(values)
-
-    @classmethod
     def of_no_answer(cls, assertions: Sequence[Assertion]) -> "AssertionEvaluation":
         """Return that of an answer that is not there: nothing is met, also what must not be said.
 
@@ -129,9 +122,6 @@ class AssertionEvaluation:
                 for each in assertions
             )
         )
-
-
-_EVALUATION = TypeAdapter(AssertionEvaluation)
 
 
 async def judge_assertions(

@@ -7,14 +7,12 @@ how it is asked and counted here is said here.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import TypeAdapter
-
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records import Failure, JudgeResult, Stored
 from graphrag.eval.scorers.evidence import fold_text
 from graphrag.eval.scorers.judge import (
     JudgeForm,
@@ -125,7 +123,7 @@ class MisplacedCitation:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimEvaluation:
+class ClaimEvaluation(Stored):
     """The claims of one answer, in order.
 
     ``n_citations``: those of rows shown, as far as it is known which rows support the claims that
@@ -166,15 +164,7 @@ class ClaimEvaluation:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values; ``supported`` first, as files have it."""
-        return {"supported": self.supported, **_STORED.dump_python(self, mode="json")}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "ClaimEvaluation":
-        """Read what :meth:`to_dict` gave."""
-        return _STORED.validate_python(values)
-
-
-_STORED = TypeAdapter(ClaimEvaluation)
+        return {"supported": self.supported, **Stored.to_dict(self)}
 
 
 def name_ruling(ruling: Ruling | None) -> str:

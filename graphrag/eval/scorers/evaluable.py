@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from pydantic import TypeAdapter
-
+from graphrag.eval.records import Stored
 from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class ResultMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluableQueryResult:
+class EvaluableQueryResult(Stored):
     """One answered question and what was retrieved for it, whichever method it was.
 
     Entities and relationships are in the method's order; ``context_chunks`` are whole texts, best
@@ -127,15 +126,6 @@ class EvaluableQueryResult:
         builder = EvaluableQueryResultBuilder(entity_types).query(question).answer(answer)
         return builder.retrieval_strategy(method).add_context(context_text).build()
 
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return _RESULT.dump_python(self, mode="json")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "EvaluableQueryResult":
-        """Read what :meth:`to_dict` gave."""
-        return _RESULT.validate_python(values)
-
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
@@ -144,9 +134,6 @@ class EvaluableQueryResult:
     def from_json(cls, text: str) -> "EvaluableQueryResult":
         """Read what :meth:`to_json` gave."""
         return cls.from_dict(json.loads(text))
-
-
-_RESULT = TypeAdapter(EvaluableQueryResult)
 
 
 class EvaluableQueryResultBuilder:

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -335,21 +336,8 @@ class Judge(Protocol):
         ...
 
 
-class LLMJudge:
-    """Grades with a language model.
-
-    ``model`` is a graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
-    function, asked without streaming for a structured reply; else any object whose
-    ``achat_stream(prompt=, history=, model_parameters=)`` yields text. ``temperature`` is 0 to 2;
-    a reply that can't be read is asked for again ``max_retries`` (>= 0) times. One that stays
-    unreadable, and a call that fails, give score None and a reason; they are never a grade.
-    """
-
-    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
-        JudgeModel(model, temperature, max_retries)  # refuses a model that can't be asked
-        self.model = model
-        self.temperature = temperature
-        self.max_retries = max_retries
+class MetricJudge(ABC):
+    """A judge that grades on one metric at a time."""
 
     async def judge_correctness(
         self, question: str, ground_truth: str, predicted: str
@@ -390,6 +378,26 @@ class LLMJudge:
         material = JUDGED_METRICS[metric].material(question, ground_truth, predicted, context)
         return await self._grade(metric, **material)
 
+    @abstractmethod
+    async def _grade(self, metric: str, **material: str) -> JudgeResult: ...
+
+
+class LLMJudge(MetricJudge):
+    """Grades with a language model.
+
+    ``model`` is a graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+    function, asked without streaming for a structured reply; else any object whose
+    ``achat_stream(prompt=, history=, model_parameters=)`` yields text. ``temperature`` is 0 to 2;
+    a reply that can't be read is asked for again ``max_retries`` (>= 0) times. One that stays
+    unreadable, and a call that fails, give score None and a reason; they are never a grade.
+    """
+
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
+        JudgeModel(model, temperature, max_retries)  # refuses a model that can't be asked
+        self.model = model
+        self.temperature = temperature
+        self.max_retries = max_retries
+
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         asked = JudgeModel(self.model, self.temperature, self.max_retries)
         reply = await asked.ask(fill_prompt(_template(metric), material), JudgeReply)
@@ -403,7 +411,7 @@ def _template(metric: str) -> str:
     return JUDGED_METRICS[metric].prompt
 
 
-def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
+def judgeable(sample: Sample, metrics: Iterable[str]) -> tuple[str, ...]:
     """Return what a response to a sample can be judged on.
 
     Without an answer that is right, nothing can be said of a metric that reads it.

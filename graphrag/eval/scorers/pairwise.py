@@ -5,9 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from pydantic import TypeAdapter
-
-from graphrag.eval.records import Failure
+from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.stats.intervals import Estimate, mean_binary, scipy_stats
 
@@ -58,7 +56,7 @@ class OrderVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseResult:
+class PairwiseResult(Stored):
     """Two answers compared, with a first and with b first."""
 
     a_first: OrderVerdict
@@ -78,14 +76,6 @@ class PairwiseResult:
     def to_dict(self) -> dict[str, object]:
         """Return {winner, flipped, a_first, b_first}."""
         return {"winner": self.winner, "flipped": self.flipped, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "PairwiseResult":
-        """Read what :meth:`to_dict` gave."""
-        return _RESULT.validate_python(values)
-
-
-_RESULT = TypeAdapter(PairwiseResult)
 
 
 class PairwiseReply(ReasonedForm):

@@ -1,13 +1,12 @@
 """The quality judge: an overall score, accuracy, completeness and relevance from 0 to 1."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, TypeAdapter
+from pydantic import BeforeValidator
 
-from graphrag.eval.records import Failure
+from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 
 QUALITY_VERSION = 2
@@ -54,7 +53,7 @@ Material:
 
 
 @dataclass(frozen=True, slots=True)
-class QualityEvaluation:
+class QualityEvaluation(Stored):
     """How good one answer is: numbers in [0, 1], all None when unscored.
 
     ``overall_score`` is the judge's own and no average; ``reasoning`` is the judge's, or why there
@@ -67,18 +66,6 @@ class QualityEvaluation:
     relevance: float | None
     reasoning: str
     failure: Failure | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the four scores, the reasoning and the failure."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "QualityEvaluation":
-        """Read what :meth:`to_dict` gave."""
-        return _EVALUATION.validate_python(values)
-
-
-_EVALUATION = TypeAdapter(QualityEvaluation)
 
 
 def _share(value: object) -> float:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from json import dumps
 from math import isfinite
 from typing import Annotated, ClassVar, Literal, cast
@@ -12,12 +12,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    TypeAdapter,
     ValidationError,
     model_validator,
 )
 
-from graphrag.eval.records import Failure
+from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import (
     JudgeForm,
@@ -251,7 +250,7 @@ class _SomeGrades(_AnyObject):
 
 
 @dataclass(frozen=True, slots=True)
-class LLMEvaluation:
+class LLMEvaluation(Stored):
     """The grades of one answer, one a dimension.
 
     ``overall_score``, in [1, 5]: None while a dimension is unscored; else the judge's own, and the
@@ -290,18 +289,13 @@ class LLMEvaluation:
             reply = read_reply(text, _AnyObject, shown)
         values: Mapping[str, object] = reply.model_extra or {}
         grades = {name: _read_grade(name, values.get(name)) for name in DIMENSIONS}
-        return _EVALUATION.validate_python({**grades, **_read_whole(values)})
+        return cls.from_dict({**grades, **_read_whole(values)})
 
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
         """Return five dimensions without a score, for one reason."""
         none = _no_grade(failure)
         return cls(none, none, none, none, none)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "LLMEvaluation":
-        """Read what :meth:`to_dict` gave."""
-        return _EVALUATION.validate_python(values)
 
     @property
     def grades(self) -> dict[str, DimensionScore]:
@@ -328,10 +322,6 @@ class LLMEvaluation:
         name = min(scored, key=scored.__getitem__)
         return name, self.grades[name]
 
-    def to_dict(self) -> dict[str, object]:
-        """Return dimension -> {score, reasoning, failure}, overall_score and summary."""
-        return asdict(self)
-
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON, which :meth:`from_json` reads as a reply."""
         return dumps(self.to_dict(), ensure_ascii=False)
@@ -349,9 +339,6 @@ class LLMEvaluation:
         if (weakest := self.weakest_dimension()) is not None:
             lines += ["", f"Weakest: {weakest[0]} ({weakest[1].score}/5)"]
         return "\n".join(lines)
-
-
-_EVALUATION = TypeAdapter(LLMEvaluation)
 
 
 def _read_whole(values: Mapping[str, object]) -> dict[str, object]:

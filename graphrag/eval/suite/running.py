@@ -16,7 +16,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError, UsageError
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records import Failure, JudgeResult, Stored
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
@@ -63,7 +63,7 @@ class PartRegression(MetricRegression):
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteOutcome:
+class SuiteOutcome(Stored):
     """What a run of suites gave, in their order.
 
     ``run_id`` is None without a store, ``embedded_models`` their label when they had a part,
@@ -78,17 +78,7 @@ class SuiteOutcome:
     regressions: tuple[PartRegression, ...] | None = None
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the outcome as JSON-ready values, whole."""
-        return _OUTCOME.dump_python(self, mode="json")
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "SuiteOutcome":
-        """Make it of what :meth:`to_dict` returned."""
-        return _OUTCOME.validate_python(values)
-
-
-_OUTCOME = TypeAdapter(SuiteOutcome)
 _RESULT = TypeAdapter(CaseResult)
 
 
