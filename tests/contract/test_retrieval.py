@@ -15,7 +15,7 @@ from graphrag.eval.dataset.samples import parse_samples, read_samples
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics import QualityEvaluation, QualityJudge
 
-DONE, ERROR, USAGE, INCOMPLETE, MISSED = 0, 1, 2, 3, 100
+DONE, USAGE, INCOMPLETE = 0, 2, 3
 SOURCES = {
     "q1": ["Idris Vane built the tower clock of Ashcombe."],
     "q2": ["Petra Holm owns the Ashcombe Bank."],

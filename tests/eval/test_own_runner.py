@@ -14,10 +14,6 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.graph_index import SearchError
 
-ROWS = [
-    {"imdb_key": "a", "question": "Who?", "answer": "Ann"},
-    {"imdb_key": "b", "question": "Where?", "answer": "Rome"},
-]
 SCORES = MetricScores(*(JudgeResult(1, f"reason {n}") for n in range(4)))
 FIGURES = {"completion_time": 1.5, "llm_calls": 3, "prompt_tokens": 100, "output_tokens": 20}
 
@@ -164,21 +160,13 @@ async def test_a_judge_that_cannot_be_opened_is_told_before_anything_is_asked():
     assert asked == []
 
 
-@pytest.fixture
-def config(tmp_path):
-    return EvaluationConfig(root=tmp_path, methods=("tog", "basic"), timeout_s=5)
-
-
-def answer_right(method, question, key):
-    return {"Who?": "It was Ann.", "Where?": "In Rome."}[question]
-
-
-async def test_many_failures_in_a_row_stop_the_run(config):
+async def test_many_failures_in_a_row_stop_the_run(tmp_path):
     def answer(*_):
         raise SearchError("connection refused")
 
     rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(40)]
-    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
+    config = EvaluationConfig(root=tmp_path, methods=("tog", "basic"), concurrency=1)
+    runner = ScriptedRunner(config, answer)
     with pytest.raises(RunStoppedError, match="last 10 searches all failed"):
         await runner.run_evaluation(rows)
     assert len(runner.asked) == 10

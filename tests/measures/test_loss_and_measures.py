@@ -66,10 +66,6 @@ def reader(isle):
     return RetrievalReader(isle[0])
 
 
-def units_of(tables, ids):
-    return set(tables["text_units"].set_index("id").loc[list(ids), "text"])
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_search_showed_is_read_in_the_ids_of_the_index(isle, tables, reader, method):
     data = isle[1][method].context_data

@@ -32,7 +32,7 @@ from graphrag.eval.suite.tools import CaseFailedError
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
-DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
+DONE, USAGE, INCOMPLETE = 0, 2, 3
 PASSAGE = "Idris Vane is married to Clara Reed."
 EXTRACTION: dict[str, object] = {
     "name": "names",

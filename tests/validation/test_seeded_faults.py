@@ -11,6 +11,7 @@ import pytest
 from support.damaged_index import DamagedIndex, examples, failed, kinds
 
 from graphrag.eval.validation.report import Thresholds
+from graphrag.eval.validation.validators import EntityExtractionValidator
 
 CHECKS = {
     "document_processing": (
@@ -317,6 +318,33 @@ def test_a_fault_is_found_by_its_checks_and_no_other(index, fault):
         assert re.search(warned, warning), warning
     else:
         assert kinds(report) == set(warned.split(", ")) - {""}
+
+
+DISTINCT = ["C", "C++", "C#", "कि", "का", "PORT MERROW", "PORT MARROW", "ROOM 12", "ROOM 1", "♥"]
+
+
+def warnings_for(*titles: str) -> list[str]:
+    entities = [{"name": title} for title in (*DISTINCT, *titles)]
+    phase = EntityExtractionValidator.validate([], entities)
+    return [each for each in phase.warnings if each.startswith("Near-duplicate")]
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        "Agnes Thorne",
+        "AGNES  THORNE",
+        "Thorne, Agnes",
+        "AgnesThorne",
+        "agnes-thorne",
+        "\N{FULLWIDTH LATIN CAPITAL LETTER A}GNES Thorne",
+    ],
+)
+def test_a_twin_is_named_and_different_names_are_left_alone(twin):
+    (warning,) = warnings_for("AGNES THORNE", twin)
+    assert "2 of 12" in warning
+    assert f"'AGNES THORNE' = {twin!r}" in warning
+    assert warnings_for("", "--", "...") == []
 
 
 def test_at_most_five_examples_are_given(index):
