@@ -10,18 +10,12 @@ def read(tmp_path, text):
     return EvaluationConfig.from_yaml(path)
 
 
-def test_an_empty_file_means_the_defaults(tmp_path):
-    config = read(tmp_path, "")
-    assert config.methods == ["tog", "local", "basic"]
-    assert config.output_folder == tmp_path / "eval" / "results"
-    assert config.dataset_path == str(tmp_path / "eval" / "qa_eval.json")
-    assert config.judge.temperature == 0.0
-    assert config.output.save_intermediate
-
-
-def test_paths_are_relative_to_the_root(tmp_path):
+def test_paths_are_relative_to_the_root_and_an_empty_file_means_the_defaults(tmp_path):
     config = read(tmp_path, "indexes: {a: projects/a}\n")
     assert config.project_folders() == {"a": tmp_path / "projects" / "a"}
+    config = read(tmp_path, "")
+    assert config.output_folder == tmp_path / "eval" / "results"
+    assert config.dataset_path == str(tmp_path / "eval" / "qa_eval.json")
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,7 @@ from graphrag.eval.scorers.entities import (
     score_relationships,
 )
 from graphrag.eval.scorers.evidence import NamedText, SourceIndex, fold_text, phrase_key
-from graphrag.eval.scorers.wording import (
-    aspect_coverage,
-    keyword_relevance,
-    states_answer,
-)
+from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, states_answer
 
 DOCUMENT = (
     "Marta Quill keeps the lighthouse. \u201cThe lamp \u2013 she said \u2013 is mine\u201d. "

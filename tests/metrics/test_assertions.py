@@ -5,11 +5,7 @@ import json
 import pytest
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.scorers.assertions import (
-    AssertionEvaluation,
-    RuledAssertion,
-    judge_assertions,
-)
+from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.scorers.judge import JudgeModel
 
 HELD = [

@@ -26,8 +26,8 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     TestCase,
 )
-from graphrag.eval.suite.running import run_suite, run_suites
-from graphrag.eval.suite.summary import CaseResult, status_of, summarize_suite
+from graphrag.eval.suite.running import run_suites
+from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
 from graphrag.eval.suite.tools import CaseFailedError
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
@@ -116,6 +116,13 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
 
 def config_of(evaluation: Evaluation) -> EvaluationConfig:
     return EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+
+
+async def run_one(
+    evaluation: Evaluation, values: dict[str, object], *given: object, **more: object
+) -> SuiteReport:
+    outcome = await run_suites([parse_suite(values)], config_of(evaluation), *given, **more)
+    return outcome.reports[0]
 
 
 def add_suite(evaluation: Evaluation, values: dict[str, object]) -> Path:
@@ -214,20 +221,19 @@ CANNOT_RUN: dict[str, dict[str, object]] = {
 
 async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation):
     judge = ScriptedJudge()
-    config = config_of(evaluation)
     with EvaluationStore(evaluation.store_path) as store:
         for sentence, values in CANNOT_RUN.items():
             with pytest.raises(ConfigError) as caught:
-                await run_suite(parse_suite(values), config, store, judge)
+                await run_one(evaluation, values, store, judge)
             assert sentence in str(caught.value)
         with pytest.raises(ConfigError, match="Two suites are called 'names'"):
-            await run_suites([parse_suite(EXTRACTION)] * 2, config)
+            await run_suites([parse_suite(EXTRACTION)] * 2, config_of(evaluation))
         assert store.runs() == []
     assert judge.asked == []
 
 
 async def test_a_passage_is_extracted_as_the_project_would(evaluation):
-    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    report = await run_one(evaluation, EXTRACTION)
     couple, nobody = report.results
     assert (couple.score, couple.status, couple.method) == (1.0, "passed", "entity_extraction")
     assert (couple.usage.llm_calls, couple.usage.models) == (1, ("offline/rules",))
@@ -244,7 +250,7 @@ async def test_a_passage_is_extracted_as_the_project_would(evaluation):
         for names in ([], ["Otto Frank"])
     ]
     values = {**EXTRACTION, "settings": {"entities": "precision"}, "cases": cases}
-    report = await run_suite(parse_suite(values), config_of(evaluation))
+    report = await run_one(evaluation, values)
     assert [result.score for result in report.results] == [1, 0]
 
 
@@ -268,7 +274,7 @@ async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation):
             for number, given in enumerate(inputs)
         ],
     }
-    results = (await run_suite(parse_suite(values), config_of(evaluation))).results
+    results = (await run_one(evaluation, values)).results
     assert [result.score for result in results] == [1, 1, 1, None, None]
     assert "no text unit of the index holds the passage" in results[3].reason
     assert "no document 'other.txt'" in results[4].reason
@@ -281,7 +287,7 @@ async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation):
 
 async def test_every_method_answers_and_each_part_has_its_weight(evaluation):
     judge = ScriptedJudge()
-    report = await run_suite(parse_suite(QUESTIONS), config_of(evaluation), judge=judge)
+    report = await run_one(evaluation, QUESTIONS, judge=judge)
     asked = [(case, method) for case in ("builder", "banker") for method in ("tog", "basic")]
     assert [(r.case_id, r.method) for r in report.results] == asked
     builder, banker = report.results[1], report.results[3]
@@ -314,7 +320,7 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch
         ],
     }
     with EvaluationStore(evaluation.store_path) as store:
-        report = await run_suite(parse_suite(values), config_of(evaluation), store=store)
+        report = await run_one(evaluation, values, store=store)
         (kept,) = store.runs()
     assert kept.setup.root["suites"]["own"]["source"] is not None  # a change is another setup
     text, graph, odd = report.results
@@ -328,13 +334,13 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch
     assert "n_graph 0" not in graph.reason
     assert "float, not an EvaluationResult" in odd.reason
     asking = {**values, "methods": ["basic"], "settings": {"limit": 1}}
-    suite = parse_suite({**asking, "cases": [QUESTIONS["cases"][0]]})
-    (asked,) = (await run_suite(suite, config_of(evaluation), judge=ScriptedJudge())).results
+    asking["cases"] = [QUESTIONS["cases"][0]]
+    (asked,) = (await run_one(evaluation, asking, judge=ScriptedJudge())).results
     assert (asked.score, asked.parts, asked.reason) == (1, {"judged": 1}, "judged")
     assert asked.details["asked"] == "Who built the tower clock of Ashcombe?"
     assert "Idris Vane" in asked.output
     with pytest.raises(ConfigError, match="refuses its settings"):
-        await run_suite(parse_suite({**values, "settings": {"limits": 4}}), config_of(evaluation))
+        await run_one(evaluation, {**values, "settings": {"limits": 4}})
 
 
 class Failing(BaseEvaluator):
@@ -385,7 +391,7 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
     # A judge without a verdict leaves the case unscored.
     failure = Failure("judge", "unreadable", "no JSON")
     judge = ScriptedJudge(lambda metric, material: JudgeResult(None, "Unscored", failure))
-    report = await run_suite(parse_suite(QUESTIONS), config_of(evaluation), judge=judge)
+    report = await run_one(evaluation, QUESTIONS, judge=judge)
     assert {result.failure for result in report.results} == {failure}
     assert report.status == "incomplete"
 
@@ -393,7 +399,7 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
 async def test_a_failed_or_late_extraction_is_not_an_empty_one(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, timeout_s=30)
     server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400) if n else None)
-    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    report = await run_one(evaluation, EXTRACTION)
     assert [result.status for result in report.results] == ["unscored", "unscored"]
     assert all(r.failure is not None and r.failure.stage == "search" for r in report.results)
     assert report.methods[0].performance.llm_calls == 2
@@ -402,10 +408,10 @@ async def test_a_failed_or_late_extraction_is_not_an_empty_one(make_evaluation, 
         EvaluationStore(evaluation.store_path) as store,
         pytest.raises(RunStoppedError, match="refuses the extraction"),
     ):
-        await run_suite(parse_suite(EXTRACTION), config_of(evaluation), store=store)
+        await run_one(evaluation, EXTRACTION, store=store)
     evaluation.configure(timeout_s=0.3)
     server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(hang_s=5))
-    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    report = await run_one(evaluation, EXTRACTION)
     assert {r.failure.kind for r in report.results if r.failure is not None} == {"timeout"}
     latency = report.methods[0].performance.latency_median
     assert (latency.n_censored, latency.value) == (2, None)

@@ -31,6 +31,7 @@ from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
 from graphrag.eval.stats.correction import Corrected, draw_for_labels
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
 
@@ -350,10 +351,8 @@ def list_audit(audit: Audit) -> list[Part]:
         **audit.by_assertions,
     }
     pairs = {f"{each.a} - {each.b}": each.corrected for each in audit.differences}
-    refused: dict[str, list[str]] = {}
-    for name, corrected in {**audit.means, **pairs}.items():
-        if corrected.refused is not None:
-            refused.setdefault(corrected.refused, []).append(name)
+    figures = {**audit.means, **pairs}.items()
+    refused = grouped((each.refused, name) for name, each in figures if each.refused is not None)
     return [
         Table(
             f"The judge against {audit.n_labels} labels: {audit.metric}, run {audit.run_id} "

@@ -19,7 +19,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import EACH_ALONE, UNKNOWN, p_value, percent, plain, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
-from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_scale
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_scale
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
 from graphrag.text.phrases import counted
 
@@ -339,11 +339,11 @@ def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Sa
 
 def judge_beside_users(answers: Sequence[RatedAnswer]) -> RatingAgreement:
     """Compare the judge's verdicts on correctness with ratings, of one method or several."""
-    of_question: dict[tuple[str, str], list[bool]] = {}
-    for answer in answers:
-        if answer.correctness is not None:
-            same = (answer.rating >= SATISFIED) == answer.correctness
-            of_question.setdefault((answer.document, answer.question_id), []).append(same)
+    of_question = grouped(
+        ((each.document, each.question_id), (each.rating >= SATISFIED) == each.correctness)
+        for each in answers
+        if each.correctness is not None
+    )
     n = sum(map(len, of_question.values()))
     return RatingAgreement(
         n=n,

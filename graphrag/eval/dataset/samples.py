@@ -164,11 +164,6 @@ def _hash(imdb_key: str, question: str) -> str:
     return hashlib.blake2b(f"{imdb_key}\n{question}".encode(), digest_size=8).hexdigest()
 
 
-def _as_text(value: object) -> object:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
 def _check_text(value: str) -> str:
     if len(value) > MAX_CHARACTERS:
         raise ValueError(f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}")
@@ -177,12 +172,12 @@ def _check_text(value: str) -> str:
     return value
 
 
-Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_check_text)]
-"""A text of at most ``MAX_CHARACTERS``; a number is read as text."""
+Text = Annotated[str, AfterValidator(_check_text)]
+"""A text of at most ``MAX_CHARACTERS``."""
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="allow", str_strip_whitespace=True)
+    model_config = ConfigDict(extra="allow", str_strip_whitespace=True, coerce_numbers_to_str=True)
 
     question: Text = Field(min_length=1)
     answer: Text = ""
@@ -235,9 +230,7 @@ def read_dataset(
 
 
 def parse_samples(
-    rows: Iterable[Mapping[str, object]],
-    only_key: str | None = None,
-    source: str = "the dataset",
+    rows: Iterable[Mapping[str, object]], only_key: str | None = None, source: str = "the dataset"
 ) -> list[Sample]:
     """Check rows and make samples of them; as :func:`read_samples` does with those of a file."""
     return _log_warnings(_parse_rows(list(rows), only_key, source, {}, ()))

@@ -18,7 +18,6 @@ from graphrag.eval.records import METRICS, QueryResult
 from graphrag.eval.results.rows import (
     QuestionKey,
     Row,
-    grouped,
     has_nothing_to_judge,
     item_scores,
     paired_score,
@@ -35,7 +34,7 @@ from graphrag.eval.stats.family import (
     shown_sign,
     verdict_in_words,
 )
-from graphrag.eval.stats.intervals import Score
+from graphrag.eval.stats.intervals import Score, grouped
 from graphrag.eval.stats.latency import (
     CostPerCorrect,
     Latency,

@@ -27,7 +27,7 @@ from graphrag.eval.records import (
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.kinds import Grouping
-from graphrag.eval.results.rows import Section, grouped, rows_of, state_of
+from graphrag.eval.results.rows import Section, rows_of, state_of
 from graphrag.eval.results.usage import (
     cost_of_searches,
     cost_of_verdicts,
@@ -35,6 +35,7 @@ from graphrag.eval.results.usage import (
     mean_efficiency,
 )
 from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.text.json_pieces import json_pieces

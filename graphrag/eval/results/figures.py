@@ -17,7 +17,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import Section, grouped, paired_score, rows_of
+from graphrag.eval.results.rows import Section, paired_score, rows_of
 from graphrag.eval.results.runs import GRADES, read_grades
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
@@ -40,7 +40,7 @@ from graphrag.eval.scorers.measures import (
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
 from graphrag.eval.scorers.rubric import DimensionSummary
-from graphrag.eval.stats.intervals import Estimate, mean_real, mean_scale
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_real, mean_scale
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_known, sum_usages

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from graphrag.eval.results.rows import QuestionKey, Row, grouped, item_means
-from graphrag.eval.stats.intervals import Estimate, mean_real
+from graphrag.eval.results.rows import QuestionKey, Row, item_means
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_real
 from graphrag.eval.store.index_costs import KINDS, IndexCost
 from graphrag.query.methods import RANKED, embeds
 from graphrag.query.usage import sum_usd

@@ -13,7 +13,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
-from graphrag.eval.results.rows import QuestionKey, Row, grouped, paired_score
+from graphrag.eval.results.rows import QuestionKey, Row, paired_score
 from graphrag.eval.stats.correction import (
     MIN_LABELS,
     Corrected,
@@ -28,6 +28,7 @@ from graphrag.eval.stats.family import (
     compare_family,
     correct_family,
 )
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import Pair, PairedDifference
 from graphrag.eval.stats.power import ALPHA

@@ -1,14 +1,15 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from statistics import fmean
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 
 QuestionKey: TypeAlias = tuple[str, str]
@@ -16,8 +17,6 @@ QuestionKey: TypeAlias = tuple[str, str]
 Section: TypeAlias = dict[str, Any]
 """What a results file holds, JSON-ready; docs/files.md describes it."""
 _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
 
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
@@ -155,14 +154,6 @@ def item_means(
         key: fmean(known) if (known := [v for v in each if v is not None]) else None
         for key, each in grouped(values).items()
     }
-
-
-def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return key -> its values, both in the order of the pairs."""
-    groups: dict[_Key, list[_Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def gate_score(row: Row, metric: str) -> int | None:

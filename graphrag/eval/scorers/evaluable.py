@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from graphrag.eval.records import Stored
 from graphrag.text.tables import read_context
@@ -157,27 +157,27 @@ class EvaluableQueryResultBuilder:
         self._sources: dict[str, None] = {}
         self._reports: dict[str, None] = {}
 
-    def query(self, text: str) -> "EvaluableQueryResultBuilder":
+    def query(self, text: str) -> Self:
         """Set the question."""
         self._query = text
         return self
 
-    def answer(self, text: str) -> "EvaluableQueryResultBuilder":
+    def answer(self, text: str) -> Self:
         """Set the answer; it may be empty."""
         self._answer = text
         return self
 
-    def entities(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+    def entities(self, items: Iterable[object]) -> Self:
         """Set the entities: names, or mappings or objects with name or title (else ValueError)."""
         self._set_entities = [_read_entity(item) for item in items]
         return self
 
-    def relationships(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+    def relationships(self, items: Iterable[object]) -> Self:
         """Set the relationships: mappings or objects with source and target (else ValueError)."""
         self._set_relationships = [_read_relationship(item) for item in items]
         return self
 
-    def chunks(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+    def chunks(self, items: Iterable[object]) -> Self:
         """Set the texts: texts, or mappings or objects with text or content (else ValueError)."""
         if isinstance(items, str):
             # It would be taken letter by letter.
@@ -188,44 +188,40 @@ class EvaluableQueryResultBuilder:
         ]
         return self
 
-    def retrieval_strategy(self, name: str) -> "EvaluableQueryResultBuilder":
+    def retrieval_strategy(self, name: str) -> Self:
         """Set the method's name."""
         self._metadata = replace(self._metadata, retrieval_strategy=name)
         return self
 
-    def processing_time_ms(self, milliseconds: int) -> "EvaluableQueryResultBuilder":
+    def processing_time_ms(self, milliseconds: int) -> Self:
         """Set how long the method took."""
         self._metadata = replace(self._metadata, processing_time_ms=milliseconds)
         return self
 
-    def custom_metadata(self, key: str, value: object) -> "EvaluableQueryResultBuilder":
+    def custom_metadata(self, key: str, value: object) -> Self:
         """Add one more thing to the metadata."""
         self._metadata = replace(self._metadata, custom={**self._metadata.custom, key: value})
         return self
 
-    def add_entity(
-        self, name: str, type: str = "", description: str = ""
-    ) -> "EvaluableQueryResultBuilder":
+    def add_entity(self, name: str, type: str = "", description: str = "") -> Self:
         """Add an entity; a name that is already there keeps its first description."""
         known = self._types.get(name, "")
         self._entities.setdefault(name, EvaluableEntity(name, type or known, description))
         return self
 
-    def add_relationship(
-        self, source: str, target: str, description: str = ""
-    ) -> "EvaluableQueryResultBuilder":
+    def add_relationship(self, source: str, target: str, description: str = "") -> Self:
         """Add a relationship; its ends count as entities after those that were added."""
         self._relationships[EvaluableRelationship(source, target, description)] = None
         self._ends.update({source: None, target: None})
         return self
 
-    def add_text(self, text: str) -> "EvaluableQueryResultBuilder":
+    def add_text(self, text: str) -> Self:
         """Add a retrieved text, whole, freed of space around it; blank ones are left out."""
         if text.strip():
             self._sources[text.strip()] = None
         return self
 
-    def add_context(self, context: object) -> "EvaluableQueryResultBuilder":
+    def add_context(self, context: object) -> Self:
         """Add a context as a model was shown it: a text, or a list or mapping of texts."""
         if isinstance(context, str):
             if not self._add_tables(context):

@@ -10,6 +10,7 @@ from graphrag.eval.scorers.evidence import Evidence
 from graphrag.eval.scorers.index_view import IndexGraph, IndexView
 from graphrag.eval.scorers.measures import Answered, retrieval_stages
 from graphrag.eval.scorers.wording import states_answer
+from graphrag.eval.stats.intervals import grouped
 
 Stage = Literal[
     "in_source",
@@ -165,13 +166,10 @@ class LossRow:
 
 def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
     """Count where it breaks: a row for each method and film, then one for each method."""
-    groups: dict[tuple[str, str | None], list[LossRecord]] = {}
-    for record in records:
-        groups.setdefault((record.method, record.imdb_key), []).append(record)
-        groups.setdefault((record.method, None), []).append(record)
+    groups = grouped(((r.method, key), r) for r in records for key in (r.imdb_key, None))
     return [
-        _count(*key, records)
-        for key, records in sorted(groups.items(), key=lambda group: group[0][1] is None)
+        _count(*key, of_group)
+        for key, of_group in sorted(groups.items(), key=lambda group: group[0][1] is None)
     ]
 
 

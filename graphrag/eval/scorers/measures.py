@@ -14,14 +14,9 @@ from graphrag.eval.records import Retrieved
 from graphrag.eval.scorers.entities import NameRule, score_entities
 from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.traced import (
-    PATH_MEASURES,
-    Shares,
-    check_citations,
-    check_paths,
-)
+from graphrag.eval.scorers.traced import PATH_MEASURES, Shares, check_citations, check_paths
 from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
-from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 from graphrag.query.calls import describe_error
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
@@ -517,9 +512,6 @@ def summarize_measures(
     cut to [0, 1] (unbounded ones: to [0, infinity)), without strata, so at least as wide when
     documents differ.
     """
-    by_method: dict[str, list[MeasuredAnswer]] = {}
-    for row in rows:
-        by_method.setdefault(row.method, []).append(row)
     return {
         method: MethodMeasures(
             measures={form.name: _summary(form, own) for form in own[0].forms},
@@ -528,7 +520,7 @@ def summarize_measures(
             n_with_unmatched_sources=sum(row.n_unmatched > 0 for row in own),
             n_without_matched_sources=sum(row.n_unmatched > 0 and not row.n_sources for row in own),
         )
-        for method, own in by_method.items()
+        for method, own in grouped((row.method, row) for row in rows).items()
     }
 
 

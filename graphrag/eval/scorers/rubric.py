@@ -8,13 +8,7 @@ from json import dumps
 from math import isfinite
 from typing import Annotated, ClassVar, Literal, cast
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult

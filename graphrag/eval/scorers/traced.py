@@ -56,10 +56,7 @@ def _shares(names: Sequence[str], counts: Sequence[tuple[int, int]] = ()) -> Sha
 
 
 def check_citations(
-    retrieved: Retrieved | None,
-    response: str,
-    index: IndexView | None,
-    context_text: str = "",
+    retrieved: Retrieved | None, response: str, index: IndexView | None, context_text: str = ""
 ) -> Shares:
     """Return how far an answer's citations hold against what its method showed to the model.
 

@@ -19,6 +19,7 @@ from graphrag.eval.stats.intervals import (
     choose_structure,
     cr2_variance,
     degrees_of_freedom,
+    grouped,
     name_interval,
     scipy_special,
 )
@@ -153,9 +154,7 @@ def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[
     are drawn when there are more groups, fewer when there are fewer responses. Returns ascending
     row numbers; the groups get shares in proportion to their sizes.
     """
-    groups: dict[Hashable, list[int]] = {}
-    for row, key in enumerate(strata):
-        groups.setdefault(key, []).append(row)
+    groups = grouped((key, row) for row, key in enumerate(strata))
     drawn = dict.fromkeys(groups, 1)
     for _ in range(min(n, len(strata)) - len(groups)):
         left = (key for key in groups if drawn[key] < len(groups[key]))
@@ -377,10 +376,7 @@ def corrected_change(
 
 
 def _bias(side: Sequence[_Response]) -> _Bias:
-    groups: dict[tuple[Hashable, Hashable], list[_Response]] = {}
-    for response in side:
-        if response.stratum is not None:
-            groups.setdefault((response.document, response.stratum), []).append(response)
+    groups = grouped(((r.document, r.stratum), r) for r in side if r.stratum is not None)
     if any(len({r.verdict for r in group}) > 1 for group in groups.values()):
         raise ValueError("a group within which labels were drawn must have one verdict")
     wrong, seen = Counter[int](), Counter[int]()

@@ -5,16 +5,18 @@ data sets at once through the very formulas that a report uses.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
 from math import inf, isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+K = TypeVar("K")
+V = TypeVar("V")
 Floats: TypeAlias = NDArray[np.float64]
 Limits: TypeAlias = tuple[Floats, Floats]
 Score: TypeAlias = bool | int | float | None
@@ -240,6 +242,14 @@ def _confint() -> Callable[..., tuple[Floats, Floats]]:
     return import_module("statsmodels.stats.proportion").proportion_confint
 
 
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return key -> its values, both in the order of the pairs."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 def present(scores: Sequence[Score], low: float, high: float) -> Floats:
     """Return the scores that are there; ValueError if one is NaN or outside [low, high]."""
     values = np.array([score for score in scores if score is not None], dtype=np.float64)
@@ -255,13 +265,11 @@ def group_by_document(
 
     ValueError if the lengths differ or a value is not finite.
     """
-    groups: dict[Hashable, list[float]] = {}
-    for value, document in zip(values, documents, strict=True):
-        if value is not None:
-            if not isfinite(value):
-                raise ValueError(f"every value must be a finite number or None, not {value!r}")
-            groups.setdefault(document, []).append(float(value))
-    return {key: np.array(group, dtype=np.float64) for key, group in groups.items()}
+    known = [(d, float(v)) for v, d in zip(values, documents, strict=True) if v is not None]
+    for _, value in known:
+        if not isfinite(value):
+            raise ValueError(f"every value must be a finite number or None, not {value!r}")
+    return {key: np.array(group, dtype=np.float64) for key, group in grouped(known).items()}
 
 
 def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) -> Totals:

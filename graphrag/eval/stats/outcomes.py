@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from graphrag.eval.stats.intervals import (
-    Estimate,
-    Score,
-    mean_real,
-    share_of_totals,
-)
+from graphrag.eval.stats.intervals import Estimate, Score, mean_real, share_of_totals
 
 
 class State(StrEnum):

@@ -115,12 +115,7 @@ def steadiness(runs: Iterable[tuple[int, int]]) -> Steadiness | None:
 
 
 def watch_power(
-    n_questions: int,
-    n_runs: int,
-    system: Steadiness,
-    fall: float,
-    *,
-    n_tests: int = 1,
+    n_questions: int, n_runs: int, system: Steadiness, fall: float, *, n_tests: int = 1
 ) -> dict[int, float] | None:
     """Simulate how often a watch has seen a fall by each look: look -> share of the watches.
 

@@ -17,7 +17,7 @@ from .evaluators import (
     UserSatisfactionEvaluator,
 )
 from .framework import EvaluationFramework, MetricRegression
-from .running import run_suite, run_suites
+from .running import run_suites
 from .summary import status_of
 from .tools import project_components
 
@@ -43,7 +43,6 @@ __all__ = [
     "project_components",
     "read_suite",
     "read_test_cases",
-    "run_suite",
     "run_suites",
     "status_of",
 ]

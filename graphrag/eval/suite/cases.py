@@ -1,6 +1,7 @@
 """Suites and their test cases, and evaluation.yml, read from YAML or JSON."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -81,11 +82,9 @@ class Suite(StrictSection):
 
 def check_ids(cases: Sequence[TestCase]) -> None:
     """Raise ValueError if two cases have the same id, by which runs are compared."""
-    seen: set[str] = set()
-    for case in cases:
-        if case.id in seen:
-            raise ValueError(f"two cases have the id {case.id!r}; ids must be unique")
-        seen.add(case.id)
+    for case_id, n in Counter(case.id for case in cases).items():
+        if n > 1:
+            raise ValueError(f"two cases have the id {case_id!r}; ids must be unique")
 
 
 class CaseInput(StrictSection):

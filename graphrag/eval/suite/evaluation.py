@@ -1,28 +1,17 @@
 """What suites consist of: metrics, test cases, evaluators, what they give; cases to begin with."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import isfinite
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+from pydantic import ConfigDict, Field
 
 Output = Mapping[str, object]
 """What a system made of a case, as a :class:`BaseEvaluator` is shown it."""
-
-
-def groups(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return key -> its values, both in the order in which they come."""
-    found: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 class EvaluationMetric(StrEnum):
@@ -36,10 +25,6 @@ class EvaluationMetric(StrEnum):
     USER_SATISFACTION = "user_satisfaction"
 
 
-def _as_text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def mapping_of(given: object) -> Mapping[str, object]:
     """Return a mapping as it is, and an empty one for anything else that a case holds."""
     return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
@@ -51,9 +36,11 @@ class TestCase:
 
     # pytest takes a class of this name in a user's test module for one of its own.
     __test__: ClassVar[bool] = False
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", coerce_numbers_to_str=True
+    )
 
-    id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+    id: Annotated[str, Field(min_length=1)]
     """Unique in its suite."""
     name: str = ""
     """Free text in any language."""

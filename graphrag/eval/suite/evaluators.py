@@ -21,6 +21,7 @@ from graphrag.eval.scorers.entities import (
 )
 from graphrag.eval.scorers.evidence import phrase_key
 from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
@@ -28,7 +29,6 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     Output,
     TestCase,
-    groups,
     mapping_of,
 )
 
@@ -207,7 +207,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
     """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
 
     def __init__(self, ratings: "Iterable[Rating]") -> None:
-        self._ratings = groups((each.question_id, each.rating) for each in ratings)
+        self._ratings = grouped((each.question_id, each.rating) for each in ratings)
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Look up the case's ratings; ValueError if nobody rated it."""

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import cast
 
 from graphrag.config.models.strict_section import nearest
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
@@ -19,7 +20,6 @@ from graphrag.eval.suite.evaluation import (
     Output,
     TestCase,
     checked_result,
-    groups,
     mapping_of,
 )
 from graphrag.eval.suite.evaluators import FIVE, MetricEvaluator
@@ -316,7 +316,7 @@ def recommend(means: Mapping[str, float], failures: Mapping[str, str], n_cases: 
 def _by_metric(
     results: Iterable[EvaluationResult],
 ) -> dict[EvaluationMetric, list[EvaluationResult]]:
-    return groups((result.metric, result) for result in results)
+    return grouped((result.metric, result) for result in results)
 
 
 def _mean(results: Sequence[EvaluationResult]) -> float:
@@ -326,5 +326,7 @@ def _mean(results: Sequence[EvaluationResult]) -> float:
 def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:
     """Return metric -> case id -> mean share."""
     named = [(r.metric, (r.test_case_id, r.share)) for r in results if r.test_case_id is not None]
-    shares = groups(named)
-    return {m: {case: fmean(of) for case, of in groups(each).items()} for m, each in shares.items()}
+    return {
+        metric: {case: fmean(shares) for case, shares in grouped(of_metric).items()}
+        for metric, of_metric in grouped(named).items()
+    }

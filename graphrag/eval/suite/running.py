@@ -124,17 +124,6 @@ class _Plan:
     setup: RunSetup
 
 
-async def run_suite(
-    suite: Suite,
-    config: EvaluationConfig,
-    store: EvaluationStore | None = None,
-    judge: Judge | None = None,
-) -> SuiteReport:
-    """Run one suite, see :func:`run_suites`."""
-    outcome = await run_suites([suite], config, store, judge)
-    return outcome.reports[0]
-
-
 async def run_suites(
     suites: Sequence[Suite],
     config: EvaluationConfig,

@@ -9,15 +9,10 @@ from typing import Literal, cast
 import numpy as np
 
 from graphrag.eval.records import EfficiencyMetrics, Failure
-from graphrag.eval.stats.intervals import Estimate, mean_binary, t_estimate
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
-from graphrag.eval.suite.evaluation import (
-    EvaluationMetric,
-    EvaluationReport,
-    EvaluationResult,
-    groups,
-)
+from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
 from graphrag.eval.suite.framework import recommend, time_metrics
 from graphrag.query.usage import Usage, sum_usages
 
@@ -187,11 +182,11 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
     """Make the report of a suite from at least one result, every case of every method."""
     methods = tuple(
         _summarize_method(method, of_method, suite.thresholds)
-        for method, of_method in groups((r.method, r) for r in results).items()
+        for method, of_method in grouped((r.method, r) for r in results).items()
     )
-    scores = groups((r.case_id, r.score) for r in results if r.score is not None)
+    scores = grouped((r.case_id, r.score) for r in results if r.score is not None)
     named = ((f"{part} of {r.method}", value) for r in results for part, value in r.parts.items())
-    means = {name: fmean(values) for name, values in groups(named).items()}
+    means = {name: fmean(values) for name, values in grouped(named).items()}
     return SuiteReport(
         name=suite.name,
         evaluator=suite.evaluator,
@@ -210,7 +205,7 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
 def _failures(results: Sequence[CaseResult]) -> dict[str, str]:
     """Return case id -> what failed, by method."""
     named = ((r.case_id, f"{r.method}: {r.failure.message}") for r in results if r.failure)
-    return {case_id: "; ".join(texts) for case_id, texts in groups(named).items()}
+    return {case_id: "; ".join(texts) for case_id, texts in grouped(named).items()}
 
 
 def _summarize_method(

@@ -171,7 +171,8 @@ class PipelineValidationReport:
             lines += ["| check | result | what was found | examples |", "|---|---|---|---|"]
             for check in phase.checks:
                 cells = (check.name, check.status, check.message, ", ".join(check.examples))
-                lines.append(f"| {' | '.join(_escape(cell) for cell in cells)} |")
+                shown = (_flatten(cell).replace("|", "\\|") for cell in cells)
+                lines.append(f"| {' | '.join(shown)} |")
             lines += ["", "| metric | value |", "|---|---:|"]
             lines += [f"| {n} | {format_metric(v)} |" for n, v in phase.metrics.items()]
             if phase.warnings:
@@ -201,10 +202,6 @@ def format_metric(value: Metric) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.3f}"
-
-
-def _escape(cell: str) -> str:
-    return _flatten(cell).replace("|", "\\|")
 
 
 def _flatten(text: str) -> str:
