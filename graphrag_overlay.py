@@ -29,8 +29,7 @@ _MAIN = "graphrag.cli.main"
 
 
 def _add_commands(module: "ModuleType") -> None:
-    from graphrag.cli.eval_group import add_eval_commands
-    from graphrag.cli.tog_query import add_tog_to_query
+    from graphrag.cli.tog_query import add_eval_commands, add_tog_to_query
 
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]

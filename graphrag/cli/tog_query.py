@@ -1,17 +1,18 @@
-"""Adds tog, ppr, bm25, hybrid and agentic to the methods of the released ``graphrag query``."""
+"""Adds our methods to the released ``graphrag query``, and the commands of ``graphrag eval``."""
 
 import contextlib
 import logging
 import sys
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from enum import StrEnum
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
@@ -69,10 +70,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             raise typer.BadParameter(msg, param_hint="--connect")
         if method.value in OWN_METHODS:
             refuse_if_unfit()
-            kept = {name: given[name] for name in ("response_type", "streaming", "verbose")}
-            options = AnswerOptions(**kept, connect=connect)
             with _shown_stdout():
-                run_own_query(method.value, given["query"], given["root"], given["data"], options)
+                _run_own_query(method.value, connect, given)
             return
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as asked, _redacted_errors(), _shown_stdout():
@@ -136,23 +135,8 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
         say(f"({label})", stderr=True)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """How a question is answered and shown; ``connect`` is a mode of ``tog_search``."""
-
-    response_type: str
-    streaming: bool = False
-    verbose: bool = False
-    connect: bool = False
-
-
-def run_own_query(
-    method: str, query: str, root: Path, data: Path | None, options: AnswerOptions
-) -> None:
-    """Answer one question by a method that the release lacks, and print the response.
-
-    typer.Exit with code 1 when the search fails, 2 when the project can't be used.
-    """
+def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None:
+    """Answer by a method that the release lacks; exit code 1: it fails, 2: an unusable project."""
     import asyncio
     import os
 
@@ -172,34 +156,36 @@ def run_own_query(
         sys.stdout.write(piece)
         sys.stdout.flush()
 
+    streams, is_verbose = given["streaming"], given["verbose"]
+
     async def answer() -> "CountedSearchResult":
-        given = SearchOptions(response_type=options.response_type)
-        header = await read_header(root, data, given, vectors=embeds(method))
-        if options.connect:
+        options = SearchOptions(response_type=given["response_type"])
+        header = await read_header(given["root"], given["data"], options, vectors=embeds(method))
+        if connect:
             header = header.changed("tog", {"mode": "connect"})
         index = GraphIndex(header, await open_tables(header.config))
-        return await index.search(method, query, on_text=show if options.streaming else None)
+        return await index.search(method, given["query"], on_text=show if streams else None)
 
     # The libraries log each attempt with its traceback; without a handler Python prints that.
     quiet = lines_to(logging.NullHandler(), logging.WARNING)
     try:
-        with contextlib.nullcontext() if options.verbose else quiet:
+        with contextlib.nullcontext() if is_verbose else quiet:
             result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
         say(f"Error: {error}", stderr=True)
-        raise typer.Exit(2) from (error if options.verbose else None)
+        raise typer.Exit(2) from (error if is_verbose else None)
     except SearchError as error:
         say(f"Error: the search failed: {error}", stderr=True)
-        raise typer.Exit(1) from (error if options.verbose else None)
-    show("\n" if options.streaming else f"{result.response}\n")
+        raise typer.Exit(1) from (error if is_verbose else None)
+    show("\n" if streams else f"{result.response}\n")
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )
-    if options.verbose or options.connect:
+    if is_verbose or connect:
         _show_paths(result)
-    if options.verbose:
-        for line in describe_usage(result):
+    if is_verbose:
+        for line in _describe_usage(result):
             say(line, stderr=True)
 
 
@@ -254,8 +240,7 @@ def _tree_of(result: "CountedSearchResult") -> "Tree | None":
     return path_tree("Paths", starts, name_edges(edges.values(), told), cited=cited)
 
 
-def describe_usage(result: "CountedSearchResult") -> list[str]:
-    """Return what a search cost as lines of text."""
+def _describe_usage(result: "CountedSearchResult") -> list[str]:
     usage = result.usage
     cost = "price not known" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
     lines = [
@@ -277,6 +262,27 @@ def describe_usage(result: "CountedSearchResult") -> list[str]:
     lines.append(f"failed calls: {usage.failed_calls}")
     if usage.tokens_counted_here:
         lines.append(f"calls whose tokens were counted here: {usage.tokens_counted_here}")
-    lines.append(f"cost: {cost}")
-    lines.append(f"time: {result.completion_time:.2f} s")
-    return lines
+    return [*lines, f"cost: {cost}", f"time: {result.completion_time:.2f} s"]
+
+
+class EvalGroup(TyperGroup):
+    """Stands for the commands of ``eval`` until one of them, or their help, is wanted."""
+
+    def make_context(  # pyright: ignore
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: typer.Context | None = None,
+        **extra: object,
+    ) -> typer.Context:
+        """Return the context of the group that holds the commands, which are imported now."""
+        refuse_if_unfit()
+        from graphrag.eval.cli.app import app
+
+        return get_command(app).make_context(info_name, args, parent, **extra)  # pyright: ignore
+
+
+def add_eval_commands(released: typer.Typer) -> None:
+    """Add ``graphrag eval`` to the released command line."""
+    text = "Compare search methods over a list of questions."
+    released.add_typer(typer.Typer(cls=EvalGroup, help=text), name="eval")
