@@ -125,10 +125,10 @@ def sample_titles(folder: Path, n: int) -> list[str]:
 
 def open_store(folder: Path):
     """Open the graph store, building it if it is not there."""
-    from graphrag.query.structured_search.tog_search import TableFiles, open_graph
+    from graphrag.query.structured_search.tog_search import open_graph
 
     names = ("entities", "relationships", "text_units")
-    return open_graph(TableFiles(*(folder / f"{name}.parquet" for name in names)))
+    return open_graph({name: folder / f"{name}.parquet" for name in names})
 
 
 def step_build(folder: Path) -> dict[str, float]:

@@ -1,7 +1,4 @@
-"""One built GraphRAG project, opened once and then asked many questions at the same time.
-
-What a search method needs is imported when its engine is made.
-"""
+"""One built GraphRAG project, opened once and then asked many questions at the same time."""
 
 import asyncio
 import time
@@ -142,10 +139,7 @@ class GraphIndex:
 
 
 class _Shared:
-    """What all searches of an index share, each part made once, by the first that needs it.
-
-    For a large index that takes seconds, in which other searches go on.
-    """
+    """What all searches of an index share, each part made once, while other searches go on."""
 
     def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
@@ -209,11 +203,11 @@ def _ranked_engine(method: str, header: IndexHeader, texts: "RankedTexts") -> "S
         section.max_context_tokens,
         **({"prompt": prompt} if prompt else {}),
     )
-    ranking: ranked.Ranking = ranked.ByWords(texts)
+    ranking = texts.by_words
     embedding = models.get("embedding")
     if embedding is not None and not is_hashed(model_name(embedding)):
         vectors = get_embedding_store(header.config.vector_store, text_unit_text_embedding)
-        ranking = ranked.ByWordsAndVectors(texts, vectors, open_embedding(embedding))
+        ranking = texts.by_words_and(vectors, open_embedding(embedding))
     search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
     return search(answering, ranking)
 
@@ -226,15 +220,13 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
     """
     from graphrag.query.structured_search.tog_search import (
         OpenedGraph,
-        TableFiles,
         build_in_memory,
         open_graph,
     )
     from graphrag.text.ranking import WordIndexes
 
-    if paths := tables.paths:
-        read = (paths[name] for name in ("entities", "relationships", "text_units"))
-        opened = open_graph(TableFiles(*read, documents=paths.get("documents")))
+    if tables.paths:
+        opened = open_graph(tables.paths)
     else:
         opened = build_in_memory(
             tables.table("entities"),

@@ -1,12 +1,9 @@
-"""Searches of text units that are ranked in another way than by their vectors alone.
-
-bm25 and hybrid answer from one ranking; agentic lets the model say what is missing, searches for
-that, and answers from all that was found. No graph is walked.
-"""
+"""Searches of text units that are ranked in another way than by their vectors alone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
@@ -23,8 +20,6 @@ from graphrag.query.usage import phase
 from graphrag.text.ranking import WordIndexes, fuse_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from graphrag_vectors import VectorStore
 
     from graphrag.data_model.text_unit import TextUnit
@@ -50,63 +45,43 @@ Searches so far:
 """
 
 
-class Ranking(Protocol):
-    """A way to rank an index's text units; asked concurrently."""
-
-    async def best(self, question: str, k: int) -> "Sequence[TextUnit]":
-        """Return at most ``k`` text units, best first."""
-        ...
+Ranking: TypeAlias = "Callable[[str, int], Awaitable[Sequence[TextUnit]]]"
+"""Gives at most so many text units for a question, best first; asked concurrently."""
 
 
 class RankedTexts:
     """The text units of an index, in its table's order, and their words, prepared once."""
 
     def __init__(self, units: "Sequence[TextUnit]", words: WordIndexes) -> None:
-        self.units = tuple(units)
-        self.places = {unit.id: place for place, unit in enumerate(self.units)}
-        self.words = words.of([unit.text for unit in self.units])
+        self._units = tuple(units)
+        self._places = {unit.id: place for place, unit in enumerate(self._units)}
+        self._words = words.of([unit.text for unit in self._units])
 
+    async def by_words(self, question: str, k: int) -> "Sequence[TextUnit]":
+        """Rank by BM25: text units that share no word with the question are left out."""
+        return [self._units[place] for place in self._words.rank(question)[:k]]
 
-class ByWords:
-    """Ranks by BM25: text units that share no word with the question are left out."""
+    def by_words_and(self, vectors: "VectorStore", embedding: CountedEmbedding) -> Ranking:
+        """Return the ranking by BM25 and by the question's vector, fused by z-scores.
 
-    def __init__(self, texts: RankedTexts) -> None:
-        self._texts = texts
+        A vector of a text unit that is not among the texts is passed over.
+        """
 
-    async def best(self, question: str, k: int) -> "Sequence[TextUnit]":
-        """Return the best text units."""
-        return [self._texts.units[place] for place in self._texts.words.rank(question)[:k]]
+        async def best(question: str, k: int) -> "Sequence[TextUnit]":
+            vector = await embedding.vector_of(question)
+            depth = max(FUSED, k)
+            hits = await asyncio.to_thread(
+                vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False
+            )
+            near = {
+                self._places[name]: float(hit.score)
+                for hit in hits
+                if (name := str(hit.document.id)) in self._places
+            }
+            words = dict.fromkeys(near, 0.0) | dict(self._words.best(question, depth))
+            return [self._units[place] for place in fuse_scores([words, near])[:k]]
 
-
-class ByWordsAndVectors:
-    """Ranks by BM25 and by the question's vector, fused by z-scores.
-
-    A vector of a text unit that is not among the texts is passed over.
-    """
-
-    def __init__(
-        self, texts: RankedTexts, vectors: "VectorStore", embedding: CountedEmbedding
-    ) -> None:
-        self._texts = texts
-        self._vectors = vectors
-        self._embedding = embedding
-
-    async def best(self, question: str, k: int) -> "Sequence[TextUnit]":
-        """Return the best text units."""
-        vector = await self._embedding.vector_of(question)
-        depth = max(FUSED, k)
-        hits = await asyncio.to_thread(
-            self._vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False
-        )
-        places = self._texts.places
-        near = {
-            places[name]: float(hit.score)
-            for hit in hits
-            if (name := str(hit.document.id)) in places
-        }
-        words = dict.fromkeys(near, 0.0) | dict(self._texts.words.best(question, depth))
-        fused = fuse_scores([words, near])
-        return [self._texts.units[place] for place in fused[:k]]
+        return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +149,7 @@ class RankedSearch:
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        units = await self._ranking.best(question, self._answering.k)
+        units = await self._ranking(question, self._answering.k)
         return await self._answering.answer(units, question, on_text)
 
 
@@ -197,7 +172,7 @@ class _Round:
     note: str = ""
 
 
-class AgenticSearch:
+class AgenticSearch(RankedSearch):
     """A ranked search that the model sends out again for what it misses.
 
     A round fills its share of the context, so that none takes the room of another; the answer is
@@ -205,15 +180,11 @@ class AgenticSearch:
     search alone would show.
     """
 
-    def __init__(self, answering: Answering, ranking: Ranking) -> None:
-        self._answering = answering
-        self._ranking = ranking
-
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question; ``context_data["searches"]`` says what was searched for."""
         k = self._answering.k
         rounds = [_Round(1, question)]
-        first = ranked = await self._ranking.best(question, k)
+        first = ranked = await self._ranking(question, k)
         units: list[TextUnit] = []
         while len(rounds) < AGENTIC_ROUNDS:
             units = _joined(units, ranked)
@@ -224,7 +195,7 @@ class AgenticSearch:
                 ranked = first
                 break
             rounds.append(_Round(len(rounds) + 1, query))
-            ranked = await self._ranking.best(query, k)
+            ranked = await self._ranking(query, k)
         # A last search that found little leaves room for what the question itself found.
         every = _joined(_joined(units, ranked), first)[:k]
         outcome = await self._answering.answer(every, question, on_text)

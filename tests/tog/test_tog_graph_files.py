@@ -1,6 +1,5 @@
 """The graph beside an index: built once, mapped afterwards, and never believed blindly."""
 
-import dataclasses
 import json
 import logging
 import os
@@ -26,7 +25,6 @@ from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.building import UnreadableTableError
 from graphrag.query.structured_search.tog_search.store import (
     FOLDER,
-    TableFiles,
     fingerprint_files,
     open_graph,
 )
@@ -35,17 +33,12 @@ from graphrag.text.terms import word_keys
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
 
 
-def write_index(folder: Path, kind: str = "parquet", **frames: pd.DataFrame) -> TableFiles:
-    folder.mkdir(exist_ok=True)
-    paths: list[Path] = []
-    for name, make in TABLES.items():
-        paths.append(folder / f"{name}.{kind}")
-        frame = frames.get(name, make())
-        if kind == "csv":
-            frame.to_csv(paths[-1], index=False)
-        else:
-            frame.to_parquet(paths[-1])
-    return TableFiles(*paths)
+def write_index(folder: Path, kind: str = "parquet", **frames: pd.DataFrame) -> dict[str, Path]:
+    files = {name: folder / f"{name}.{kind}" for name in TABLES}
+    for name, path in files.items():
+        frame = frames.get(name, TABLES[name]())
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    return files
 
 
 def contents(graph: GraphStore) -> list[object]:
@@ -62,8 +55,8 @@ def contents(graph: GraphStore) -> list[object]:
     ]
 
 
-def the_cache(files: TableFiles) -> Path:
-    (found,) = (files.entities.parent / FOLDER).iterdir()
+def the_cache(files: dict[str, Path]) -> Path:
+    (found,) = (files["entities"].parent / FOLDER).iterdir()
     return found
 
 
@@ -84,7 +77,7 @@ def test_a_mapped_graph_says_what_the_tables_say(tmp_path, kind):
 def test_tables_in_files_are_mapped_and_others_are_not(tmp_path):
     """An index of this machine is never read whole; tables that were handed over leave no file."""
     files = write_index(tmp_path)
-    stored = IndexTables({path.stem: path for path in dataclasses.astuple(files) if path})
+    stored = IndexTables(files)
     handed = IndexTables(
         entities=entities(), relationships=relationships(), text_units=text_units()
     )
@@ -92,7 +85,7 @@ def test_tables_in_files_are_mapped_and_others_are_not(tmp_path):
     assert not (tmp_path / FOLDER).exists()
     assert contents(open_graph_of(stored).graph) == expected
     assert the_cache(files).is_dir()
-    pd.testing.assert_frame_equal(stored.table("entities"), pd.read_parquet(files.entities))
+    pd.testing.assert_frame_equal(stored.table("entities"), pd.read_parquet(files["entities"]))
     assert not stored.has("covariates")
     with pytest.raises(IndexNotBuiltError, match="no covariates table"):
         stored.table("covariates")
@@ -105,17 +98,17 @@ def test_changed_tables_are_noticed(tmp_path):
     old = the_cache(files)
     people = pd.concat([entities(), entities().iloc[[0]].assign(id="new", title="NEW")])
     joins = pd.concat([relationships(), relationships().iloc[[0]].assign(source="NEW")])
-    people.to_parquet(files.entities)
-    joins.to_parquet(files.relationships)
+    people.to_parquet(files["entities"])
+    joins.to_parquet(files["relationships"])
     assert contents(open_graph(files).graph) == contents(graph_of(people, joins))
     assert the_cache(files) != old
     # The first and last bytes tell where a table keeps its length and time.
     fingerprints: list[str] = []
     for weight in (9.5, 9.25):
         joins.iloc[7, joins.columns.get_loc("weight")] = weight
-        joins.to_parquet(files.relationships, compression=None)
-        os.utime(files.relationships, ns=(0, 0))
-        fingerprints.append(f"{files.relationships.stat().st_size} {fingerprint_files(files)}")
+        joins.to_parquet(files["relationships"], compression=None)
+        os.utime(files["relationships"], ns=(0, 0))
+        fingerprints.append(f"{files['relationships'].stat().st_size} {fingerprint_files(files)}")
     (size, first), (same_size, second) = (text.split() for text in fingerprints)
     assert size == same_size
     assert first != second
@@ -146,10 +139,10 @@ def test_a_damaged_graph_is_built_again(tmp_path, damage, name, caplog):
 _OPEN = """
 import json, sys
 from pathlib import Path
-from graphrag.query.structured_search.tog_search.store import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.store import open_graph
 print("ready", flush=True)
 sys.stdin.readline()
-graph = open_graph(TableFiles(*map(Path, sys.argv[1:]))).graph
+graph = open_graph({Path(name).stem: Path(name) for name in sys.argv[1:]}).graph
 print(json.dumps([graph.neighbours(node, 9).edges.tolist() for node in range(graph.n_entities)]))
 """
 
@@ -158,9 +151,8 @@ print(json.dumps([graph.neighbours(node, 9).edges.tolist() for node in range(gra
 def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path):
     """Each gets a whole graph, and one is left."""
     files = write_index(tmp_path)
-    paths = [str(path) for path in (files.entities, files.relationships, files.text_units)]
     pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", _OPEN, *paths]
+    command = [sys.executable, "-c", _OPEN, *map(str, files.values())]
     others = [subprocess.Popen(command, **pipes) for _ in range(2)]
     for other in others:
         assert other.stdout.readline() == "ready\n"
@@ -338,11 +330,10 @@ def test_another_title_of_a_document_builds_the_graph_anew(tmp_path):
     """What a document is about is part of the graph, though an index may have no documents."""
     files = write_index(tmp_path)
     assert open_graph(files).graph.names_in("Kansas Prairie News") != []
-    titled = dataclasses.replace(files, documents=tmp_path / "documents.parquet")
+    titled = {**files, "documents": tmp_path / "documents.parquet"}
     for title in ("Prairie News", "Desert News"):
-        frame = pd.DataFrame({"id": ["d"], "title": [title]})
-        frame.to_parquet(titled.documents)
-        text_units().assign(document_id="d").to_parquet(files.text_units)
+        pd.DataFrame({"id": ["d"], "title": [title]}).to_parquet(titled["documents"])
+        text_units().assign(document_id="d").to_parquet(files["text_units"])
         graph = open_graph(titled).graph
         assert [graph.names_in(name) for name in (title, "Weather News")] == [
             [graph.n_entities],

@@ -5,7 +5,6 @@ from graphrag.query.structured_search.tog_search.search import GraphSearch, PPRS
 from graphrag.query.structured_search.tog_search.store import (
     GraphStore,
     OpenedGraph,
-    TableFiles,
     TextUnits,
     build_in_memory,
     open_graph,
@@ -16,7 +15,6 @@ __all__ = [
     "GraphStore",
     "OpenedGraph",
     "PPRSearch",
-    "TableFiles",
     "TextUnits",
     "ToGSearch",
     "ToGSearchError",

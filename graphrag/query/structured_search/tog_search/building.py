@@ -344,7 +344,7 @@ class GraphArrays:
 
 
 def build_arrays(
-    entities: Source, relationships: Source, text_units: Source, documents: Source, write: Write
+    write: Write, entities: Source, relationships: Source, text_units: Source, documents: Source
 ) -> GraphArrays:
     """Read each table front to back; text units twice.
 

@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
 _FORMAT = 3
+_READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
 # A build takes minutes at most; what is older was left behind by a process that was stopped.
@@ -46,7 +47,8 @@ _PROBED_BYTES = 1 << 16
 _N_CACHED_ROWS = 4096
 
 _Table: TypeAlias = Any
-"""A pyarrow.Table."""
+_Column: TypeAlias = Any
+"""A pyarrow.Table, and a pyarrow.ChunkedArray."""
 _Row = TypeVar("_Row", "EntityRow", "RelationshipRow")
 
 
@@ -91,20 +93,6 @@ class TextUnit:
     text: str
 
 
-class _Rows:
-    """A table without missing values, read value by value from memory or a mapped file."""
-
-    def __init__(self, table: _Table) -> None:
-        self.n: int = table.num_rows
-        self._columns = dict(zip(table.column_names, table.columns, strict=True))
-
-    def values(self, row: int, *names: str) -> list[Any]:
-        return [self._columns[name][row].as_py() for name in names]
-
-    def column(self, name: str) -> list[Any]:
-        return self._columns[name].to_pylist()
-
-
 class GraphStore:
     """Entities as nodes 0..n-1, relationships as edges that are walked both ways.
 
@@ -117,9 +105,11 @@ class GraphStore:
     def __init__(self, arrays: GraphArrays, tables: Mapping[str, _Table]) -> None:
         self.arrays = arrays
         self._names = NameIndex(arrays.key_hashes, arrays.key_names, int(arrays.longest_key[0]))
-        self._entities, relationships = _Rows(tables["entities"]), _Rows(tables["relationships"])
-        cited = _Rows(tables["cited_ids"])
-        self.n_entities, self.n_relationships = self._entities.n, relationships.n
+        self._entities, relationships = tables["entities"], tables["relationships"]
+        cited = tables["cited_ids"].column("id")
+        self._titles = self._entities.column("title")
+        self.n_entities: int = self._entities.num_rows
+        self.n_relationships: int = relationships.num_rows
         # A search reads a row for scoring it, ranking it, rendering it and for its texts.
         cache = lru_cache(_N_CACHED_ROWS)
         self.entity_row: Callable[[int], EntityRow] = cache(
@@ -134,7 +124,7 @@ class GraphStore:
 
     def title(self, node: int) -> str:
         """Return an entity's title."""
-        return self._entities.values(node, "title")[0]
+        return self._titles[node].as_py()
 
     def nodes_named_in(self, text: str) -> list[int]:
         """Return the entities whose whole title stands in a text, the longest titles first.
@@ -162,8 +152,8 @@ class GraphStore:
     @cached_property
     def _words(self) -> tuple[list[int], WordIndex]:
         """The nodes by title, so that of equal texts the same comes first, and their words."""
-        columns = [self._entities.column(name) for name in ("title", "description")]
-        rows = sorted(zip(*columns, range(self.n_entities), strict=True))
+        told = self._entities.column("description").to_pylist()
+        rows = sorted(zip(self._titles.to_pylist(), told, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
         return [node for _, _, node in rows], WordIndex(texts)
 
@@ -182,10 +172,10 @@ class GraphStore:
 
 
 def _read_row(
-    make: Callable[..., _Row], form: TableForm, table: _Rows, cited: _Rows, row: int
+    make: Callable[..., _Row], form: TableForm, table: _Table, cited: _Column, row: int
 ) -> _Row:
-    *values, units = table.values(row, *form.columns)
-    return make(*values, tuple(cited.values(number, "id")[0] for number in units))
+    *values, units = (table.column(name)[row].as_py() for name in form.columns)
+    return make(*values, tuple(cited[number].as_py() for number in units))
 
 
 class TextUnits:
@@ -196,7 +186,6 @@ class TextUnits:
 
     def __init__(self, table: _Table, words: WordIndexes | None = None) -> None:
         self._table = table
-        self._rows = _Rows(table)
         self._words = words or WordIndexes()
         self._ranked: tuple[WordIndex, npt.NDArray[np.int64]] | None = None
         self._counting = Lock()
@@ -233,7 +222,7 @@ class TextUnits:
         values = np.round(np.array(list(masses.values()), np.float64), 12)
         order = rows[np.lexsort((self._ready()[1][rows], -values))][:k]
         units = (
-            TextUnit(*self._rows.values(row, "id", "human_readable_id", "text"))
+            TextUnit(*(self._table.column(field.name)[row].as_py() for field in fields(TextUnit)))
             for row in order.tolist()
         )
         return [unit for unit in units if unit.text.strip()]
@@ -242,10 +231,10 @@ class TextUnits:
         """Return the words, and each row's place by number and id, whatever the table's order."""
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._ranked is None:
-                column = self._rows.column
-                keys = list(zip(column("human_readable_id"), column("id"), strict=True))
-                precedence = np.argsort(sorted(range(len(keys)), key=keys.__getitem__))
-                self._ranked = self._words.of(column("text")), precedence
+                names = ("human_readable_id", "id", "text")
+                *keys, texts = (self._table.column(name).to_pylist() for name in names)
+                order = sorted(range(len(texts)), key=list(zip(*keys, strict=True)).__getitem__)
+                self._ranked = self._words.of(texts), np.argsort(order)
         return self._ranked
 
 
@@ -257,29 +246,21 @@ class OpenedGraph:
     text_units: TextUnits
 
 
-@dataclass(frozen=True, slots=True)
-class TableFiles:
-    """Where an index keeps the tables that Think-on-Graph reads: Parquet or CSV files."""
-
-    entities: Path
-    relationships: Path
-    text_units: Path
-    documents: Path | None = None
-
-
 class DamagedGraphError(ValueError):
     """A folder does not hold a whole graph."""
 
 
-def open_graph(files: TableFiles) -> OpenedGraph:
+def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
     """Map the graph of an index, building it first where that was not done since it changed.
 
-    It lies in the folder ``tog_graph`` beside the entities table, in one that is named by the
-    tables' fingerprint and put there whole; of processes that build it at once the first to finish
-    wins. Where that can't be written, the graph is built in memory. Raises UnreadableTableError if
-    a table lacks a column or can't be read.
+    ``files``: Parquet or CSV files of the tables ``entities``, ``relationships`` and ``text_units``
+    and, where there is one, of ``documents``; others are passed over. The graph lies in the folder
+    ``tog_graph`` beside the entities table, in one that is named by the tables' fingerprint and put
+    there whole; of processes that build it at once the first to finish wins. Where that can't be
+    written, the graph is built in memory. Raises UnreadableTableError if a table lacks a column or
+    can't be read.
     """
-    home = files.entities.parent / FOLDER
+    home = files["entities"].parent / FOLDER
     place = home / fingerprint_files(files)
     if place.exists():
         try:
@@ -298,7 +279,7 @@ def open_graph(files: TableFiles) -> OpenedGraph:
         _log.warning(
             "The graph can't be kept beside the index, so every start builds it anew: %s", error
         )
-        return build_in_memory(*(getattr(files, field.name) for field in fields(files)))
+        return build_in_memory(*map(files.get, _READ))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         _remove_outdated(home, place)
@@ -316,25 +297,23 @@ def build_in_memory(
     used.
     """
     batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
-    arrays = build_arrays(
-        entities,
-        relationships,
-        text_units,
-        documents,
-        lambda name, batch: batches[name].append(batch),
-    )
+
+    def write(name: str, batch: Batch) -> None:
+        batches[name].append(batch)
+
+    arrays = build_arrays(write, entities, relationships, text_units, documents)
     tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
     return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
 
 
-def fingerprint_files(files: TableFiles) -> str:
+def fingerprint_files(files: Mapping[str, Path]) -> str:
     """Return a hash that changes when a table does, without reading the tables.
 
     It covers each file's name, length and time of change, and its first and last 64 KiB: a Parquet
     file ends with row counts and column statistics, so that a rewritten one is noticed, too.
     """
     digest = hashlib.blake2b(f"{_FORMAT}".encode(), digest_size=16)
-    for path in filter(None, (getattr(files, field.name) for field in fields(files))):
+    for path in filter(None, map(files.get, _READ)):
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             digest.update(f"|{path.name}|{status.st_size}|{status.st_mtime_ns}|".encode())
@@ -344,7 +323,7 @@ def fingerprint_files(files: TableFiles) -> str:
     return digest.hexdigest()
 
 
-def _write_graph(folder: Path, files: TableFiles) -> None:
+def _write_graph(folder: Path, files: Mapping[str, Path]) -> None:
     """Build a graph in an empty folder: ``.npy`` arrays and uncompressed Arrow IPC tables."""
     began = time.perf_counter()
     with ExitStack() as open_files:
@@ -358,15 +337,14 @@ def _write_graph(folder: Path, files: TableFiles) -> None:
             if batch.num_rows:
                 writers[name].write_batch(batch)
 
-        arrays = build_arrays(
-            files.entities, files.relationships, files.text_units, files.documents, write
-        )
+        arrays = build_arrays(write, *map(files.get, _READ))
     for field in fields(arrays):
         np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
     for path in folder.iterdir():
         with path.open("rb+") as file:  # so that no crash leaves a folder without its files
             os.fsync(file.fileno())
-    _log.info("Built the graph of %s in %.1f s", files.entities.parent, time.perf_counter() - began)
+    home = files["entities"].parent
+    _log.info("Built the graph of %s in %.1f s", home, time.perf_counter() - began)
 
 
 def _map_graph(folder: Path) -> OpenedGraph:
