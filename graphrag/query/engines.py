@@ -1,14 +1,12 @@
 """The released search methods behind one call: a question in, an outcome or an error out.
 
-The released engines swallow errors, block the loop while they embed the question and keep
-state between questions; each adapter here asks such an engine in a way that does not.
-:func:`build_released` makes them from an index's tables; importing this module imports the
-engines, and with them openai.
+The released engines swallow errors, block the loop while they embed, and keep state; not so here.
 """
 
 import asyncio
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
@@ -190,21 +188,26 @@ class DriftSearch:
         Raises UnusableReplyError if the reply to a follow-up question was not the JSON that the
         search needs.
         """
-        builder, local = self._engine.context_builder, self._engine.local_search
+        builder = self._engine.context_builder
         state: Any = QueryState()
         embedding = cast("CountedEmbedding", builder.text_embedder)
-        model = _Watched(local.model)
-        search = _EmbedsFirst(_copy(local, model=model), embedding)
+        model = _Watched(self._engine.local_search.model)
+        local = _copy(self._engine.local_search, model=model)
+
+        async def search(query: str, **kwargs: Any) -> "SearchResult":
+            vector = await embedding.vector_of(query)  # before its context is built
+            with known_vectors({query: vector}):
+                return await local.search(query=query, **kwargs)
+
         vectors: dict[str, list[float]] = {}
         primer_model = _EmbedsItsReply(builder.model, embedding, question, vectors)
         tasks: list[asyncio.Task[Any]] = []
         primer: Any = self._engine.primer
         decompose_query = _as_tasks(primer.decompose_query, tasks)
-        search.search = _as_tasks(search.search, tasks)
         engine = _copy(
             self._engine,
             query_state=state,
-            local_search=search,
+            local_search=SimpleNamespace(search=_as_tasks(search, tasks)),
             context_builder=_copy(builder, model=primer_model),
             primer=_copy(primer, decompose_query=decompose_query),
         )
@@ -260,19 +263,6 @@ class _EmbedsItsReply:
         embedded = str(reply.content) or self._question
         self._vectors[embedded] = await self._embedding.vector_of(embedded)
         return reply
-
-
-class _EmbedsFirst:
-    """A local search that awaits the question's vector before its context is built."""
-
-    def __init__(self, inner: "LocalSearch", embedding: CountedEmbedding) -> None:
-        self._inner, self._embedding = inner, embedding
-        self.search: Callable[..., Awaitable[SearchResult]] = self._search
-
-    async def _search(self, query: str, **kwargs: Any) -> "SearchResult":
-        vector = await self._embedding.vector_of(query)
-        with known_vectors({query: vector}):
-            return await self._inner.search(query=query, **kwargs)
 
 
 def build_released(method: str, header: "IndexHeader", tables: "IndexTables") -> SearchEngine:

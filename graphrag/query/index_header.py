@@ -272,10 +272,7 @@ class IndexHeader:
         return {
             "settings": {**section, **prompts},
             "options": asdict(self.options),
-            "models": {
-                role: {"model": model_name(config), "call_args": public_call_args(config)}
-                for role, config in self.model_configs(method).items()
-            },
+            "models": {r: describe_model(c) for r, c in self.model_configs(method).items()},
             "index": self.fingerprint,
         }
 
@@ -294,9 +291,9 @@ async def read_header(
     return IndexHeader(config, options or SearchOptions(), fingerprint)
 
 
-def public_call_args(config: "ModelConfig") -> dict[str, object]:
-    """Return a model's call arguments, with what may be a secret replaced by its hash."""
-    return _public(config.call_args)
+def describe_model(config: "ModelConfig") -> dict[str, object]:
+    """Return a model's name and call arguments, what may be a secret replaced by its hash."""
+    return {"model": model_name(config), "call_args": _public(config.call_args)}
 
 
 def _public(values: Mapping[str, object]) -> dict[str, object]:

@@ -1,9 +1,4 @@
-"""What model calls cost: attempts, their sums, and the scopes that they are recorded in.
-
-A scope is opened with :func:`measure_calls`; each attempt that the models of
-:mod:`graphrag.query.models` send while it is open, in this task or in one started from it, is
-appended to its log. Scopes live in a context variable, so concurrent searches never mix.
-"""
+"""What model calls cost: attempts, their sums, and the scopes that they are recorded in."""
 
 import asyncio
 import time
@@ -252,6 +247,10 @@ class Usage:
         return _USAGE.validate_python(values)
 
 
+_TOTALS = (
+    *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
+    *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
+)
 _ATTEMPT, _USAGE = TypeAdapter(CallAttempt), TypeAdapter(Usage)
 
 
@@ -303,15 +302,9 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         for model, cost in usage.cost_usd_by_model.items():
             by_model.setdefault(model, []).append(cost)
     asked = [u for u in every if u.models]
+    totals: dict[str, int] = {name: sum(getattr(u, name) for u in every) for name in _TOTALS}
     return Usage(
-        llm_calls=sum(u.llm_calls for u in every),
-        prompt_tokens=sum(u.prompt_tokens for u in every),
-        output_tokens=sum(u.output_tokens for u in every),
-        embedding_calls=sum(u.embedding_calls for u in every),
-        embedding_tokens=sum(u.embedding_tokens for u in every),
-        failed_calls=sum(u.failed_calls for u in every),
-        tokens_counted_here=sum(u.tokens_counted_here for u in every),
-        cut_replies=sum(u.cut_replies for u in every),
+        **totals,
         cached_prompt_tokens=sum(cached) if cached else None,
         cost_usd=cost_usd,
         cost_usd_by_model={model: sum_usd(by_model[model]) for model in sorted(by_model)},
@@ -324,7 +317,6 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         embedding_models=_join_known([u.embedding_models for u in asked]),
         calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
         cost_usd_at_most=at_most if cost_usd is None else None,
-        reused_replies=sum(u.reused_replies for u in every),
     )
 
 
@@ -464,17 +456,12 @@ class CallLog:
 
     def usage(self) -> Usage:
         """Sum up what has been recorded so far."""
-        return sum_usages([summarize_attempts(self.attempts), *map(_reuse_of, self.reused)])
-
-
-def _reuse_of(model: str) -> Usage:
-    return Usage(
-        cost_usd_by_model={model: 0.0},
-        models=(model,),
-        completion_models=(model,),
-        embedding_models=(),
-        reused_replies=1,
-    )
+        given = Usage(embedding_models=(), reused_replies=1)
+        reused = (
+            replace(given, cost_usd_by_model={m: 0.0}, models=(m,), completion_models=(m,))
+            for m in self.reused
+        )
+        return sum_usages([summarize_attempts(self.attempts), *reused])
 
 
 _scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)
@@ -483,7 +470,10 @@ _phase: ContextVar[str] = ContextVar("gtog_call_phase", default="response")
 
 @contextmanager
 def measure_calls(log: CallLog | None = None) -> Generator[CallLog]:
-    """Record the model calls made inside the ``with`` block; an inner scope hides the outer."""
+    """Record the model calls made inside the ``with`` block; an inner scope hides the outer.
+
+    Also those of tasks that are started inside it: concurrent searches never mix.
+    """
     log = log or CallLog()
     token = _scope.set(log)
     try:

@@ -28,7 +28,7 @@ from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit,
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
-from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline
 from graphrag.query.models import CountedCompletion, open_completion
 from graphrag.query.usage import CallLog, current_scope, measure_calls
@@ -455,8 +455,7 @@ def describe_judge(
         return {"kind": type(judge).__qualname__, "model": named}
     model = judge_model(config, headers)
     return {
-        "model": model_name(model),
-        "call_args": public_call_args(model),
+        **describe_model(model),
         "temperature": config.judge.temperature,
         "max_retries": config.judge.max_retries,
         **({"repeats": config.judge.repeats} if config.judge.repeats > 1 else {}),

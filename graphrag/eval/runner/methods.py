@@ -43,7 +43,7 @@ from graphrag.query.calls import (
 )
 from graphrag.query.direct.http import APIConnectionError, ask_json
 from graphrag.query.graph_index import SearchError
-from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import METHODS, embeds, section_name
 from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.redaction import know_settings, redact_data
@@ -509,13 +509,11 @@ class MethodSet:
         if header is None:
             return {}
         if name in CONTROLS:
-            model = answering_config(header)
-            of_model = {"model": model_name(model), "call_args": public_call_args(model)}
             return {
                 "control": name,
                 "version": VERSION,
                 "response_type": response_type(header, self._config.equal_terms),
-                "models": {"completion": of_model},
+                "models": {"completion": describe_model(answering_config(header))},
             }
         try:
             return self.header(name, header).describe(self.search_method(name))

@@ -28,7 +28,7 @@ from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.index_header import IndexHeader, describe_model
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, OutputBound, OwnTime, Usage, measure_calls, sum_usages
 
@@ -63,8 +63,7 @@ class ModelExtractor:
         """Return everything that changes what is extracted, JSON-ready, without secrets."""
         return {
             "extraction": {
-                "model": model_name(self._model_config),
-                "call_args": public_call_args(self._model_config),
+                **describe_model(self._model_config),
                 "prompt": hashlib.blake2b(self._prompt.encode(), digest_size=16).hexdigest(),
                 "entity_types": list(self._section.entity_types),
                 "max_gleanings": self._section.max_gleanings,

@@ -1,10 +1,4 @@
-"""Completions and embeddings of one service of OpenAI's interface, asked once each.
-
-What comes is read without converting what nobody looks at. The form of a reply is described as a
-service that keeps to it exactly wants it (https://platform.openai.com/docs/guides/structured-outputs,
-supported schemas): all properties of an object are required, no other is allowed, and a reference
-stands alone.
-"""
+"""Completions and embeddings of one service of OpenAI's interface, asked once each."""
 
 import base64
 import binascii
@@ -17,7 +11,8 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 from pydantic import BaseModel
 
 from graphrag.query.calls import GarbledReplyError
-from graphrag.query.direct.http import DirectService, Json
+from graphrag.query.direct import http
+from graphrag.query.direct.http import Json
 from graphrag.query.direct.settings import read_settings
 from graphrag.query.replies import Completion, Embeddings, TokenUsage
 
@@ -36,9 +31,7 @@ class DirectModel:
     """A model behind OpenAI's interface."""
 
     def __init__(self, config: "ModelConfig") -> None:
-        settings = read_settings(config)
-        self._given = settings.body
-        self._service = DirectService(settings)
+        self._service = read_settings(config)
 
     async def ask(self, **request: object) -> Completion | AsyncIterator[Completion]:
         """Ask for a completion, whole, or in pieces with ``stream=True``."""
@@ -51,10 +44,10 @@ class DirectModel:
         ]
         if request.get("stream"):
             return self._stream(body)
-        return _read_completion(await self._service.post("/chat/completions", body))
+        return _read_completion(await http.post(self._service, "/chat/completions", body))
 
     async def _stream(self, body: Json) -> AsyncIterator[Completion]:
-        async for event in self._service.stream("/chat/completions", body):
+        async for event in http.stream(self._service, "/chat/completions", body):
             usage = _read_usage(event.get("usage"))
             choice = _first_choice(event)
             if choice is None:
@@ -67,11 +60,11 @@ class DirectModel:
     async def embed(self, **request: object) -> Embeddings:
         """Ask for one vector for each text of ``input``."""
         body = {"encoding_format": "float", **self._body(request)}
-        return _read_vectors(await self._service.post("/embeddings", body, None))
+        return _read_vectors(await http.post(self._service, "/embeddings", body, None))
 
     def _body(self, request: Json) -> dict[str, object]:
         sent = {k: v for k, v in request.items() if k not in _NOT_SENT and v is not None}
-        return {**self._given, **sent}
+        return {**self._service.body, **sent}
 
 
 @lru_cache(maxsize=256)
@@ -91,7 +84,10 @@ def describe_form(form: type) -> dict[str, object]:
 
 
 def _strict(part: Json, top: Json) -> dict[str, object]:
-    """Return a schema in which nothing is optional; ``top`` holds what references point to."""
+    """Return a schema in which nothing is optional; ``top`` holds what references point to.
+
+    As https://platform.openai.com/docs/guides/structured-outputs, supported schemas, has it.
+    """
     if "$ref" in part and len(part) > 1:
         found: object = top
         for name in str(part["$ref"]).removeprefix("#/").split("/"):

@@ -1,8 +1,4 @@
-"""Requests to a service: one session an event loop, its connections kept between requests.
-
-As many connections are open as requests are in flight; how many those are is decided where
-requests get their place (:mod:`graphrag.query.limits`), so a second limit here could only be wrong.
-"""
+"""Requests to a service: one session an event loop, its connections kept between requests."""
 
 import asyncio
 import atexit
@@ -10,7 +6,7 @@ import io
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
 from typing import TypeVar, cast
@@ -135,7 +131,6 @@ def _names_full_context(text: str) -> bool:
 _MOST_BYTES = 64_000_000
 """Of one completion: several times the longest that is taken, in any encoding."""
 _WARNED_OF = 1 << 20
-_PATHS = ("/chat/completions", "/embeddings")
 _BODY = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 _LOCK = threading.Lock()
@@ -148,7 +143,7 @@ async def _session() -> aiohttp.ClientSession:
     if found is not None and not found.closed:
         return found
     opened = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.limits
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
     )
@@ -208,59 +203,61 @@ def _background() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class DirectService:
-    """One model's service; how long a request may take is seen to by who sends it."""
+async def post(
+    service: DirectSettings, path: str, body: Json, most: int | None = _MOST_BYTES
+) -> Json:
+    """Send a request and return what came: a JSON object of at most so many bytes.
 
-    def __init__(self, settings: DirectSettings) -> None:
-        self._settings = settings
-        self._urls = {path: URL(f"{settings.base}{path}") for path in _PATHS}
+    How long it may take is seen to by who sends it.
+    """
+    async with _answered(service, path, body) as response:
+        return _object_of(await _read(response, most), response.headers)
 
-    async def post(self, path: str, body: Json, most: int | None = _MOST_BYTES) -> Json:
-        """Send a request and return what came: a JSON object of at most so many bytes."""
-        session = await _session()
-        with _named_errors():
-            async with self._asked(session, path, body) as response:
-                await _check_status(response)
-                return _object_of(await _read(response, most), response.headers)
 
-    async def stream(self, path: str, body: Json) -> AsyncIterator[Json]:
-        """Send a request and give the events of its reply as they come.
+async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterator[Json]:
+    """Send a request and give the events of its reply as they come.
 
-        Raises APIConnectionError also where the stream ends without saying so.
-        """
-        session = await _session()
-        with _named_errors():
-            async with self._asked(session, path, body) as response:
-                await _check_status(response)
-                held, is_whole = b"", False
-                async for piece in response.content.iter_any():
-                    *lines, held = (held + piece).split(b"\n")
-                    if len(held) > _MOST_BYTES:
-                        raise _too_long(len(held), _MOST_BYTES)
-                    for line in lines:
-                        name, _, data = line.strip().partition(b":")
-                        if name != b"data":
-                            continue
-                        if data.strip() == b"[DONE]":
-                            return
-                        event = _object_of(data, response.headers, "a piece of it")
-                        is_whole = is_whole or _ends(event)
-                        yield event
-                if not is_whole:
-                    raise APIConnectionError
+    Raises APIConnectionError also where the stream ends without saying so.
+    """
+    async with _answered(service, path, body) as response:
+        held, is_whole = b"", False
+        async for piece in response.content.iter_any():
+            *lines, held = (held + piece).split(b"\n")
+            if len(held) > _MOST_BYTES:
+                raise _too_long(len(held), _MOST_BYTES)
+            for line in lines:
+                name, _, data = line.strip().partition(b":")
+                if name != b"data":
+                    continue
+                if data.strip() == b"[DONE]":
+                    return
+                event = _object_of(data, response.headers, "a piece of it")
+                choices = cast("list[Json] | None", event.get("choices"))
+                is_whole = is_whole or bool(choices and choices[0].get("finish_reason"))
+                yield event
+        if not is_whole:
+            raise APIConnectionError
 
-    def _asked(
-        self, session: aiohttp.ClientSession, path: str, body: Json
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        given = self._settings
-        data = _BODY.encode(body).encode()
-        return session.post(
-            self._urls[path],
+
+@asynccontextmanager
+async def _answered(
+    service: DirectSettings, path: str, body: Json
+) -> AsyncGenerator[aiohttp.ClientResponse]:
+    """Send a request; what goes wrong, here or inside the ``with`` block, gets the names above."""
+    session = await _session()
+    data = _BODY.encode(body).encode()
+    with _named_errors():
+        async with session.post(
+            URL(f"{service.base}{path}"),
             data=data if len(data) < _WARNED_OF else io.BytesIO(data),
-            headers=given.headers,
-            params=given.query or None,
-            proxy=given.proxy,
-        )
+            headers=service.headers,
+            params=service.query or None,
+            proxy=service.proxy,
+        ) as response:
+            if response.status >= 400:
+                text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
+                raise error_of_reply(response.status, response.headers, text)
+            yield response
 
 
 async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object:
@@ -300,12 +297,6 @@ def _named_errors() -> Generator[None]:
         raise APIConnectionError from error
 
 
-async def _check_status(response: aiohttp.ClientResponse) -> None:
-    if response.status >= 400:
-        text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
-        raise error_of_reply(response.status, response.headers, text)
-
-
 async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:
     announced = response.content_length
     if most is None or (announced is not None and announced <= most):
@@ -334,11 +325,6 @@ def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> 
     if body.get("error") and not body.get("choices"):
         raise error_in_reply(body, headers)
     return body
-
-
-def _ends(event: Json) -> bool:
-    choices = cast("list[Json] | None", event.get("choices"))
-    return bool(choices) and bool(choices[0].get("finish_reason"))
 
 
 def _too_long(n_bytes: int, most: int | None) -> GarbledReplyError:
