@@ -1,9 +1,4 @@
-"""Command lines that a message tells the user to run: they run when pasted, from any folder.
-
-The program is the one that was started (``graphrag eval``, ``gtog eval``,
-``python -m graphrag.eval``), by its path where the shell would not find it by name. Paths are
-absolute, and a flag that was set by an environment variable is written out.
-"""
+"""Command lines that a message tells the user to run: they run when pasted, from any folder."""
 
 import os
 import shlex
@@ -75,7 +70,7 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     new = instead or {}
     words = [new.get(name, word) for name, word in zip(before, given.words, strict=False)]
     kept = [word for word in words if word != but]
-    return _join([*given.program, *kept, *given.place, *([flag] if flag else [])])
+    return _join(*given.program, *kept, *given.place, *([flag] if flag else []))
 
 
 def config_name() -> str:
@@ -87,13 +82,12 @@ def config_name() -> str:
 
 def eval_line(*words: str | Path) -> str:
     """Return a command of ``graphrag eval``; a Path is made absolute."""
-    return _join([*_GIVEN.get().program, *_absolute(words)])
+    return _join(*_GIVEN.get().program, *words)
 
 
 def eval_line_here(*words: str | Path) -> str:
     """Return a command of ``graphrag eval`` with the place of the command that was given."""
-    given = _GIVEN.get()
-    return _join([*given.program, *_absolute(words), *given.place])
+    return eval_line(*words, *_GIVEN.get().place)
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:
@@ -102,17 +96,17 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    given = _GIVEN.get()
-    pairs = zip(given.place[::2], given.place[1::2], strict=True)
-    place = [word for name, value in pairs if name != "--output" for word in (name, value)]
-    return _join([*given.program, *_absolute(words), *place, "--output", str(folder.absolute())])
+    given = _GIVEN.get().place
+    pairs = zip(given[::2], given[1::2], strict=True)
+    place = [word for pair in pairs if pair[0] != "--output" for word in pair]
+    return eval_line(*words, *place, "--output", folder)
 
 
 def release_line(*words: str | Path) -> str:
     """Return a command of the released ``graphrag``; a Path is made absolute."""
     beside = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
     by_name = _finds("graphrag", beside) or not beside.exists()
-    return _join(["graphrag" if by_name else str(beside), *_absolute(words)])
+    return _join("graphrag" if by_name else beside, *words)
 
 
 def runnable(program: str) -> tuple[str, ...]:
@@ -146,9 +140,6 @@ def _is_path_lent() -> bool:
     return "UV_RUN_RECURSION_DEPTH" in os.environ
 
 
-def _absolute(words: tuple[str | Path, ...]) -> list[str]:
-    return [str(word.absolute()) if isinstance(word, Path) else word for word in words]
-
-
-def _join(words: list[str]) -> str:
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+def _join(*words: str | Path) -> str:
+    given = [str(word.absolute()) if isinstance(word, Path) else word for word in words]
+    return subprocess.list2cmdline(given) if os.name == "nt" else shlex.join(given)

@@ -1,10 +1,7 @@
 """Keys and passwords stay out of every text that leaves: log lines, errors, stores, files.
 
-They are known by value, from the settings that are read, the models that are opened and the
-environment, and by their form, where a service or a library writes one that was never configured.
-What a command says (:func:`redact`) goes by both. What it keeps and computes with, as responses
-and contexts (:func:`redact_data`), goes by values alone, and by none that could be an ordinary
-word: there a false alarm would change what is measured.
+What is kept and computed with (:func:`redact_data`) goes by known values alone, none of them an
+ordinary word, as a false alarm would change what is measured; what is said goes by forms, too.
 """
 
 import base64

@@ -1,10 +1,4 @@
-"""The search functions of ``graphrag.api``: those of the release, counted, and our own.
-
-The released functions do the searching, untouched: same messages, callbacks, log file, errors
-and conversions of arguments. What they return is a
-:class:`~graphrag.query.counted_result.CountedSearchResult`, which is the released pair and says
-what it cost. To ask many questions of one index, open a
-:class:`~graphrag.query.graph_index.GraphIndex`, which prepares the tables once.
+"""The search functions of ``graphrag.api``: those of the release, untouched but counted, and ours.
 
 Importing this module imports nothing that the release has not imported already.
 """
@@ -83,10 +77,9 @@ def _default_response_type(search: _Search) -> _Search:
 
 
 def _counted(search: Callable[..., Any], shown: _Shown | None = None) -> _Search:
-    """Return a released function that counts what it asks of its models.
+    """Return a released function that counts its calls; ``shown`` finds what the model was shown.
 
-    ``shown`` finds what the model was shown, as the release returns the records alone; without
-    it, that are the batches of reports.
+    Without it, that are the batches of reports.
     """
     parameters = signature(search)
 

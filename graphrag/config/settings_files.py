@@ -1,7 +1,4 @@
-"""A project's settings, prompts and tables as files; reading them imports none of the release.
-
-YAML is data: no tag makes an object of a class, no alias makes much of little.
-"""
+"""A project's settings, prompts and tables as files; reading them imports none of the release."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -3,9 +3,7 @@
 ``type: offline`` in settings.yaml selects them. The completion model works by rules: it
 finds names in text, answers with the best-matching sentences of its context, scores edges
 and judges by word overlap. The embedding model hashes n-grams. Both are deterministic. They
-are a baseline and no language model; outputs made with them carry `OFFLINE_LABEL`.
-
-The models themselves are in `graphrag.offline.models`; importing this package alone loads none.
+are a baseline and no language model. Importing this package alone loads none of them.
 """
 
 from collections.abc import Generator

@@ -191,11 +191,7 @@ def _plain(text: str) -> str:
 
 
 def _read_sentences(text: str) -> list[tuple[str, str | None]]:
-    """Sentences of prose or of a script, each with the name in the cue line right above it.
-
-    Headings and stage marks are left out. A line in capitals of at most four words with text below
-    it is read as the cue of a speaker, who is credited with the one sentence that follows it.
-    """
+    """Sentences of prose or of a script, each with the speaker whose cue line is right above it."""
     cued: list[tuple[str, str | None]] = []
     block: list[str] = []
     speaker: str | None = None
@@ -263,11 +259,7 @@ def answer_description_summary(request: Request) -> str | None:
 
 
 def _join_distinct(texts: Iterable[str], max_words: int = _MAX_WORDS) -> str:
-    """Join distinct sentences of some texts, in order, up to a number of words.
-
-    Sentences that differ only in case, endings and punctuation are one. Those that no longer fit
-    are left out; when already the first does not fit it is cut.
-    """
+    """Join sentences that differ by more than case and endings, as far as they fit, cutting one."""
     kept: dict[str, str] = {}
     used = 0
     for sentence in (sentence for text in texts for sentence in sentences(text)):

@@ -1,9 +1,6 @@
-"""Verdicts, grades and drafted questions by word overlap, for the prompts that have rules.
+"""Verdicts, grades and drafted questions by word overlap, for trying the evaluation out.
 
-A verdict here is an arithmetic of words, good for trying the evaluation out, not for claims
-about quality. Everything judged is read as a bag of terms, so text in it that speaks to the
-judge has no way to be obeyed. A drafted question is a sentence with a name left out: it tries the
-way from a text to a dataset, and no skill of anybody's.
+Everything judged is read as a bag of terms, so text that speaks to the judge can't be obeyed.
 """
 
 import json
@@ -402,17 +399,10 @@ def rule_on_statements(request: Request) -> dict[str, object]:
     """
     material = read_material(request, {"question", "answer", "statements"})
     present, statements = set(terms(str(material["answer"]))), material["statements"]
-    shares = {
-        int(number): share_covered(terms(text), present)
-        for number, text in cast("Mapping[str, str]", statements).items()
-    }
-    return {
-        "rulings": [
-            {
-                "number": number,
-                "reason": f"{share:.2f} of its words are there (needed: {_HELD}).",
-                "ruling": "supported" if share >= _HELD else "missing",
-            }
-            for number, share in shares.items()
-        ]
-    }
+    rulings: list[dict[str, object]] = []
+    for number, text in cast("Mapping[str, str]", statements).items():
+        share = share_covered(terms(text), present)
+        reason = f"{share:.2f} of its words are there (needed: {_HELD})."
+        ruling = "supported" if share >= _HELD else "missing"
+        rulings.append({"number": int(number), "reason": reason, "ruling": ruling})
+    return {"rulings": rulings}

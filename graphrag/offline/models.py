@@ -135,12 +135,7 @@ def _unknown(what: str) -> OfflineModelError:
 
 
 class _OfflineModel:
-    """What both models are: a name and a tokenizer, and no state, so that threads may share one.
-
-    Cache, retries and rate limits of the settings are not used: there is nothing to spare or to
-    wait for. Unknown settings, or what graphrag's factory passes beyond its own arguments,
-    raise an OfflineModelError that names the nearest known setting.
-    """
+    """What both models are: a name and a tokenizer, and no state, so that threads may share one."""
 
     _role: ClassVar[Literal["completion", "embedding"]]
     _further_settings: ClassVar[tuple[str, ...]] = ()

@@ -1,8 +1,4 @@
-"""Find proper names by capital letters, titles and particles; join their forms; tell their kinds.
-
-Scripts without capital letters give no names. Only names that the text itself vouches for are
-kept: a capital at the start of a sentence proves nothing.
-"""
+"""Finds proper names by capitals, titles and particles; joins their forms, tells their kinds."""
 
 import re
 from collections import Counter

@@ -1,8 +1,6 @@
-"""Texts as vectors: hashed words and n-grams, or the mean of word vectors learned from large texts.
+"""Texts as vectors: hashed words and n-grams, or the mean of learned word vectors, ``wordllama``'s.
 
-The learned ones are those of ``wordllama``. Of that package only two files are read, the vectors
-and the tokenizer: its own loader looks for them elsewhere and would download them, and importing it
-changes the logging of the process.
+Of that package only two files are read: it would download them, and change the process's logging.
 """
 
 from collections.abc import Sequence

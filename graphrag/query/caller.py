@@ -1,8 +1,4 @@
-"""Sending the calls of one model: its place, its time, its journal, attempts and retries.
-
-The clients below graphrag retry unseen and know nothing of a limit that several models share.
-Here a request is sent exactly once, counted whatever becomes of it, and retried in the open.
-"""
+"""Sending the calls of one model: its place, its time, its journal, attempts and retries."""
 
 import asyncio
 import hashlib

@@ -1,8 +1,6 @@
 """The limits that the calls of a run keep together: places, rates, and a service that is down.
 
-Every model has a lane of its own. A request waits in its model's lane until it has a place; of
-the lanes that may send, the one with the fewest requests in flight comes first, so that a slow
-model does not take the places of a fast one. Times are seconds of a clock that can't be set.
+Of the models' lanes that may send, the one with the fewest requests in flight comes first.
 """
 
 import asyncio

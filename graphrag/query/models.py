@@ -1,8 +1,4 @@
-"""The models that searches and judges ask, each call of them counted.
-
-:func:`count_models` has the release's own factories make them, for the release's searches.
-Neither openai nor litellm is loaded where a service is asked directly.
-"""
+"""The models that searches and judges ask, each call of them counted."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""What the release's own models are answered while it builds an index, reply by reply.
-
-Each of its models tells a store of metrics what a request came to, also a reply from the project's
-cache. Settings of :func:`count_replies` name a store of ours; how the release asks stays as it is.
-"""
+"""What the release's own models are answered while it builds an index, told by their metrics."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

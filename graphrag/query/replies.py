@@ -183,11 +183,7 @@ def _explain(found: list[_Found], problem: ValidationError | None) -> str:
 
 
 def _find_objects(text: str) -> tuple[list[_Found], bool]:
-    """Return the outermost JSON objects, and whether all other braces come in pairs.
-
-    What is within braces that are no JSON is passed over: it may be a part of an object that is
-    broken off or wrongly written.
-    """
+    """Return the outermost JSON objects, and whether all other braces come in pairs."""
     found: list[_Found] = []
     at = depth = 0
     while depth >= 0 and (brace := _BRACE.search(text, at)) is not None:

@@ -1,8 +1,6 @@
-"""Vector look-ups that stay fast as an index grows, alike for all search methods.
+"""Vector look-ups that stay fast as an index grows, on LanceDB, graphrag's default store.
 
-Works on LanceDB, graphrag's default store. graphrag makes the index of a table while the table is
-empty, so it covers no vector and every search compares all of them one by one. Both functions
-block; on an event loop call them through ``asyncio.to_thread``.
+graphrag indexes a table while it is empty, so that every search compares all vectors one by one.
 """
 
 import time

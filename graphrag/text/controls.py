@@ -1,9 +1,4 @@
-"""Characters that steer what shows or keeps a text, made harmless in texts from elsewhere.
-
-A terminal obeys escape sequences, GitHub's runner lines of a log, a spreadsheet formulas, whoever
-wrote them: a model's answer could name the window anew, write over what was printed, or hide the
-rest of a job.
-"""
+"""Characters that steer a terminal, GitHub's runner or a spreadsheet, made harmless in any text."""
 
 import os
 import re

@@ -1,8 +1,6 @@
 """The two searches of the graph, from the question to the cited answer and its counters.
 
-Think-on-Graph walks from the question's entities, or joins them, see ``connecting``; after ToG
-(Sun et al., ICLR 2024, arXiv 2307.07697) and ToG-2 (Ma et al., ICLR 2025, arXiv 2407.10805).
-Personalised PageRank asks once, from the texts that most of a question reaches.
+After ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2 (Ma et al., ICLR 2025, arXiv 2407.10805).
 """
 
 import asyncio

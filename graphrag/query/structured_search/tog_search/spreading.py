@@ -1,9 +1,7 @@
 """Spreading a question over entities and the texts that name them: personalized PageRank.
 
-A question's mass starts at the text units that fit its words best, and at what it names, and
-spreads along relationships, and between a name and the text units that it stands in. It takes no
-model call and no vector. After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its
-second version (arXiv 2502.14802); seeds, titles and weights are this project's.
+After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its second version (arXiv
+2502.14802); seeds, titles and weights are this project's.
 """
 
 import math
@@ -163,10 +161,9 @@ def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
 
 
 class _Surroundings:
-    """The part of a graph that a search has come to.
+    """The part of a graph that a search has come to, with the mass of each place at the ``start``.
 
-    ``places`` are, ascending, names as they are numbered, and text units by row + ``n_names``;
-    ``start`` is the mass of each at the beginning.
+    ``places`` are, ascending, names as they are numbered, and text units by row + ``n_names``.
     """
 
     def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:
