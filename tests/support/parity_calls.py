@@ -122,69 +122,49 @@ async def main(root: Path, url: str) -> None:
     whole = {**three, "community_level": 2, "dynamic_community_selection": False, **asked}
     drift = {**five, "community_level": 2, **asked}
     frames = [tables[name] for name in NAMES]
+
+    def named(
+        search: str, given: dict[str, Any], config: Any = config, how: str = "", **changes: Any
+    ) -> Any:
+        function = getattr(api, f"{search}_search{how}")
+        return lambda c: function(config=config, **{"callbacks": [c], **given, **changes})
+
+    units, wrong = tables["text_units"], {"completion_models": {"x": {"model": 3}}}
     calls: dict[str, Any] = {
-        "local": lambda c: api.local_search(config=config, **local, callbacks=[c]),
+        "local": named("local", local),
         "local by position": lambda c: api.local_search(
             config, *frames, None, 2, "List of 3-7 Points", QUESTION, [c], True
         ),
-        "local with a mapping and a level as text": lambda c: api.local_search(
-            config=as_dict, **{**local, "community_level": "2"}, callbacks=[c]
+        "local with a mapping and a level as text": named(
+            "local", local, as_dict, community_level="2"
         ),
-        "basic": lambda c: api.basic_search(config=config, **basic, callbacks=[c]),
+        "basic": named("basic", basic),
         "basic by position": lambda c: api.basic_search(
-            config, tables["text_units"], "Single Sentence", QUESTION, [c]
+            config, units, "Single Sentence", QUESTION, [c]
         ),
-        "global": lambda c: api.global_search(config=config, **whole, callbacks=[c]),
-        "global of every level, chosen by the model": lambda c: api.global_search(
-            config=as_dict,
-            **{**whole, "community_level": None, "dynamic_community_selection": "true"},
-            callbacks=[c],
+        "global": named("global", whole),
+        "global of every level, chosen by the model": named(
+            "global", whole, as_dict, community_level=None, dynamic_community_selection="true"
         ),
-        "drift": lambda c: api.drift_search(config=config, **drift, callbacks=[c]),
-        "drift with a mapping": lambda c: api.drift_search(
-            config=as_dict, **{**drift, "community_level": "2"}, callbacks=[c], verbose="yes"
-        ),
+        "drift": named("drift", drift),
+        "drift with a mapping": named("drift", drift, as_dict, community_level="2", verbose="yes"),
         "without callbacks": lambda c: api.local_search(config=config, **local),
-        "local streamed": lambda c: api.local_search_streaming(
-            config=config, **local, callbacks=[c]
-        ),
-        "basic streamed": lambda c: api.basic_search_streaming(
-            config=config, **basic, callbacks=[c]
-        ),
-        "global streamed": lambda c: api.global_search_streaming(
-            config=config, **whole, callbacks=[c]
-        ),
-        "drift streamed": lambda c: api.drift_search_streaming(
-            config=config, **drift, callbacks=[c]
-        ),
+        "local streamed": named("local", local, how="_streaming"),
+        "basic streamed": named("basic", basic, how="_streaming"),
+        "global streamed": named("global", whole, how="_streaming"),
+        "drift streamed": named("drift", drift, how="_streaming"),
         "no query": lambda c: api.local_search(
             config=config, **{k: v for k, v in local.items() if k != "query"}
         ),
-        "basic without a query": lambda c: api.basic_search(config, tables["text_units"], "One"),
-        "a level that is none": lambda c: api.drift_search(
-            config=config, **{**drift, "community_level": "two"}
-        ),
-        "a callback that is none": lambda c: api.global_search(
-            config=config, **whole, callbacks=[object()]
-        ),
-        "a mapping with a wrong model": lambda c: api.basic_search(
-            config={**as_dict, "completion_models": {"x": {"model": 3}}}, **basic
-        ),
-        "an empty question": lambda c: api.drift_search(
-            config=config, **{**drift, "query": ""}, callbacks=[c]
-        ),
-        "local, refused": lambda c: api.local_search(
-            config=config, **{**local, "query": "refuse this"}, callbacks=[c]
-        ),
-        "basic, an empty reply": lambda c: api.basic_search(
-            config=config, **{**basic, "query": "answer nothing"}, callbacks=[c]
-        ),
-        "global, refused": lambda c: api.global_search(
-            config=config, **{**whole, "query": "refuse this"}, callbacks=[c]
-        ),
-        "drift, refused at a step": lambda c: api.drift_search(
-            config=config, **{**drift, "query": "refuse a step"}, callbacks=[c]
-        ),
+        "basic without a query": lambda c: api.basic_search(config, units, "One"),
+        "a level that is none": named("drift", drift, community_level="two"),
+        "a callback that is none": named("global", whole, callbacks=[object()]),
+        "a mapping with a wrong model": named("basic", basic, {**as_dict, **wrong}),
+        "an empty question": named("drift", drift, query=""),
+        "local, refused": named("local", local, query="refuse this"),
+        "basic, an empty reply": named("basic", basic, query="answer nothing"),
+        "global, refused": named("global", whole, query="refuse this"),
+        "drift, refused at a step": named("drift", drift, query="refuse a step"),
     }
     outcomes: dict[str, Any] = {}
     for name, call in calls.items():
