@@ -139,21 +139,13 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     return Released(environment, environment.look(), environment.files())
 
 
-def _install_wheel_with_uv(environment: Environment, root: Path, wheel: Path) -> None:
-    environment.uv("install", wheel)
-
-
-def _install_editable_with_pip(environment: Environment, root: Path, wheel: Path) -> None:
-    environment.pip("install", "--no-build-isolation", "--editable", root)
-
-
 @pytest.mark.parametrize(
     ("install", "uninstall"),
     [
-        (_install_wheel_with_uv, lambda environment: environment.uv("uninstall", "gtog")),
+        (lambda env, _, wheel: env.uv("install", wheel), lambda env: env.uv("uninstall", "gtog")),
         (
-            _install_editable_with_pip,
-            lambda environment: environment.pip("uninstall", "-y", "gtog"),
+            lambda env, root, _: env.pip("install", "--no-build-isolation", "--editable", root),
+            lambda env: env.pip("uninstall", "-y", "gtog"),
         ),
     ],
     ids=["uv-wheel", "pip-editable"],
