@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.small_runs import SmallRun, noting, one_line
+from support.clock_evaluation import flat
+from support.small_runs import SmallRun, noting
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.checks import check_output
@@ -41,7 +42,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_space_lets_it_go_on(disk):
     ballast: list[Path] = []
 
     def note(said: str) -> None:
-        asked.update([one_line(said)])
+        asked.update([flat(said)])
         if asked.total() == 12:
             ballast.append(fill(disk, 0))
 

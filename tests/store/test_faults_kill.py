@@ -6,15 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from support.small_runs import (
-    Asked,
-    SmallRun,
-    in_child,
-    kill_self,
-    noting,
-    one_line,
-    watched_writes,
-)
+from support.clock_evaluation import flat
+from support.deaths import kill_self
+from support.small_runs import Asked, SmallRun, in_child, noting, watched_writes
 
 from graphrag.eval.results.runs import paid_usages
 from graphrag.eval.store.database import EvaluationStore
@@ -165,7 +159,7 @@ def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(tmp_path, un
                 with (run.folder / "eval.db-wal").open("r+b") as file:
                     file.truncate(max(0, n_bytes - cut))
             in_flight, n_kept = run.noted_calls()
-            with noting(lambda said, asked=asked: asked.update([one_line(said)])):
+            with noting(lambda said, asked=asked: asked.update([flat(said)])):
                 run.go_on()
             assert run.kept() == whole, (left.name, cut)
             assert asked <= asked_once

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sqlite3
 import warnings
 from collections import Counter
@@ -13,15 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphrag_llm.completion import LLMCompletion
 from graphrag_llm.completion.completion_factory import register_completion
 from graphrag_llm.config import ModelConfig
-from graphrag_llm.types import (
-    LLMChoice,
-    LLMCompletionMessage,
-    LLMCompletionResponse,
-    LLMCompletionUsage,
-)
+from support.clock_evaluation import flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -34,6 +27,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.models import open_completion
+from graphrag.query.replies import Completion, TokenUsage
 
 METRICS = ("correctness", "relevance")
 _TYPE = "at_once"
@@ -43,47 +37,22 @@ OnWrite = Callable[[int, bool], None]
 """Receives the number of a statement that writes, from 1, and whether it is done."""
 
 
-class AtOnce(LLMCompletion):
+class AtOnce:
     """Answers every request at once with words that depend on it alone."""
 
     on_asked: OnAsked = staticmethod(lambda _: None)
 
-    def __init__(self, **given: Any) -> None:
-        self._tokenizer, self._metrics = given["tokenizer"], given["metrics_store"]
-
-    @property
-    def tokenizer(self) -> Any:
-        return self._tokenizer
-
-    @property
-    def metrics_store(self) -> Any:
-        return self._metrics
-
-    def completion(self, /, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    async def completion_async(self, /, **kwargs: Any) -> Any:
+    async def completion_async(self, /, **kwargs: Any) -> Completion:
         said = str(kwargs["messages"][-1]["content"])
         AtOnce.on_asked(said)
         await asyncio.sleep(0)
         content = f"Said of {len(said)} characters."
         if kwargs.get("response_format") is not None:
             content = f'{{"reason": "{len(said)}", "score": {len(said) % 2}}}'
-        message = LLMCompletionMessage(role="assistant", content=content)
-        usage = LLMCompletionUsage(
-            prompt_tokens=len(said), completion_tokens=7, total_tokens=len(said) + 7
-        )
-        return LLMCompletionResponse(
-            id="x",
-            object="chat.completion",
-            created=0,
-            model="gpt-4o",
-            choices=[LLMChoice(index=0, finish_reason="stop", message=message)],
-            usage=usage,
-        )
+        return Completion.of(content, "stop", usage=TokenUsage(len(said), 7))
 
 
-register_completion(_TYPE, AtOnce)
+register_completion(_TYPE, lambda **_: AtOnce())
 
 
 @dataclass(frozen=True)
@@ -245,11 +214,6 @@ def watched_writes(on_write: OnWrite, only: tuple[str, ...] = _WRITES) -> Genera
         sqlite3.connect = connect
 
 
-def one_line(said: str) -> str:
-    """Return a request as a line of :class:`Asked`."""
-    return " ".join(said.split())
-
-
 class Asked:
     """The requests of a run in a file, which a killed process leaves whole."""
 
@@ -258,7 +222,7 @@ class Asked:
 
     def note(self, said: str) -> None:
         handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.write(handle, f"{one_line(said)}\n".encode())
+        os.write(handle, f"{flat(said)}\n".encode())
         os.close(handle)
 
     def count(self) -> Counter[str]:
@@ -278,8 +242,3 @@ def in_child(work: Callable[[], object]) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def kill_self() -> None:
-    """End this process as ``kill -9`` does."""
-    os.kill(os.getpid(), signal.SIGKILL)
