@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
+from support.http_service import serving
 from support.openai_server import Fault, running_server
 from support.projects import server_settings
 from typer.testing import CliRunner
@@ -208,34 +207,18 @@ def test_the_example_sends_no_telemetry(imports, root):
     assert _telemetry.telemetry is None
 
 
-class _Service(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = {
-            "answer": f"{asked['q']} of {asked['corpus']}",
-            "passages": ["First.", "Second."],
-            "prompt_tokens": 11,
-            "output_tokens": 3,
-        }
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps(reply).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
-
-
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Serve what the function in the docs asks."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    monkeypatch.setenv("RAG_URL", f"http://127.0.0.1:{server.server_port}/ask")
-    yield
-    server.shutdown()
-    server.server_close()
-    thread.join()
+
+    def answer(_: str, body: bytes, headers: object) -> tuple[int, bytes]:
+        asked, tokens = json.loads(body), {"prompt_tokens": 11, "output_tokens": 3}
+        said = {"answer": f"{asked['q']} of {asked['corpus']}", "passages": ["First.", "Second."]}
+        return 200, json.dumps({**said, **tokens}).encode()
+
+    with serving(answer) as address:
+        monkeypatch.setenv("RAG_URL", f"{address}/ask")
+        yield
 
 
 def _blocks(language: str) -> list[str]:

@@ -1,6 +1,5 @@
 """The real model, started once, and a project whose searches and judge ask it."""
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
@@ -9,12 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.clock_evaluation import ROWS, TEXT, Evaluation
-from support.llama_server import RealModel, real_model
-from support.projects import OFFLINE_SETTINGS
-from support.real_project import CONTEXT_TOKENS, EVALUATION, SETTINGS
-
-from graphrag.eval.runner.index_building import build_index
+from support.clock_evaluation import ROWS, Evaluation
+from support.llama_server import CONTEXT_TOKENS, EVALUATION, SETTINGS, RealModel, real_model
 
 
 def _missing() -> str | None:
@@ -43,21 +38,11 @@ def model(_model: RealModel) -> RealModel:
     return _model
 
 
-@pytest.fixture(scope="session")
-def _index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("clock")
-    (root / "input").mkdir()
-    (root / "input" / "clock.txt").write_text(TEXT, encoding="utf-8")
-    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-    asyncio.run(build_index(root, lambda _: None))
-    return root
-
-
 @pytest.fixture
-def evaluation(model: RealModel, _index: Path, tmp_path: Path) -> Evaluation:
+def evaluation(model: RealModel, built_project: Path, tmp_path: Path) -> Evaluation:
     """Return an evaluation of one question over a sound index, answered by the real model."""
     made = Evaluation(tmp_path / "evaluation")
-    shutil.copytree(_index, made.project)
+    shutil.copytree(built_project, made.project)
     made.write_settings(SETTINGS.replace("BASE", model.base_url))
     (made.root / "eval_config.yaml").write_text(yaml.safe_dump(EVALUATION), encoding="utf-8")
     made.write_rows(ROWS[:1])

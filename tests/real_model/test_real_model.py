@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 from support.clock_evaluation import Evaluation
-from support.llama_server import RealModel
+from support.llama_server import SETTINGS, RealModel
 from support.openai_server import Json
-from support.real_project import SETTINGS
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app

@@ -1,15 +1,14 @@
 """A system behind HTTP: asked by one block of eval_config.yaml, what it does not tell unknown."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.http_service import serving
 
 from graphrag.eval.config.sections import HttpService
 from graphrag.eval.runner.methods import find, read_answer
@@ -47,30 +46,14 @@ class Service:
 def service() -> Iterator[Service]:
     serves = Service()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            serves.seen.append((self.path, json.loads(body or b"null"), dict(self.headers)))
-            status, reply = serves.replies.pop(0) if serves.replies else (200, serves.reply)
-            content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        serves.seen.append((path, json.loads(body or b"null"), headers))
+        status, reply = serves.replies.pop(0) if serves.replies else (200, serves.reply)
+        return status, reply if isinstance(reply, bytes) else json.dumps(reply).encode()
 
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Write nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    serves.url = f"http://127.0.0.1:{server.server_port}/ask"
-    yield serves
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(answer) as address:
+        serves.url = f"{address}/ask"
+        yield serves
 
 
 @pytest.fixture

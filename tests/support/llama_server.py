@@ -10,23 +10,59 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from socket import create_server
 from typing import Any
 
 import httpx
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from support.openai_server import running_app
 
 _SERVE = Path(__file__).with_name("serve.py")
 _START_S = 60.0
+CONTEXT_TOKENS = 4096
+SETTINGS = """\
+completion_models:
+  default_completion_model:
+    model_provider: openai
+    model: smollm2
+    api_base: BASE
+    api_key: none-needed
+    retry: {type: immediate, max_retries: 2}
+embedding_models:
+  default_embedding_model:
+    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
+vector_store: {vector_size: 384}
+chunking: {type: tokens, size: 80, overlap: 10, encoding_model: o200k_base}
+extract_graph: {entity_types: [person, place], max_gleanings: 0}
+concurrent_requests: 2
+local_search: {max_context_tokens: 300}
+basic_search: {max_context_tokens: 300}
+tog_search:
+  max_context_tokens: 300
+  depth: 1
+  width: 2
+  max_relations_per_entity: 3
+  max_answer_tokens: 60
+"""
+EVALUATION = {
+    "dataset": {"path": "questions.json"},
+    "indexes": {"clock": "clock"},
+    "methods": ["tog", "basic"],
+    "metrics": ["correctness", "completeness"],
+    "max_output_tokens": 40,
+    "judge": {"max_output_tokens": 40},
+    "concurrency": 4,  # more than the server has places, so that calls wait for it
+    "timeout_s": 400,
+}
+"""Settings and an evaluation that are small enough for two busy cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +100,7 @@ def real_model(context_tokens: int) -> Generator[RealModel]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        preexec_fn=_be_nice,
+        preexec_fn=partial(os.nice, 5),
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -83,10 +119,6 @@ def real_model(context_tokens: int) -> Generator[RealModel]:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _be_nice() -> None:
-    os.nice(5)
 
 
 def _wait_until_healthy(address: str) -> None:
@@ -139,15 +171,5 @@ def _recording_proxy(address: str) -> Generator[RealModel]:
     app = Starlette(
         routes=[Route("/v1/chat/completions", forward, methods=["POST"])], lifespan=lifespan
     )
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            if not thread.is_alive():
-                raise RuntimeError("the proxy did not start")
-            time.sleep(0.01)
+    with running_app(app, listener):
         yield model
-    finally:
-        server.should_exit = True
-        thread.join()

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from socket import IPPROTO_TCP, SHUT_RDWR, TCP_NODELAY, create_server
+from socket import IPPROTO_TCP, SHUT_RDWR, TCP_NODELAY, create_server, socket
 from typing import Any, Literal, Union
 
 import numpy as np
@@ -252,31 +252,30 @@ def running_server(
     listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     local = LocalServer(listener.getsockname()[1], behaviour)
     app = _App(local)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=_OpenProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            # A pooled connection that the server drops at random would be a fault nobody planned.
-            timeout_keep_alive=3600,
-        )
-    )
-    thread = threading.Thread(
-        target=server.run, kwargs={"sockets": [listener]}, name="openai-server", daemon=True
-    )
+    # A pooled connection that the server drops at random would be a fault nobody planned.
+    options: Json = {"ws": "none", "lifespan": "off", "timeout_keep_alive": 3600}
+    with running_app(app, listener, app.close_waiting, http=_OpenProtocol, **options):
+        yield local
+
+
+@contextlib.contextmanager
+def running_app(
+    app: Any, listener: socket, at_end: Callable[[], None] = lambda: None, **options: Any
+) -> Generator[None]:
+    """Serve an ASGI application from a thread until the block ends, which does ``at_end`` first."""
+    config = uvicorn.Config(app, log_config=None, access_log=False, **options)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
         while not server.started:
             if not thread.is_alive():
                 raise RuntimeError("the local server did not start")
             time.sleep(0.002)
-        yield local
+        yield
     finally:
         server.should_exit = True
-        app.close_waiting()
+        at_end()
         thread.join()
 
 
