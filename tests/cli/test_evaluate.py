@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, Watched, flat
+from support.clock_evaluation import ROWS, Evaluation, flat
+from support.lighthouse import SpiedServer
 from support.openai_server import Fault, LocalServer
 from support.projects import OFFLINE_SETTINGS, server_settings
 
@@ -23,8 +24,8 @@ DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 
 
 @pytest.fixture
-def watched(server: LocalServer) -> Watched:
-    return Watched(server)
+def watched(server: LocalServer) -> SpiedServer:
+    return SpiedServer(server)
 
 
 def sentence(result: Result) -> str:
@@ -152,7 +153,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
     n_kept = len(evaluation.responses())
     assert 0 < n_kept < 6
     evaluation.done("--resume", "-q")
-    assert len(watched.searched) <= 6 + 1
+    assert len(watched.of("embeddings")) <= 6 + 1
 
 
 @pytest.mark.slow  # a process of its own
@@ -295,14 +296,14 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
     rows = [row for row in first.output.splitlines() if "basic" in row and "judged" in row]
     assert sum(row.count("not judged") for row in rows) >= 1
     assert "unscored" not in " ".join(rows)
-    assert len(watched.searched) == 6
+    assert len(watched.of("embeddings")) == 6
     n_search_calls = len(watched.records)
     assert n_search_calls <= completions + 6
     assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
     resumed = evaluation.done("--resume")
     assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
     assert "Judge them with" not in resumed.output
-    assert len(watched.searched) == 6
+    assert len(watched.of("embeddings")) == 6
     assert len(watched.records) == n_search_calls + judged
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
 
@@ -370,7 +371,7 @@ def test_a_refused_key_stops_the_run_and_keeps_what_is_there(
     settings.write_text(text.replace("api_key: ", "api_key: another-"), encoding="utf-8")
     watched.behave()
     evaluation.done("--resume", "-q")
-    assert sum(record.outcome == "answered" for record in watched.searched) == 1 + 6
+    assert sum(record.outcome == "answered" for record in watched.of("embeddings")) == 1 + 6
 
 
 def test_a_resumed_run_begins_to_count_at_what_is_there(finished_copy):

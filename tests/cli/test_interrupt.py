@@ -9,7 +9,8 @@ import time
 from collections import Counter
 
 import pytest
-from support.clock_evaluation import Evaluation, WarmProcess, Watched, wait_until
+from support.clock_evaluation import Evaluation, WarmProcess, wait_until
+from support.lighthouse import SpiedServer
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -32,9 +33,12 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     evaluation = make_evaluation(
         server.base_url, "a folder with spaces", methods=["basic"], concurrency=3
     )
-    watched = Watched(server, latency_s=0.3)
+    watched = SpiedServer(server)
+    watched.behave(latency_s=0.3)
     with evaluation.start() as process:
-        assert wait_until(lambda: watched.n_answered >= 7), process.output
+        assert wait_until(
+            lambda: sum(record.outcome == "answered" for record in watched.records) >= 7
+        ), process.output
         process.send(number)
         sent_s = time.monotonic()
         assert process.wait() == INTERRUPTED, process.output
@@ -64,7 +68,8 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
 
 def test_what_hangs_is_cut_off_after_ten_seconds(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
-    watched = Watched(server, latency_s=120)
+    watched = SpiedServer(server)
+    watched.behave(latency_s=120)
     with evaluation.start() as process:
         assert wait_until(lambda: len(watched.records) >= 2), process.output
         process.send(signal.SIGINT)
@@ -83,7 +88,8 @@ def test_what_hangs_is_cut_off_after_ten_seconds(make_evaluation, server):
 
 def test_a_second_interrupt_stops_at_once(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
-    watched = Watched(server, latency_s=120)
+    watched = SpiedServer(server)
+    watched.behave(latency_s=120)
     with evaluation.start() as process:
         assert wait_until(lambda: len(watched.records) >= 2), process.output
         process.send(signal.SIGINT)

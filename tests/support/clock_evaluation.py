@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 from click.testing import Result
-from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 from typer.testing import CliRunner
 
 from graphrag.eval.store.database import EvaluationStore
@@ -185,30 +184,6 @@ def _run_graphrag(
     from graphrag.cli.main import app
 
     app()
-
-
-class Watched:
-    """The requests that a server, which answers as the embedded models do, got from now on."""
-
-    def __init__(self, server: LocalServer, latency_s: float = 0.0) -> None:
-        self._server, self._before = server, len(server.records)
-        self.behave(latency_s=latency_s)
-
-    def behave(self, **changes: Any) -> None:
-        self._server.behaviour = Behaviour(offline_reply(), **changes)
-
-    @property
-    def records(self) -> list[Record]:
-        return self._server.records[self._before :]
-
-    @property
-    def searched(self) -> list[Record]:
-        """One embedding a search; searches alone embed."""
-        return [record for record in self.records if record.endpoint == "embeddings"]
-
-    @property
-    def n_answered(self) -> int:
-        return sum(record.outcome == "answered" for record in self.records)
 
 
 def flat(text: str) -> str:

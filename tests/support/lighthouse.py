@@ -1,4 +1,4 @@
-"""The text, the settings and the server that the tests of this folder share."""
+"""A text about an isle, questions about it, and the server as one test sees it."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -42,12 +42,15 @@ sale. Rufus Doyle carried the letter on the Halcyon.
 
 @dataclass
 class SpiedServer:
-    """The session's server from one test's point of view: only that test's calls."""
+    """A session's server from one test's point of view: only that test's calls."""
 
     server: LocalServer
     requests: dict[int, Json] = field(default_factory=dict)
     _before: int = 0
     _faults: FaultPlan | None = None
+
+    def __post_init__(self) -> None:
+        self.reset(self.server.behaviour.reply)
 
     @property
     def base_url(self) -> str:
