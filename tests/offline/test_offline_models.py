@@ -12,6 +12,7 @@ from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import create_embedding
 from pydantic import BaseModel
 
+from graphrag.eval.scorers.judge import JudgeReply
 from graphrag.offline import OfflineModelError
 
 SYSTEM = (
@@ -24,16 +25,11 @@ MESSAGES = [
 ]
 
 
-class Verdict(BaseModel):
-    reason: str
-    score: int
-
-
 class Poem(BaseModel):
     verses: list[str]
 
 
-@pytest.mark.parametrize("form", [None, Verdict], ids=["text", "structured"])
+@pytest.mark.parametrize("form", [None, JudgeReply], ids=["text", "structured"])
 async def test_a_stream_joins_to_the_response_whose_usage_is_counted(completion, form):
     judged = [{"role": "user", "content": json.dumps({"question": "Who?", "answer": "Mara."})}]
     request = {"messages": judged, "response_format": form} if form else {"messages": MESSAGES}
@@ -42,7 +38,7 @@ async def test_a_stream_joins_to_the_response_whose_usage_is_counted(completion,
     assert usage.prompt_tokens == tokenizer.num_prompt_tokens(request["messages"])
     assert usage.completion_tokens == len(tokenizer.encode(whole.content))
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
-    assert form is None or whole.formatted_response == Verdict.model_validate_json(whole.content)
+    assert form is None or whole.formatted_response == JudgeReply.model_validate_json(whole.content)
     options = {"stream": True, "stream_options": {"include_usage": True}}
     chunks = list(completion.completion(**request, **options))
     later = [c async for c in await completion.completion_async(**request, **options)]

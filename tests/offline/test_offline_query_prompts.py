@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from graphrag.offline import NOT_FOUND, OfflineModelError
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
@@ -21,6 +20,7 @@ from graphrag.prompts.query.local_search_system_prompt import LOCAL_SEARCH_SYSTE
 from graphrag.prompts.query.question_gen_system_prompt import QUESTION_SYSTEM_PROMPT
 from graphrag.query.context_builder.rate_prompt import RATE_QUERY
 from graphrag.query.structured_search.drift_search.primer import PrimerResponse
+from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
 from graphrag.text.tables import read_context
 
 SOURCES = {
@@ -147,37 +147,20 @@ def test_making_questions_up_is_refused(ask):
         ask("Who is Mara?", system)
 
 
-class Score(BaseModel):
-    edge: int
-    score: float
-
-
-class Scores(BaseModel):
-    scores: list[Score]
-
-
-class Checked(BaseModel):
-    sufficient: bool
-    answer: str
-    relationships: list[int]
-    sources: list[int]
-    missing: str
-
-
 def test_edges_that_speak_of_the_question_score_higher(ask):
     request = (
         "Question: Who bought the silver clock?\n\nEdges of MARA:\n1|->|REX|Mara feeds Rex.|\n"
         "2|<-|OTTO|Mara sold the silver clock to Otto.|\n"
         "3|->|PAUL|Mara knows Paul.|Repairs a clock."
     )
-    reply = ask(request, "Score.", response_format=Scores)
+    reply = ask(request, "Score.", response_format=EdgeScores)
     scores = {score.edge: score.score for score in reply.scores}
     assert set(scores) == {1, 2, 3}
     assert 0 < scores[1] < scores[3] < scores[2] <= 1
-    best = ask(request, "List at most 1.", response_format=Scores)
+    best = ask(request, "List at most 1.", response_format=EdgeScores)
     assert [score.edge for score in best.scores] == [2]
     with pytest.raises(OfflineModelError, match="needs a question and rows"):
-        ask("Question: Who?", "Score.", response_format=Scores)
+        ask("Question: Who?", "Score.", response_format=EdgeScores)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +180,7 @@ def test_edges_that_speak_of_the_question_score_higher(ask):
 def test_check_answers_with_ids_and_says_what_is_missing(
     ask, question, sufficient, answer, ids, missing
 ):
-    reply = ask(question, f"Answer.\nData tables:\n\n{LOCAL}", response_format=Checked)
+    reply = ask(question, f"Answer.\nData tables:\n\n{LOCAL}", response_format=ReasonedAnswer)
     assert (reply.sufficient, reply.answer) == (sufficient, answer)
     assert (reply.relationships, reply.sources) == ids
     assert missing in reply.missing
