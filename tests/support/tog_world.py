@@ -1,4 +1,4 @@
-"""A small hand-made index with a real vector store, and models that follow a script."""
+"""A small hand-made index, and models that follow a script."""
 
 import csv
 import json
@@ -22,10 +22,9 @@ from graphrag.query.structured_search.tog_search import (
     build_in_memory,
 )
 from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
-from graphrag.query.usage import CallAttempt, CallKind, current_phase, current_scope
+from graphrag.query.usage import CallAttempt, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
-DIMENSIONS = 64
 # What most tests are about: every edge scored by the model.
 WALKED: Json = {"max_scored_edges": 1000, "max_context_tokens": 40_000}
 
@@ -132,22 +131,6 @@ def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return people, pd.DataFrame(joins)
 
 
-def count(kind: CallKind, prompt_tokens: int, output_tokens: int) -> None:
-    """Record an attempt in the open scope, as the counted models do."""
-    scope = current_scope()
-    if scope is not None:
-        scope.attempts.append(
-            CallAttempt(
-                kind, "test/model", current_phase(), prompt_tokens, output_tokens, "provider", 0.0
-            )
-        )
-
-
-def all_relevant(edge: Json) -> float:
-    """Score every edge alike."""
-    return 0.9
-
-
 def cite_all(context: str) -> Json:
     """Answer at once, citing the first relationship or source of the context."""
     return {
@@ -192,7 +175,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        score: Callable[[Json], float | None] = all_relevant,
+        score: Callable[[Json], float | None] = lambda edge: 0.9,
         answer: Callable[[str], Json] = cite_all,
         raw: list[str] | None = None,
     ) -> None:
@@ -223,7 +206,10 @@ class ScriptedModel:
         self.requests.append(kwargs)
         form = cast("type[EdgeScores | ReasonedAnswer]", kwargs["response_format"])
         content = self._raw.pop(0) if self._raw else self._write(form)
-        count("completion", 100, 10)
+        scope = current_scope()
+        if scope is not None:  # as the counted models do
+            given = ("completion", "test/model", current_phase(), 100, 10, "provider", 0.0)
+            scope.attempts.append(CallAttempt(*given))
         if kwargs.get("stream"):
             return _in_chunks(content)
         return SimpleNamespace(content=content, formatted_response=read_reply(content, form))

@@ -103,9 +103,6 @@ async def test_missing_entities_are_those_that_it_weighs_most(world, question, n
     assert starts == [*["TOTO"] * n_named, *near]
     assert len({*starts} & {*entities()["title"]}) == 2
     assert notes(result)[1].startswith(f"{starts[0]} and {starts[1]}: ")
-
-
-async def test_a_pair_that_cannot_be_completed_is_an_error(world):
     said = r"Connecting needs two entities, and 0 of the index stands .* name both"
     with pytest.raises(ToGSearchError, match=said):
         await world.search(ScriptedModel(), mode="connect").search("Xyzzy?")

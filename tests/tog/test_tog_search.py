@@ -59,10 +59,17 @@ async def test_edges_are_rows_below_their_entity(world):
     assert len({row for row in rows if row.startswith("Edges of ")}) == request.count("Edges of ")
 
 
-async def test_one_call_a_depth_and_one_that_checks_and_answers(world):
+async def test_one_call_a_depth_at_temperature_0_and_one_that_checks_and_answers(world):
     """Also where the model finds that something is lacking: it is told, and the answer stands."""
     model = ScriptedModel(answer=lacking)
     result = await world.search(model).search("What became of Toto?")
+    assert {request["temperature"] for request in model.requests} == {0}
+    own = ScriptedModel()
+    own.config = ModelConfig(
+        model_provider="openai", model="gpt-5.1", api_key="k", call_args={"temperature": 1}
+    )
+    await world.search(own, depth=1).search(QUESTION)
+    assert all("temperature" not in request for request in own.requests)
     assert 1 < len(model.scoring) == len(frames(result)["exploration"]) - 1 <= 3
     assert len(model.reasoning) == 1
     assert len(model.requests) == len(model.scoring) + 1
@@ -159,13 +166,20 @@ async def test_entities_named_in_the_question_are_starts(world, question, title)
 
 
 async def test_named_entities_come_before_those_that_the_question_weighs(world):
-    """At most ``width`` of each."""
+    """At most ``width`` of each; where nothing is named or held by texts, those that words fit."""
     search = world.search(ScriptedModel(), width=2)
     found = await search.search("Did TOTO see who threw a bucket of water?")
     starts = list(frames(found)["starts"]["entity"])
     assert (starts[0], len(starts)) == ("TOTO", 3)
     assert "DOROTHY" in starts[1:]  # named in the text with the bucket
     assert frames(found)["exploration"]["note"][0] == "1 named in the question, 2 near it"
+
+    graph = graph_of(entities(), relationships())
+    search = tog_search(ScriptedModel(), graph, text_units().iloc[:0])
+    result = await search.search("Who has courage?")
+    assert list(frames(result)["starts"]["entity"]) == ["COWARDLY LION"]
+    assert frames(result)["sources"].empty
+    assert "Sources (" not in str(result.response)
 
 
 async def test_data_can_hold_braces_bars_and_line_breaks(world):
@@ -197,18 +211,6 @@ async def test_own_prompts_are_used_with_their_braces(world, tmp_path):
         reasoning.unlink() if text is None else reasoning.write_text(text, encoding="utf-8")
         with pytest.raises(ToGSearchError, match=rf"tog_search\.reasoning_prompt: .*{says}"):
             world.search(ScriptedModel(), **prompts)
-
-
-async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world):
-    model = ScriptedModel()
-    await world.search(model, depth=1).search(QUESTION)
-    assert [request["temperature"] for request in model.requests] == [0, 0]
-    own = ScriptedModel()
-    own.config = ModelConfig(
-        model_provider="openai", model="gpt-5.1", api_key="k", call_args={"temperature": 1}
-    )
-    await world.search(own, depth=1).search(QUESTION)
-    assert all("temperature" not in request for request in own.requests)
 
 
 async def test_ids_that_were_not_shown_never_reach_the_response(world):
@@ -252,37 +254,20 @@ async def test_an_answer_that_cites_nothing_is_asked_for_again_and_never_given(
     assert ("cites no id" in model.reasoning[-1]) == (n_calls == 2)
 
 
-@pytest.mark.parametrize(
-    ("question", "says"), [("  \n", "question is empty"), (QUESTION, "no ent")]
-)
-async def test_an_empty_question_or_graph_is_refused(world, question, says):
-    model, nothing = ScriptedModel(), graph_of(entities()[:0], relationships()[:0])
-    search = tog_search(model, nothing) if question == QUESTION else world.search(model)
-    with pytest.raises(ToGSearchError, match=says):
-        await search.search(question)
-    with pytest.raises(ToGSearchError, match=says):
-        await pieces_of(search, question)
-    assert not model.requests
-
-
 @pytest.mark.parametrize("kind", ["search", "ranked"])
-async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(world, kind):
-    model = ScriptedModel()
-    result = await getattr(world, kind)(model).search("Xyzzy?")
+async def test_a_question_without_words_or_of_which_the_index_holds_none_asks_nobody(world, kind):
+    """As does a graph without entities."""
+    model, nothing = ScriptedModel(), graph_of(entities()[:0], relationships()[:0])
+    search = getattr(world, kind)(model)
+    result = await search.search("Xyzzy?")
     assert (result.response, result.context_text) == (NOT_FOUND, "")
     assert result.abstained
-    assert not model.requests
     assert result.llm_calls == 0
-
-
-async def test_without_texts_words_of_descriptions_choose_the_starts():
-    """Nothing is named, and there is no text unit to start from."""
-    graph = graph_of(entities(), relationships())
-    search = tog_search(ScriptedModel(), graph, text_units().iloc[:0])
-    result = await search.search("Who has courage?")
-    assert list(frames(result)["starts"]["entity"]) == ["COWARDLY LION"]
-    assert frames(result)["sources"].empty
-    assert "Sources (" not in str(result.response)
+    with pytest.raises(ToGSearchError, match="question is empty"):
+        await search.search("  \n")
+    with pytest.raises(ToGSearchError, match="no entities"):
+        await pieces_of(tog_search(model, nothing), QUESTION)
+    assert not model.requests
 
 
 async def test_entities_without_usable_edges_still_answer():
