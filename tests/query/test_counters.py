@@ -236,7 +236,7 @@ LETTER = "Who carried the letter that Marta Quill wrote to Agnes Thorne?"
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic", "global"])
 async def test_an_interrupted_search_goes_on_where_it_was(method, remote, server):
-    """What is asked again pays only for what it had not yet got."""
+    """What is asked again pays only for what it had not yet got; what failed before counts."""
     whole = await remote.search(method, LETTER)
     n_calls = len(server.records)
     journal = MemoryJournal()
@@ -260,42 +260,29 @@ async def test_an_interrupted_search_goes_on_where_it_was(method, remote, server
     assert len(server.records) - seen_before == n_calls - 1
     assert again.usage == whole.usage
 
-
-async def test_equal_calls_of_one_search_are_kept_apart(remote, server):
-    """The second of two equal calls must not be given the reply of the first."""
-    replies = iter(["one", "two", "three"])
-    server.behave(reply=lambda _: next(replies))
-    model = open_completion(remote.header.model_configs("local")["completion"])
-    journal = MemoryJournal()
-    for _ in range(2):
-        with measure_calls(CallLog(journal=journal)):
-            answers = [(await model.completion_async(messages="hi")).content for _ in range(2)]
-        assert answers == ["one", "two"]
-
-
-async def test_retried_attempts_are_part_of_a_replayed_call(remote, server):
-    failing = iter([Fault(status=500), Fault(status=503)])
+    failing, journal = iter([Fault(status=500), Fault(status=503)]), MemoryJournal()
     server.behave(faults=lambda _, request: next(failing, None) if "messages" in request else None)
-    journal = MemoryJournal()
-    first = await remote.search("basic", LETTER, log=CallLog(journal=journal))
-    second = await remote.search("basic", LETTER, log=CallLog(journal=journal))
-
-    assert first.usage.failed_calls == second.usage.failed_calls == 2
+    first, second = [
+        await remote.search(method, LETTER, log=CallLog(journal=journal)) for _ in range(2)
+    ]
+    assert first.usage.failed_calls == 2
     assert first.usage == second.usage
-    assert len(server.records) == 4
 
 
-async def test_another_model_or_temperature_is_another_call(remote, server):
-    server.behave(reply=lambda _: "hello")
+async def test_an_equal_call_another_model_and_another_temperature_are_other_calls(remote, server):
+    """The second of two equal calls of a search must not be given the reply of the first."""
+    replies = iter(["one", "two", "three", "four", "five", "six"])
+    server.behave(reply=lambda _: next(replies))
     config = remote.header.model_configs("local")["completion"]
     other = config.model_copy(update={"model": "gpt-4o-mini"})
     warmer = config.model_copy(update={"call_args": {"temperature": 0.7}})
-    journal = MemoryJournal()
+    journal, answers = MemoryJournal(), list[str]()
     for each in (config, other, warmer, config):
+        model = open_completion(each)
         with measure_calls(CallLog(journal=journal)):
-            await open_completion(each).completion_async(messages="hi")
+            answers += [(await model.completion_async(messages="hi")).content for _ in range(2)]
 
-    assert len(server.of("chat")) == 3
+    assert answers == ["one", "two", "three", "four", "five", "six", "one", "two"]
 
 
 def test_a_watch_is_told_of_an_embedding_that_blocks(remote, server):

@@ -65,21 +65,18 @@ async def test_prompt_files_are_found_from_another_folder(make, tmp_path, monkey
 
 
 async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make):
-    index = await GraphIndex.open(make(OFFLINE_SETTINGS + "basic_search: {prompt: no.txt}\n"))
+    """One that ``graphrag init`` names without writing it is the built-in one."""
+    named = "drift_search: {reduce_prompt: prompts/drift_search_reduce_prompt.txt}\n"
+    root = make(OFFLINE_SETTINGS + named + "basic_search: {prompt: no.txt}\n")
+    index = await GraphIndex.open(root)
     question = "Who keeps the lighthouse on Gannet Isle?"
-
     assert (await index.search("local", question)).response
     message = r"^basic_search\.prompt: the prompt file \S*no\.txt does not exist; [^.]*\.$"
     with pytest.raises(SettingsError, match=message):
         await index.search("basic", question)
     with pytest.raises(SettingsError, match=message):
         index.header.describe("basic")
-
-
-async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(make):
-    named = "drift_search: {reduce_prompt: prompts/drift_search_reduce_prompt.txt}\n"
-    root = make(OFFLINE_SETTINGS + named)
-    assert (await GraphIndex.open(root)).header.section("drift").reduce_prompt is None
+    assert index.header.section("drift").reduce_prompt is None
 
     written = root / "prompts" / "drift_search_reduce_prompt.txt"
     written.parent.mkdir()
@@ -91,9 +88,8 @@ async def test_a_prompt_that_init_names_without_writing_it_is_the_built_in_one(m
     with pytest.raises(ConfigError, match=r"extract_graph\.prompt: the prompt file \S*no\.txt"):
         await build_index(root, lambda name: pytest.fail(f"{name} was begun"))
 
-
-async def test_an_index_that_cannot_be_written_says_where_it_would_be(make):
-    root = make(OFFLINE_SETTINGS + "output_storage: {type: file, base_dir: settings.yaml/out}\n")
+    nowhere = OFFLINE_SETTINGS + "output_storage: {type: file, base_dir: settings.yaml/out}\n"
+    (root / "settings.yaml").write_text(nowhere, encoding="utf-8")
     with pytest.raises(IndexBuildError, match=r"out\.building'; name a folder"):
         await build_index(root, lambda _: None)
 

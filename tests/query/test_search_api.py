@@ -1,8 +1,12 @@
 """The search functions of ``graphrag.api``: the released arguments, counted results."""
 
 import asyncio
+import copy
+import json
 import logging
+import pickle
 from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +17,12 @@ from graphrag import api
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.offline import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
-from graphrag.query.counted_result import CountedSearchResult
+from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
+from graphrag.query.direct.settings import is_asked_directly
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import SearchOptions
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import CallLog, sum_usages
+from graphrag.query.usage import CallLog, Usage, sum_usages
 
 
 @pytest.fixture(autouse=True)
@@ -81,17 +86,10 @@ async def test_a_search_function_gives_a_result_that_unpacks(method, index):
     else:
         assert result.context_text == (await index.search(method, QUESTION)).context_text
         assert result.context_text
-
-
-@pytest.mark.parametrize("method", ["basic", "hybrid"])
-async def test_basic_search_by_name_needs_no_form_of_answer(method, index):
-    search, given = getattr(api, f"{method}_search"), arguments(method, index)
-    del given["response_type"]
-    config, units = index.header.config, given["text_units"]
-
-    named = await search(**given)
-    placed = await search(config, units, "Multiple Paragraphs", QUESTION)
-    assert named.response == placed.response != ""
+    if method in ("basic", "hybrid"):  # a form of the answer may be left out by name
+        search, form = getattr(api, f"{method}_search"), given.pop("response_type")
+        placed = await search(given["config"], given["text_units"], form, QUESTION)
+        assert (await search(**given)).response == placed.response == response
 
 
 @pytest.mark.parametrize("config", ["settings", "mapping"])
@@ -115,6 +113,11 @@ async def test_tog_without_text_units_answers_from_the_paths(config, index):
 async def test_a_released_search_counts_what_the_server_saw(kind, make_project, server):
     remote = await GraphIndex.open(make_project(model_extra=kind))
     server.behave(faults=lambda n, _: Fault(status=503) if n in (2, 5) else None)
+    configs = remote.header.model_configs("local")
+    assert {name for name in configs if is_asked_directly(configs[name])} == {
+        *(() if kind else ("completion",)),
+        "embedding",
+    }
     found = [
         await getattr(api, f"{name}_search")(**arguments(name, remote))
         for name in ("local", "basic", "global", "drift")
@@ -125,15 +128,6 @@ async def test_a_released_search_counts_what_the_server_saw(kind, make_project, 
     assert (usage.failed_calls, usage.tokens_counted_here) == (2, 0)
     assert usage.llm_calls == sum(each.llm_calls for each in found)
     assert found[0].usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
-
-
-async def test_a_batch_that_failed_is_left_out_and_counted(make_project, server):
-    remote = await GraphIndex.open(make_project())
-    server.behave(faults=lambda number, _: Fault(status=400))
-    result = await api.global_search(**arguments("global", remote))
-
-    assert result.usage.failed_calls == result.llm_calls == len(server.of("chat")) == 1
-    assert result.prompt_tokens == 0
 
 
 @pytest.mark.parametrize(("method", "n_forms"), [("global", 0), ("drift", 5)])
@@ -257,18 +251,51 @@ async def test_the_embedded_model_says_that_it_abstains(method, is_live, index):
     assert "".join(pieces) in ("", result.response)
     other = await index.search(method, QUESTION, on_text)
     assert other.abstained is (other.response == result.response)
+    if method == "basic":
+        given = arguments("basic", index)
+        assert not (await api.basic_search(**given)).abstained
+        assert (await api.basic_search(**given | {"query": UNANSWERABLE})).abstained
 
 
-async def test_global_search_without_data_asks_no_model_for_the_response(remote, server):
+async def test_global_search_without_data_asks_no_model_and_counts_what_failed(remote, server):
     for abstained in (False, True):
         released = await api.global_search(**arguments("global", remote))
         answered = await remote.search("global", QUESTION)
         assert (answered.abstained, released.abstained) == (abstained, abstained)
         server.behave(faults=chat_gets(Fault(content='{"points": []}')))
+    n_before = len(server.of("chat"))
+    server.behave(faults=chat_gets(Fault(status=400)))
+    failed = await api.global_search(**arguments("global", remote))
+    assert failed.usage.failed_calls == failed.llm_calls == len(server.of("chat")) - n_before == 1
+    assert failed.prompt_tokens == 0
 
 
-async def test_a_released_search_says_that_the_embedded_model_abstained(index):
-    given = arguments("basic", index)
-    assert not (await api.basic_search(**given)).abstained
-    result = await api.basic_search(**given | {"query": UNANSWERABLE})
-    assert (result.response, result.abstained) == (NOT_FOUND, True)
+PAIRED = {"sources": [1, 2]}
+SPENT = Usage(llm_calls=2, prompt_tokens=30, output_tokens=4, llm_calls_by_phase={"response": 2})
+RESULT = make_result(Outcome("Yes.", PAIRED, "shown"), SPENT, 1.5)
+
+
+@pytest.mark.parametrize(
+    "make", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r)), replace]
+)
+def test_a_copy_is_whole(make):
+    made = make(RESULT)
+    assert type(made) is CountedSearchResult
+    assert made == RESULT == ("Yes.", PAIRED) != ("No.", PAIRED)
+    assert [getattr(made, f.name) for f in fields(made)] == [
+        getattr(RESULT, f.name) for f in fields(made)
+    ]
+
+
+def test_the_pair_and_the_fields_cannot_come_apart():
+    result = copy.copy(RESULT)
+    with pytest.raises(AttributeError, match=r"dataclasses\.replace"):
+        result.response = "No."
+    assert replace(result, response="No.")[0] == "No."
+    assert hash(replace(result, context_data="text")) == hash(("Yes.", "text"))
+    assert json.dumps(result) == json.dumps(["Yes.", PAIRED])
+    result.completion_time = 2.0
+    assert result.completion_time == 2.0
+    assert (result.llm_calls, result.llm_calls_categories) == (2, {"response": 2})
+    assert (result.prompt_tokens, result.output_tokens) == (30, 4)
+    assert asdict(result)["context_text"] == "shown"
