@@ -238,11 +238,14 @@ class ModelCaller:
         try:
             async with timer:
                 start_timer(timer, allowed.seconds)
-                return _without_keys(await send())
+                answer = await send()
         except TimeoutError as error:
             if timer.expired():
                 raise NoReplyError(allowed.exceeded()) from error
             raise
+        if isinstance(answer.reply, str):  # kept and shown, and so without keys
+            return replace(answer, reply=redact_data(answer.reply))
+        return answer
 
     def time(self, scope: CallLog) -> CallTime:
         """Return what one request may take: the model's own ``timeout``, else the scope's."""
@@ -286,11 +289,3 @@ class ModelCaller:
         text = _KEY.encode({**self._identity, **request})
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"
-
-
-def _without_keys(answer: Answer) -> Answer:
-    """Return an answer in which the service does not repeat a key: it is kept and shown."""
-    if not isinstance(answer.reply, str):
-        return answer
-    clean = redact_data(answer.reply)
-    return answer if clean is answer.reply else replace(answer, reply=clean)

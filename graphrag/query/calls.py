@@ -92,7 +92,7 @@ def describe_error(error: BaseException) -> str:
     text = redact(" ".join(str(error)[:_LONGEST_READ].split()))
     if isinstance(error, _SENTENCES):
         return text
-    if has_no_room(error):
+    if "ContextWindowExceededError" in _kinds(error):
         said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
         return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
     notes: list[str] = getattr(error, "__notes__", [])
@@ -113,11 +113,6 @@ def is_refusal(error: BaseException) -> bool:
     status = getattr(error, "status_code", None)
     # litellm's message leaves the provider's error code out; the error it was made from has it.
     return status in _REFUSED_STATUS or "insufficient_quota" in f"{error} {error.__context__}"
-
-
-def has_no_room(error: BaseException) -> bool:
-    """Say whether a request was refused because it is longer than the model's context."""
-    return "ContextWindowExceededError" in _kinds(error)
 
 
 def _kinds(error: BaseException) -> set[str]:

@@ -63,23 +63,16 @@ class Spending:
         output = replied if kind == "completion" else 0.0
         return prompt_tokens * price.prompt_usd + output * price.output_usd
 
-    def take(self, usd: float) -> bool:
-        """Set an estimate aside for a call that is about to be sent; False where it is too much."""
-        left = self.left_usd
-        if left is not None and usd > left:
-            return False
-        self._in_flight_usd += usd
-        self._n_in_flight += 1
-        return True
-
     async def wait_for(self, usd: float) -> None:
         """Set an estimate aside as soon as there is room; refuse it if there will be none."""
-        while not self.take(usd):
+        while (left := self.left_usd) is not None and usd > left:
             if not self._n_in_flight:
                 raise self.refuse(usd)
             freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
             await freed
+        self._in_flight_usd += usd
+        self._n_in_flight += 1
 
     def refuse(self, usd: float) -> AllowanceSpentError:
         """Return the error of a call that is not sent."""

@@ -75,17 +75,15 @@ def known_facts(model: str) -> ModelFacts:
     which counts only when the entry is of the same provider.
     """
     provider, _, name = model.partition("/")
-    known = _known()
+    # As it is loaded, else as it lies in litellm's files.
+    loaded: Mapping[str, ModelFacts] | None = getattr(
+        sys.modules.get("litellm"), "model_cost", None
+    )
+    known = loaded or _read_map()
     if model in known:
         return known[model]
     entry = known.get(name)
     return entry if entry and entry.get("litellm_provider") == provider else {}
-
-
-def _known() -> Mapping[str, ModelFacts]:
-    """Return litellm's map: as it is loaded, else as it lies in litellm's files."""
-    loaded = getattr(sys.modules.get("litellm"), "model_cost", None)
-    return loaded or _read_map()
 
 
 @cache

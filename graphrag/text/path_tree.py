@@ -104,7 +104,10 @@ def path_tree(
             if pruned[id(parent)] > _MOST_PRUNED:
                 left[id(parent)] = (parent, pruned[id(parent)] - _MOST_PRUNED)
                 continue
-        branch = parent.add(_described(edge, rows))
+        arrow = f"-[{edge.relationship}]->" if edge.forward else f"<-[{edge.relationship}]-"
+        to = f", leads to {', '.join(rows)}" if rows else ""
+        line = f"{arrow} {edge.target}  {edge.score:.2f} {edge.fate}{to}"
+        branch = parent.add(Text(line, style=_STYLES.get(edge.fate, "")))
         if edge.fate != "pruned":
             places.setdefault((edge.depth, edge.target), branch)
     for parent, n in left.values():
@@ -131,10 +134,3 @@ def name_edges(
         return replace(edge, relationship=short)
 
     return [named(edge) for edge in edges]
-
-
-def _described(edge: ShownEdge, leads: Sequence[str]) -> Text:
-    arrow = f"-[{edge.relationship}]->" if edge.forward else f"<-[{edge.relationship}]-"
-    to = f", leads to {', '.join(leads)}" if leads else ""
-    line = f"{arrow} {edge.target}  {edge.score:.2f} {edge.fate}{to}"
-    return Text(line, style=_STYLES.get(edge.fate, ""))

@@ -89,14 +89,6 @@ def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> Direct
     return kind(said, status, headers)
 
 
-def error_in_reply(body: Json, headers: Mapping[str, str]) -> DirectError:
-    """Return the error that stands in place of an answer; gateways send them with status 200."""
-    text = json.dumps(body)
-    code = _read_error(text)[1]
-    status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
-    return error_of_reply(status, headers, text)
-
-
 def _read_error(text: str) -> tuple[str, str]:
     try:
         body = json.loads(text)
@@ -323,7 +315,10 @@ def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> 
         raise GarbledReplyError("it is no JSON object")
     body = cast("Json", reply)
     if body.get("error") and not body.get("choices"):
-        raise error_in_reply(body, headers)
+        text = json.dumps(body)  # gateways send errors with status 200
+        code = _read_error(text)[1]
+        status = int(code) if code.isdigit() and 400 <= int(code) < 600 else 500
+        raise error_of_reply(status, headers, text)
     return body
 
 
