@@ -2,14 +2,16 @@
 
 import json
 import re
+import shutil
 import signal
 import sqlite3
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
 from support.clock_evaluation import Evaluation, flat, judging, wait_until
-from support.openai_server import Behaviour
+from support.clock_fixtures import maker
+from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -18,10 +20,29 @@ DONE, USAGE, INCOMPLETE, ALARM, INTERRUPTED = 0, 2, 3, 100, 130
 N = 24
 
 
+@pytest.fixture(scope="module")
+def _pinned_once(
+    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
+) -> Evaluation:
+    evaluation = maker(built_project, tmp_path_factory.mktemp("pinned"))(
+        _server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
+    )
+    asked = (f"Who is number {i}?" for i in range(N))
+    evaluation.write_rows(
+        [{"id": f"q{i}", "question": q, "answer": "Idris"} for i, q in enumerate(asked)]
+    )
+    _server.behaviour = Behaviour(judging(lambda number: True))
+    evaluation.done("-q")
+    evaluation.done("compare", "latest", "--pin")
+    return evaluation
+
+
 @pytest.fixture
-def pinned(pinned_run: Callable[[int], Evaluation]) -> Evaluation:
+def pinned(_pinned_once: Evaluation, server: LocalServer, tmp_path: Path) -> Evaluation:
     """Return an evaluation whose pinned run answered all questions rightly."""
-    evaluation = pinned_run(N)
+    evaluation = Evaluation(tmp_path / "evaluation")
+    shutil.copytree(_pinned_once.root, evaluation.root)
+    server.behaviour = Behaviour(judging(lambda number: True))
     evaluation.configure(concurrency=8)
     return evaluation
 

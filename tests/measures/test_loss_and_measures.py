@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lighthouse import METHODS, TEXT
-from support.projects import OFFLINE_SETTINGS
+from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Retrieved
-from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_STAGES,
@@ -36,16 +34,11 @@ TABLES = ("documents", "text_units", "entities", "relationships")
 
 
 @pytest.fixture(scope="module")
-def isle(tmp_path_factory):
+def isle(lighthouse):
     """Return a built index's tables, opened, and one search by every method."""
-    root = tmp_path_factory.mktemp("isle")
-    (root / "input").mkdir()
-    (root / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
-    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
 
     async def make():
-        await build_index(root, lambda _: None)
-        index = await GraphIndex.open(root)
+        index = await GraphIndex.open(lighthouse)
         return index.tables, {m: await index.search(m, SAMPLE.question) for m in METHODS}
 
     return asyncio.run(make())

@@ -1,6 +1,5 @@
 """The embedding of static words: vectors of a package, read without importing it."""
 
-import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,10 +8,9 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import LLMEmbedding, create_embedding
 from support.lighthouse import TEXT
-from support.projects import offline_settings
+from support.projects import build_project, offline_settings
 from typer.testing import CliRunner
 
-from graphrag.eval.runner.index_building import build_index
 from graphrag.offline import OfflineModelError
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
@@ -72,11 +70,7 @@ def test_without_the_package_a_sentence_says_what_to_install(monkeypatch):
 def test_a_project_is_indexed_and_answers_are_labelled(tmp_path):
     from graphrag.cli.main import app
 
-    (tmp_path / "input").mkdir()
-    (tmp_path / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
-    settings = offline_settings(256).replace("hashed-ngrams", "wordllama")
-    (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
-    asyncio.run(build_index(tmp_path, lambda _: None))
+    build_project(tmp_path, offline_settings(256).replace("hashed-ngrams", "wordllama"), isle=TEXT)
     asked = ["query", QUESTION, "--root", str(tmp_path), "--method", "hybrid", "--verbose"]
     done = CliRunner().invoke(app, asked)
 

@@ -1,37 +1,21 @@
-"""A small index, built once, and projects that ask for the same tables through a local server."""
+"""A small index, and projects that ask for the same tables through a local server."""
 
-import asyncio
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
-from support.lighthouse import TEXT, MakeProject, SpiedServer
+from support.lighthouse import MakeProject, SpiedServer
 from support.openai_server import offline_reply, running_server
-from support.projects import OFFLINE_SETTINGS, server_settings
+from support.projects import server_settings
 
-from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(lighthouse: Path) -> Path:
     """Return a built project whose models are the embedded ones."""
-    base = tmp_path_factory.getbasetemp()
-    # The first of a run's processes builds it, and each has a copy.
-    built = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "lighthouse"
-    with FileLock(f"{built}.lock"):
-        if not (built / "output").is_dir():
-            (built / "input").mkdir(parents=True, exist_ok=True)
-            (built / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
-            (built / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-            with asyncio.Runner() as runner:
-                runner.run(build_index(built, lambda _: None))
-    root = tmp_path_factory.mktemp("project") / "lighthouse"
-    shutil.copytree(built, root)
-    return root
+    return lighthouse
 
 
 @pytest.fixture(scope="session")

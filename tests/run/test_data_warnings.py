@@ -1,15 +1,13 @@
 """What is said of a dataset and its indexes before the first call is paid for."""
 
-import asyncio
 import shutil
 
 import pytest
 from click.testing import Result
 from support.clock_evaluation import ROWS, MakeEvaluation
-from support.projects import OFFLINE_SETTINGS, server_settings
+from support.projects import OFFLINE_SETTINGS, build_project, server_settings
 
 from graphrag.eval.runner.checks import list_judge_warnings
-from graphrag.eval.runner.index_building import build_index
 
 MILL_TEXT = """\
 The miller Orla Finch runs the watermill of Dunmere. Orla Finch inherited the watermill from her
@@ -39,12 +37,7 @@ GENERIC = (
 
 @pytest.fixture(scope="module")
 def mill(tmp_path_factory):
-    root = tmp_path_factory.mktemp("mill")
-    (root / "input").mkdir()
-    (root / "input" / "mill.txt").write_text(MILL_TEXT, encoding="utf-8")
-    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-    asyncio.run(build_index(root, lambda _: None))
-    return root
+    return build_project(tmp_path_factory.mktemp("mill"), mill=MILL_TEXT)
 
 
 @pytest.fixture

@@ -1,21 +1,18 @@
-"""A small index, built once, and evaluations of it: offline, or through a local server."""
+"""Small indexes, built once, and evaluations of one: offline, or through a local server."""
 
-import asyncio
 import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation, judging
+from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation
+from support.lighthouse import TEXT as ISLE
 from support.openai_server import Behaviour, LocalServer, offline_reply, running_server
-from support.projects import OFFLINE_SETTINGS, server_settings
-
-from graphrag.eval.runner.index_building import build_index
+from support.projects import build_project, server_settings
 
 
 def shared_folder(
@@ -28,7 +25,6 @@ def shared_folder(
     with (top / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            folder.mkdir()
             make(folder)
             done.touch()
     return folder
@@ -37,14 +33,14 @@ def shared_folder(
 @pytest.fixture(scope="session")
 def built_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the built index of the session, which is copied and never changed."""
+    return shared_folder(tmp_path_factory, "clock", lambda root: build_project(root, clock=TEXT))
 
-    def make(root: Path) -> None:
-        (root / "input").mkdir()
-        (root / "input" / "clock.txt").write_text(TEXT, encoding="utf-8")
-        (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
-        asyncio.run(build_index(root, lambda _: None))
 
-    return shared_folder(tmp_path_factory, "clock", make)
+@pytest.fixture(scope="session")
+def lighthouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return this process's copy of a built project about an isle, whose models are embedded."""
+    built = shared_folder(tmp_path_factory, "isle", lambda root: build_project(root, isle=ISLE))
+    return shutil.copytree(built, tmp_path_factory.mktemp("project") / "lighthouse")
 
 
 @pytest.fixture
@@ -69,49 +65,6 @@ def maker(built_project: Path, folder: Path) -> MakeEvaluation:
         made.write_rows(ROWS)
         if base_url is not None:
             made.write_settings(server_settings(base_url))
-        return made
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def _pinned_once(
-    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
-) -> Callable[[int], Evaluation]:
-    """Return a function that makes the pinned run of so many questions, once."""
-
-    @cache
-    def make(n: int) -> Evaluation:
-        evaluation = maker(built_project, tmp_path_factory.mktemp("pinned"))(
-            _server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
-        )
-        evaluation.write_rows(
-            [
-                {"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"}
-                for i in range(n)
-            ]
-        )
-        _server.behaviour = Behaviour(judging(lambda number: True))
-        assert evaluation.run("-q").exit_code == 0
-        assert evaluation.run("compare", "latest", "--pin").exit_code == 0
-        return evaluation
-
-    return make
-
-
-@pytest.fixture
-def pinned_run(
-    _pinned_once: Callable[[int], Evaluation], server: LocalServer, tmp_path: Path
-) -> Callable[[int], Evaluation]:
-    """Return a function for an evaluation whose pinned run answered n questions rightly.
-
-    The run is made once; each test has a copy of its own.
-    """
-
-    def make(n: int) -> Evaluation:
-        made = Evaluation(tmp_path / "evaluation")
-        shutil.copytree(_pinned_once(n).root, made.root)
-        server.behaviour = Behaviour(judging(lambda number: True))
         return made
 
     return make

@@ -1,4 +1,7 @@
-"""Settings of small projects: the embedded models, or models behind a local server."""
+"""Small projects: settings of the embedded models, or of models behind a server, and an index."""
+
+import asyncio
+from pathlib import Path
 
 
 def offline_settings(dimensions: int = 384) -> str:
@@ -18,6 +21,18 @@ extract_graph:
 
 
 OFFLINE_SETTINGS = offline_settings()
+
+
+def build_project(root: Path, settings: str = OFFLINE_SETTINGS, **texts: str) -> Path:
+    """Write a project with these texts, by the names of their files, and build its index."""
+    from graphrag.eval.runner.index_building import build_index
+
+    (root / "input").mkdir(parents=True)
+    for name, text in texts.items():
+        (root / "input" / f"{name}.txt").write_text(text, encoding="utf-8")
+    (root / "settings.yaml").write_text(settings, encoding="utf-8")
+    asyncio.run(build_index(root, lambda _: None))
+    return root
 
 
 def server_settings(

@@ -1,16 +1,13 @@
 """The command: what it prints, writes and returns."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.projects import OFFLINE_SETTINGS
+from support.projects import OFFLINE_SETTINGS, build_project
 from typer.testing import CliRunner
-
-from graphrag.eval.runner.index_building import build_index
 
 DENSE = """\
 Marta Quill married Jonas Feld. Jonas Feld knows Berta Lindqvist. Berta Lindqvist taught Oswin
@@ -32,11 +29,7 @@ def run(root: Path, *flags: str) -> Result:
 def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a configuration, and a project of one short document with many names."""
     root = tmp_path_factory.mktemp("projects")
-    (root / "dense" / "input").mkdir(parents=True)
-    (root / "dense" / "input" / "names.txt").write_text(DENSE, encoding="utf-8")
-    settings = OFFLINE_SETTINGS.replace("size: 60", "size: 600")
-    (root / "dense" / "settings.yaml").write_text(settings, encoding="utf-8")
-    asyncio.run(build_index(root / "dense", lambda _: None))
+    build_project(root / "dense", OFFLINE_SETTINGS.replace("size: 60", "size: 600"), names=DENSE)
     (root / "eval_config.yaml").write_text("indexes: {names: dense}\n", encoding="utf-8")
     return root
 
