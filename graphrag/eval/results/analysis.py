@@ -258,7 +258,7 @@ def analyse(
         for document, here in grouped((row.document, row) for row in rows).items()
     }
     outcomes = {
-        method: _outcomes(of_method, metrics, sum(planned.get(method, {}).values()), True)
+        method: summarize_rows(of_method, metrics, sum(planned.get(method, {}).values()), True)
         for method, of_method in by_method.items()
     }
     return Analysis(
@@ -266,7 +266,7 @@ def analyse(
         outcomes=outcomes,
         outcomes_by_document={
             document: {
-                method: _outcomes(here[method], metrics, planned[method][document], False)
+                method: summarize_rows(here[method], metrics, planned[method][document], False)
                 for method in methods
                 if method in here
             }
@@ -277,10 +277,10 @@ def analyse(
     )
 
 
-def _outcomes(
+def summarize_rows(
     rows: Sequence[Row], asked: Sequence[str], n_planned: int, stratified: bool
 ) -> dict[str, Outcomes]:
-    """Return metric -> Outcomes of one method."""
+    """Return metric -> Outcomes of one method; of ``asked`` metrics responses were to be judged."""
     is_repeated = any(row.trial for row in rows)
 
     def summarize(metric: str) -> Outcomes:

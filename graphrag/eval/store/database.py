@@ -42,7 +42,6 @@ from graphrag.eval.store.records import (
     new_run,
     now,
 )
-from graphrag.eval.store.sums import RunSums
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 _T = TypeVar("_T")
@@ -149,9 +148,10 @@ class EvaluationStore:
         )
         return cast("str | None", rows[0][0])
 
-    def sums(self, run_id: str) -> RunSums:
-        """Return what adds up a run in the database."""
-        return RunSums(self._read, run_id)
+    def latest_times(self, run_id: str, most: int) -> list[str]:
+        """Return when the latest searches were kept (ISO 8601), the newest first."""
+        sql = "SELECT recorded_at FROM responses WHERE run_id = ? ORDER BY recorded_at DESC LIMIT ?"
+        return self._read(sql, (run_id, most), lambda row: str(row[0]))
 
     def prepare_earlier_replies(self) -> None:
         """Make the place where a judge's replies are kept for later runs, if there is none."""

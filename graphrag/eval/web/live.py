@@ -1,32 +1,23 @@
-"""A run as far as it is, by sums of what the store holds of it and nothing else."""
+"""A run as far as it is, by what the store holds of it and nothing else."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 
-from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import JUDGED_METRICS, METRICS
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    failed_search_scores,
-)
+from graphrag.eval.judged import METRICS
+from graphrag.eval.records import Failure
 from graphrag.eval.report.cells import has_two_means, money, percent
 from graphrag.eval.report.run_tables import tabulate_failures
 from graphrag.eval.report.table import Table
-from graphrag.eval.results.rows import FAILED_AS_0, rows_of
-from graphrag.eval.results.runs import stored_metadata
+from graphrag.eval.results.analysis import summarize_rows
+from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows
 from graphrag.eval.scorers.judge import judgeable
-from graphrag.eval.stats.outcomes import Outcome, summarize_outcomes
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run
-from graphrag.eval.store.sums import SearchCount, VerdictCount
-from graphrag.query.model_facts import is_offline
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.eval.store.records import Run, StoredResponse
+from graphrag.query.usage import sum_usages
 from graphrag.text.phrases import counted
 
 _SLOWEST = 5
@@ -36,8 +27,6 @@ _STILL_S = 120
 """Without an answer for so long, nothing is said of the time that is left."""
 _CAUSES = 20
 _LONGEST_TEXT = 200
-_WITH_TRUTH = Sample("", "", "", "known")
-_WITHOUT_TRUTH = Sample("", "", "", "", expected_sources=("somewhere",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,104 +90,89 @@ class LiveRun:
 
 def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
-    sums = store.sums(run.run_id)
+    responses = store.responses(run.run_id, with_texts=False)
+    verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
     asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
     waits = not (run.details.skip_judge or run.setup.is_of_suites)
-    searches, verdicts = sums.ends(asked, judgeable(_WITHOUT_TRUTH, asked), waits)
+    wanted = {each.id: {*judgeable(each, asked)} for each in samples}
+    done = [
+        each
+        for unit, each in responses.items()
+        if each.failure is not None
+        or not waits
+        or wanted.get(each.sample_id, {*asked}) <= verdicts.get(unit, {}).keys()
+    ]
+    failed = [(each, each.failure) for each in responses.values() if each.failure is not None]
     judgements = [each for each in store.judgements(run.run_id) if each.failed]
-    failed, unscored = sums.failed_searches(), sums.missing_verdicts()
+    unscored = [
+        (responses[unit].method, metric, verdict.failure)
+        for unit, of in verdicts.items()
+        for metric, verdict in of.items()
+        if verdict.failure is not None and unit in responses
+    ]
     causes = Counter[tuple[str, str, str]]()
-    for method, failure, n in failed:
-        causes[method, "search failed, counts 0", _cause(failure)] += n
-    for method, metric, failure, n in unscored:
-        causes[method, f"{metric} unscored, left out", _cause(failure)] += n
-    for each in judgements:
-        causes["", f"{each.kind} unscored, in full or in part", ""] += 1
+    for each, failure in failed:
+        causes[each.method, "search failed, counts 0", _cause(failure)] += 1
+    for method, metric, failure in unscored:
+        causes[method, f"{metric} unscored, left out", _cause(failure)] += 1
+    for judged in judgements:
+        causes["", f"{judged.kind} unscored, in full or in part", ""] += 1
+    timed = [(each.latency_s, each) for each in responses.values() if each.latency_s is not None]
+    slowest = sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
+    texts = {sample.id: sample.question for sample in samples}
     return LiveRun(
         run=run,
         n_planned=run.details.n_units,
-        n_searched=sum(each.n for each in searches),
-        n_done=sum(each.n for each in searches if each.is_done),
-        n_failed=sum(n for *_, n in failed),
-        n_unscored=sum(n for *_, n in unscored) + len(judgements),
+        n_searched=len(responses),
+        n_done=len(done),
+        n_failed=len(failed),
+        n_unscored=len(unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
         failures=tabulate_failures(causes.most_common(_CAUSES)) if causes else None,
-        means=[] if run.setup.is_of_suites else _means(run, searches, verdicts),
+        means=[] if run.setup.is_of_suites else _means(store, run, asked, done),
         slowest=[
-            (f"{seconds:.2f}", f"{method} (failed)" if failed else method, _short(text))
-            for seconds, method, failed, text in sums.slowest(_SLOWEST)
+            (
+                f"{seconds:.2f}",
+                f"{each.method} (failed)" if each.failure else each.method,
+                _short(texts.get(each.sample_id, each.sample_id)),
+            )
+            for seconds, each in slowest
         ],
         spent=_spent(store, run),
-        left=_left(run, store, sum(each.n for each in searches if each.is_done)),
+        left=_left(run, store, len(done)),
         recorded_at=store.recorded_at(run.run_id),
-        embedded_models=_label(store, run, sums.models()),
+        embedded_models=stored_metadata(store, run).embedded_models,
     )
 
 
 def _means(
-    run: Run, searches: Sequence[SearchCount], verdicts: Sequence[VerdictCount]
+    store: EvaluationStore, run: Run, asked: Sequence[str], done: Sequence[StoredResponse]
 ) -> list[tuple[str, str, str, int]]:
-    done = [each for each in searches if each.is_first and each.is_done]
+    keys = {(each.method, each.sample_id) for each in done if not each.trial}
+    rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
+    by_method = {m: [row for row in rows if row.method == m] for m in run.setup.methods}
+    outcomes = {m: summarize_rows(of, asked, len(of), True) for m, of in by_method.items()}
     means: list[tuple[str, str, str, int]] = []
-    for metric in run.setup.metrics or ():
-        for method in run.setup.methods if metric in METRICS else ():
-            ends = Counter[Outcome]()
-            for each in done:
-                if each.method == method:
-                    ends[_outcome(each, metric)] += each.n
-            for each in verdicts:
-                if (each.method, each.metric) == (method, metric):
-                    waiting = SearchCount(
-                        method, each.document, False, True, False, each.abstained, True, 0
-                    )
-                    ends[_outcome(waiting, metric)] -= each.n
-                    ends[_outcome(each, metric)] += each.n
-            of = summarize_outcomes(
-                +ends,
-                n_planned=sum((+ends).values()),
-                failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
-                stratified=True,
-            )
-            means.append((method, metric, percent(of.mean), of.mean.n))
-            if has_two_means(of):
-                both = of.end_to_end
-                means.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
+    for metric, method in product(asked, outcomes):
+        of = outcomes[method][metric]
+        means.append((method, metric, percent(of.mean), of.mean.n))
+        if has_two_means(of):
+            both = of.end_to_end
+            means.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
     return means
-
-
-def _outcome(of: SearchCount | VerdictCount, metric: str) -> Outcome:
-    """Return how verdicts, or searches without one, ended, as the row of a result has it."""
-    scores, failure = MetricScores(), None
-    if isinstance(of, VerdictCount):
-        lost = None if of.failure is None else Failure("judge", of.failure, "")
-        scores = MetricScores.of({metric: JudgeResult(of.score, "", lost)})
-    elif of.failed:
-        sample = _WITHOUT_TRUTH if of.lacks_answer else _WITH_TRUTH
-        scores = failed_search_scores(judgeable(sample, METRICS))
-        failure = Failure("search", "error", "")
-    result = QueryResult(of.document, "", "", "", scores, EfficiencyMetrics.of(None, Usage()))
-    (row,) = rows_of([replace(result, failure=failure, abstained=of.abstained)])
-    return Outcome(row.states[metric], row.scores[metric], of.document)
-
-
-def _label(store: EvaluationStore, run: Run, models: set[str]) -> str | None:
-    """Return the label of the embedded models; who played which part is read only if one did."""
-    if models and not any(map(is_offline, models)):
-        return None
-    return stored_metadata(store, run).embedded_models
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
-def _cause(failure: Mapping[str, str]) -> str:
-    return f"{failure['kind']}: {failure['message']}"[:300]
+def _cause(failure: Failure) -> str:
+    return f"{failure.kind}: {failure.message}"[:300]
 
 
 def _left(run: Run, store: EvaluationStore, n_done: int) -> str:
     """Return how long the run goes on at the pace of its latest answers; "" where none is seen."""
-    times = store.sums(run.run_id).latest(_PACE)
+    times = store.latest_times(run.run_id, _PACE)
     if run.status == "finished" or len(times) < 3:
         return ""
     first, last = (datetime.fromisoformat(at) for at in (times[-1], times[0]))
@@ -212,9 +186,8 @@ def _left(run: Run, store: EvaluationStore, n_done: int) -> str:
 
 
 def _spent(store: EvaluationStore, run: Run) -> str:
-    kept, known = store.sums(run.run_id).spent(run.setup.responses_of is None)
-    others = list(store.unclaimed_usage(run.run_id).values())
-    total = sum_usages([kept, *others])
+    usages = paid_usages(store, run)
+    total = sum_usages(usages)
     if not (total.llm_calls or total.embedding_calls or total.prompt_tokens):
         return "nothing"
     least = "" if total.is_counted else "at least "
@@ -222,5 +195,5 @@ def _spent(store: EvaluationStore, run: Run) -> str:
     calls = f"{least}{counted(total.llm_calls + total.embedding_calls, 'call')}, {tokens:,} tokens"
     if total.cost_usd is not None:
         return f"{money(total.cost_usd, '$')}, {calls}"
-    known += sum(each.cost_usd for each in others if each.cost_usd is not None)
+    known = sum(each.cost_usd for each in usages if each.cost_usd is not None)
     return f"{money(known, '$')} and calls of unknown price, {calls}"
