@@ -170,10 +170,10 @@ async def test_a_service_that_comes_back_is_waited_for_and_a_run_that_stops_lose
         assert "no connection to" in str(stopped.stopped)
         assert "patience_s" in str(stopped.stopped)
         assert not any(result.failure for result in stopped.results)
-        kept = [trial.session.response(unit.key) for unit in trial.units]
-        assert all(response is None or response.failure is None for response in kept)
-        verdicts = [trial.session.verdicts(unit.key).values() for unit in trial.units]
-        assert not any(verdict.failure for each in verdicts for verdict in each)
+        there = [unit.key for unit in trial.units if trial.session.standing(unit.key)]
+        for kept in trial.session.finished(there):
+            assert kept.response.failure is None
+            assert not any(verdict.failure for verdict in kept.verdicts.values())
     else:
         await asyncio.sleep(0.5)
     with running_server(lambda request: VERDICT, port=first.port) as second:

@@ -215,7 +215,7 @@ def _plan_judging(
     judging = describe_judge(config, samples, headers)
     setup = describe_judging(origin, config, samples, judging)
     check_success(config, samples, skip_judge=False)
-    judge, answering = _check_judge(config, headers), setup.list_models("completion")
+    judge, answering = _check_judge(config, headers), setup.completion_models()
     if flags.max_cost is not None:
         check_prices([judge])
     units, methods = plan_judging(samples, config.methods, responses.values()), MethodSet(config)

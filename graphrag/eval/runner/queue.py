@@ -64,15 +64,6 @@ def judge_time(config: EvaluationConfig) -> CallTime:
     return CallTime(seconds, f"judge.timeout_s in {config_name()}")
 
 
-def open_limit(
-    config: EvaluationConfig, after_others: bool = False, spending: Spending | None = None
-) -> CallLimit:
-    """Return the limit that all calls of a run keep together; see ``CallLimit``."""
-    return CallLimit(
-        config.concurrency, config.patience_s, after_others=after_others, spending=spending
-    )
-
-
 def check_asked(log: CallLog) -> None:
     """Stop the run where what was to be asked was not: its service is down, or money is short.
 
@@ -410,7 +401,12 @@ class Work:
         self._judge_unit = judge
         self._stop = stop
         self._spending = Spending(request.max_cost_usd, request.session.spent_usd())
-        self._limit = open_limit(config, after_others, self._spending)
+        self._limit = CallLimit(
+            config.concurrency,
+            config.patience_s,
+            after_others=after_others,
+            spending=self._spending,
+        )
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self._was_refused = False

@@ -33,11 +33,6 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return self._sections["dataset"]["questions"]
 
     @property
-    def trials(self) -> int:
-        """How often every search is made."""
-        return self._sections.get("trials", 1)
-
-    @property
     def metrics(self) -> tuple[str, ...] | None:
         """What responses are judged on; None when it does not say."""
         described = self._sections.get("metrics")
@@ -69,16 +64,11 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         """Whether evaluators of suites score the responses."""
         return "suites" in self.root
 
-    def list_models(self, role: str | None = None) -> list[str]:
-        """Return the methods' models, sorted; of one role, as "completion", or of all."""
-        given = [
-            described.get("models", {})
-            for by_method in self.indexes.values()
-            for described in by_method.values()
-        ]
-        return sorted(
-            {m["model"] for models in given for name, m in models.items() if role in (None, name)}
-        )
+    def completion_models(self) -> list[str]:
+        """Return the models that write the methods' responses, sorted."""
+        described = [each for by_method in self.indexes.values() for each in by_method.values()]
+        models = [each.get("models", {}).get("completion") for each in described]
+        return sorted({model["model"] for model in models if model is not None})
 
     def fingerprints(self, methods: Sequence[str]) -> dict[str, str | None]:
         """Return index key -> fingerprint of the index that these methods searched.
@@ -116,7 +106,6 @@ class _Sections(TypedDict, total=False):
     methods: Required[dict[str, list[str]]]
     indexes: Required[dict[str, dict[str, _Described]]]
     judge: Required[dict[str, str | None]]
-    trials: int
     metrics: dict[str, dict[str, object]]
     further: dict[str, dict[str, object]]
     responses_of: str

@@ -80,10 +80,6 @@ class MemorySession:
         """Return the response of a unit."""
         return self._responses.get(unit)
 
-    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
-        """Return metric -> verdict of a unit, empty before it was judged."""
-        return next(self.finished([unit])).verdicts if self.standing(unit) else {}
-
     def read_again(self, units: Iterable[str]) -> Iterator[StoredResponse]:
         """Yield the responses of units, in this order."""
         return (self._responses[unit] for unit in units)

@@ -18,7 +18,6 @@ from graphrag.eval.runner.queue import (
     check_asked,
     judge_bound,
     judge_time,
-    open_limit,
     search_bound,
     search_time,
 )
@@ -29,6 +28,7 @@ from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model
+from graphrag.query.limits import CallLimit
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, OutputBound, OwnTime, Usage, measure_calls, sum_usages
 
@@ -110,7 +110,7 @@ class SharedTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
-        self.limit = open_limit(config)
+        self.limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
         self._extractors: dict[str, ModelExtractor] = {}
         self._views: dict[str, IndexView] = {}
