@@ -5,6 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 
+def whole_json(value: object, indent: int | None = 2) -> str:
+    """Return a JSON-ready value as the content of a file; ValueError if it holds a NaN."""
+    return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+
+
 def json_pieces(
     values: Mapping[str, object],
     indent: int | None = None,

@@ -1,6 +1,5 @@
 """``graphrag eval judge``: another judge, or what people say of responses beside the judge."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +25,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.whole_files import write_whole
+from graphrag.text.json_pieces import whole_json
 
 RATINGS_FILE = "ratings.json"
 
@@ -142,7 +142,7 @@ def _write(
     from graphrag.eval.report.files import write_run
 
     folder = place.store_path().parent
-    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = whole_json(values)
     if run_id is not None:
         write_run(folder, run_id, {name: text})
     (path,) = write_whole(folder, {name: text})

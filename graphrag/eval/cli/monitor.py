@@ -1,6 +1,5 @@
 """``graphrag eval monitor``: rounds of questions, and an alarm when a metric fell."""
 
-import json
 import re
 import signal
 import time
@@ -27,6 +26,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import money
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -271,8 +271,7 @@ class _Watch:
             f"{eval_line_here('compare', last, self._source)}"
         )
         if self._flags.alarm is not None:
-            text = json.dumps(alarm, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-            write_file(self._flags.alarm, text)
+            write_file(self._flags.alarm, whole_json(alarm))
             self._note(f"Alarm written to {self._flags.alarm}.")
 
     def _say(self, text: str) -> None:

@@ -18,6 +18,7 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import QueryResult
+from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
@@ -83,7 +84,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
                 say(line, quiet=flags.quiet)
             n = f"{len(lines):,} of {counted(run.setup.n_questions, 'question')}"
             label = label_embedded(outcome.results)
-            say(f"{n} have a failure or a 0{_in_brackets(label)}.")
+            say(f"{n} have a failure or a 0{in_brackets(label)}.")
             if lines:
                 one = eval_line_here("show", run.run_id, "--question", lines[0].split()[0])
                 say(f"Look at one with: {one}", quiet=flags.quiet)
@@ -256,7 +257,7 @@ def _show_questions(
         each["id"]: {name: answer["measures"] for name, answer in each["methods"].items()}
         for each in report.figures.retrieval["results"]
     }
-    label = _in_brackets(report.results.metadata["embedded_models"])
+    label = in_brackets(report.results.metadata["embedded_models"])
     wanted = chosen if flags.changed is not None else of_these
     for sample in samples:
         results = [result for result in wanted if result.sample_id == sample.id]
@@ -293,7 +294,7 @@ def _answers(
     for result in results:
         if before is not None and not result.trial:
             judged = [judgement.usage for _, judgement in before.judged]
-            theirs = _in_brackets(label_embedded(before.results, judged))
+            theirs = in_brackets(label_embedded(before.results, judged))
             key = result.sample_id, result.method, 0
             old = (r for r in before.results if (r.sample_id, r.method, r.trial) == key)
             for whole in before.read_whole(list(old)):
@@ -302,7 +303,3 @@ def _answers(
         measured = [] if result.trial else [*measures.get(result.method, {}).items()]
         for whole in read.read_whole([result]):
             yield f"{result.method}{which}{label}", whole, dict(measured)
-
-
-def _in_brackets(label: str | None) -> str:
-    return f" ({label})" if label else ""

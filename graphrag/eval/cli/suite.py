@@ -1,7 +1,6 @@
 """``graphrag eval suite``: test cases over the indexes, kept as a run that is shown again."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,19 +28,30 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
-from graphrag.eval.report.cells import p_value
-from graphrag.eval.report.table import show
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    in_brackets,
+    money,
+    number,
+    p_value,
+    seconds,
+    span,
+    unfinished,
+)
+from graphrag.eval.report.table import STYLES, Line, Part, Table, show
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import run_folder, write_whole
+from graphrag.text.json_pieces import whole_json
 
 if TYPE_CHECKING:
     from graphrag.eval.results.rows import Row
     from graphrag.eval.results.runs import RunRows
     from graphrag.eval.suite.cases import EvaluationFile, Suite
     from graphrag.eval.suite.running import SuiteOutcome
-    from graphrag.eval.suite.summary import CaseResult
+    from graphrag.eval.suite.summary import CaseResult, Performance, SuiteReport
 
 EXIT_CODES = {"passed": DONE, "incomplete": INCOMPLETE, "failed": FAILED}
 SUITES_FILE = "suite_results.json"
@@ -114,7 +124,6 @@ def _run(
     with starting(flags.quiet):
         from graphrag.eval.compare.compare import pin_baseline
         from graphrag.eval.report.files import write_run
-        from graphrag.eval.report.suite import list_suite_answers, list_suites
         from graphrag.eval.results.runs import pinned_run_id, read_rows
         from graphrag.eval.suite.cases import read_suite
         from graphrag.eval.suite.running import hold_against
@@ -240,7 +249,6 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
 
     StoreError if the file can't be written.
     """
-    from graphrag.eval.report.suite import list_suite_answers, list_suites
     from graphrag.eval.suite.running import SuiteOutcome
 
     if run.details.report is None:
@@ -257,6 +265,64 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
     say(f"Wrote {path}.", quiet=console.quiet)
 
 
+def list_suite_answers(reports: "Sequence[SuiteReport]", label: str | None = None) -> list[Line]:
+    """Return the answer of each suite, a line each."""
+    return [
+        Line(
+            f"Suite {report.name}: {report.status}{in_brackets(label)}: overall score "
+            f"{number(report.score.mean, '.3f', UNKNOWN)} (passing {report.thresholds.passing:g}, "
+            f"warning {report.thresholds.warning:g}), {report.n_passed} of {report.n_total} "
+            "passed.",
+            STYLES[report.status],
+        )
+        for report in reports
+    ]
+
+
+def list_suites(
+    reports: "Sequence[SuiteReport]", label: str | None = None, every_case: bool = False
+) -> Iterator[Part]:
+    """Yield each suite's table, the cases that did not pass, or all, and the recommendations."""
+    for report in reports:
+        yield Table(
+            f"Suite {report.name}{in_brackets(label)}",
+            [
+                *(("method", "text"), ("result", "text"), ("score", "percent")),
+                *(("95 % interval", "interval"), ("passed", "count"), ("no score", "count")),
+            ],
+            [
+                [
+                    *(method.method, method.status, number(method.score.mean, ".3f")),
+                    span(method.score.low, method.score.high, lambda limit: number(limit, ".3f")),
+                    *(f"{method.n_passed}/{method.n_total}", method.n_unscored),
+                ]
+                for method in report.methods
+            ],
+            EACH_ALONE,
+        )
+        for method in report.methods:
+            yield Line(f"{method.method} took {_performance(method.performance)}.")
+        for result in report.results:
+            if every_case or not report.thresholds.passes(result.score):
+                score = "" if result.score is None else f" {result.score:.2f}"
+                where = f"{result.case_id} ({result.method})"
+                yield Line(f"  {result.status}{score} {where}: {result.reason}")
+        for recommendation in report.recommendations:
+            yield Line(recommendation, is_command=True)
+
+
+def _performance(took: "Performance") -> str:
+    calls = f"{UNKNOWN} calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
+    known = took.cost_usd is not None and took.judge_cost_usd is not None
+    total = (took.cost_usd or 0) + (took.judge_cost_usd or 0)
+    return (
+        f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
+        f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
+        f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, "
+        f"$ {money(total if known else None, missing=UNKNOWN)} with the judge"
+    )
+
+
 def render_suites(outcome: "SuiteOutcome", has_cases: bool = True) -> str:
     """Return the content of the file of suites, with every case or without."""
     suites = [report.to_dict() for report in outcome.reports]
@@ -270,7 +336,7 @@ def render_suites(outcome: "SuiteOutcome", has_cases: bool = True) -> str:
     }
     if outcome.regressions is not None:
         values["regressions"] = [asdict(each) for each in outcome.regressions]
-    return _as_json(values)
+    return whole_json(values)
 
 
 def _render_reports(outcome: "SuiteOutcome") -> str:
@@ -281,8 +347,4 @@ def _render_reports(outcome: "SuiteOutcome") -> str:
         {**report.evaluation_report(ended_at).to_dict(), **about, "status": report.status}
         for report in outcome.reports
     ]
-    return _as_json(reports[0] if len(reports) == 1 else {"suites": reports})
-
-
-def _as_json(values: Mapping[str, object]) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return whole_json(reports[0] if len(reports) == 1 else {"suites": reports})

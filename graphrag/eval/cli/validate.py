@@ -1,8 +1,8 @@
 """``graphrag eval validate``: are the built indexes sound, and their vectors indexed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.project_settings import read_settings
@@ -14,10 +14,13 @@ from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import check_keys
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
-from graphrag.eval.report.table import show
+from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import IndexHeader
 from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.validation.report import PipelineValidationReport
 
 
 def validate(
@@ -62,7 +65,6 @@ def validate(
         if lacking is not None:
             raise IndexUnavailableError(lacking)
     with starting(quiet):
-        from graphrag.eval.report.validation import answer_validation, list_validation
         from graphrag.eval.validation.validators import validate_index
 
     if fix:
@@ -83,6 +85,39 @@ def validate(
         show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
         is_sound = is_sound and report.overall_passed
     return DONE if is_sound else FAILED
+
+
+def list_validation(report: "PipelineValidationReport") -> Iterator[Part]:
+    """Yield the answer, then every phase of a report, a table each."""
+    from graphrag.eval.validation.report import format_metric
+
+    yield answer_validation(report)
+    for phase in report.phases:
+        yield Table(
+            phase.name,
+            [("check", "text"), ("result", "text"), ("what was found", "text")],
+            [
+                [
+                    check.name,
+                    check.status,
+                    ": ".join(filter(None, (check.message, ", ".join(map(_cut, check.examples))))),
+                ]
+                for check in phase.checks
+            ],
+        )
+        metrics = (f"{name} {format_metric(value)}" for name, value in phase.metrics.items())
+        yield Line(", ".join(metrics))
+        yield from (Line(f"Warning: {warning}", "yellow") for warning in phase.warnings)
+
+
+def answer_validation(report: "PipelineValidationReport") -> Line:
+    """Return the answer alone."""
+    return Line(report.summary, "green" if report.overall_passed else "bold red")
+
+
+def _cut(name: str) -> str:
+    """Cut an id, which may be a hash of 128 digits; the JSON and Markdown files keep it whole."""
+    return name if len(name) <= 40 else f"{name[:36]}..."
 
 
 def check_questions(place: Place, quiet: bool = False) -> int:

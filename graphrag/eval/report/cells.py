@@ -52,6 +52,11 @@ def has_two_means(outcomes: "Outcomes") -> bool:
     return counts_0 and not outcomes.failed_search_is_zero
 
 
+def in_brackets(label: str | None) -> str:
+    """Return a label after a blank and in brackets; "" without one."""
+    return f" ({label})" if label else ""
+
+
 def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
     """Return US dollars, after ``sign`` where they are known."""
     return missing if usd is None else f"{sign}{usd:.4f}"

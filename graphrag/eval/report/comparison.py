@@ -1,6 +1,5 @@
 """Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import NormalDist
@@ -12,6 +11,7 @@ from graphrag.eval.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, join_names, list_lines, round_up
 from graphrag.eval.report.cells import (
     EACH_ALONE,
+    in_brackets,
     money,
     number,
     p_value,
@@ -24,6 +24,7 @@ from graphrag.eval.report.table import Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def label_of(comparison: "RunComparison") -> str:
     label = new
     if new != old:
         label = "; ".join(f"{side}: {each}" for side, each in ((NEW, new), (BASELINE, old)) if each)
-    return f" ({label})" if label else ""
+    return in_brackets(label)
 
 
 def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutcome]]":
@@ -349,7 +350,7 @@ def render_json(comparison: "RunComparison") -> str:
         "break_even": [asdict(payoff) for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
-    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return whole_json(values)
 
 
 def runs_table(runs: "Sequence[StoredRun]") -> Table:

@@ -21,7 +21,6 @@ from graphrag.eval.report.run import render_curves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.figures import (
     evaluation_names,
-    render_retrieval_report,
     retrieval_pieces,
 )
 from graphrag.eval.store.whole_files import (
@@ -35,6 +34,7 @@ from graphrag.eval.store.whole_files import (
 )
 from graphrag.query.calls import describe_error
 from graphrag.text.controls import harmless_cell
+from graphrag.text.json_pieces import whole_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ def render_files(
     names, answer = evaluation_names(list(evaluations)), answer_run(results)
     section = {"answer": None if answer is None else answer.to_dict()}
     return {
-        **{names[method]: render_retrieval_report(found) for method, found in evaluations.items()},
+        **{names[method]: whole_json(found) for method, found in evaluations.items()},
         SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
         DETAILED_FILE: results.detailed_pieces(),
         REPORT_FILE: retrieval_pieces(retrieval, results.results, results.read_whole),

@@ -1,7 +1,6 @@
 """Adding results up, and writing them down."""
 
 import itertools
-import json
 import pkgutil
 import warnings
 from collections import Counter
@@ -38,7 +37,7 @@ from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
-from graphrag.text.json_pieces import json_pieces
+from graphrag.text.json_pieces import json_pieces, whole_json
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -162,8 +161,7 @@ class EvaluationResults:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the summary as JSON; there is no NaN in it."""
-        values = self.to_dict()
-        return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+        return whole_json(self.to_dict(), indent)
 
     def to_detailed_dict(self) -> dict[str, object]:
         """Return every response with its verdicts, grouped by question.

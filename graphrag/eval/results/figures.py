@@ -1,6 +1,5 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges, criteria."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -510,11 +509,6 @@ def retrieval_report(
             for sample in samples
         ],
     }
-
-
-def render_retrieval_report(report: Mapping[str, object]) -> str:
-    """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
-    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def retrieval_pieces(
