@@ -14,7 +14,7 @@ from graphrag.eval.annotation.review import Decision, Review, RowChanged, keep_d
 from graphrag.eval.dataset.samples import count_gold, fingerprint_samples, read_samples
 from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
-from graphrag.eval.web.review import make_review_app
+from graphrag.eval.web.app import make_review_app
 from graphrag.query.index_header import IndexTables
 
 TEXTS = [

@@ -106,7 +106,7 @@ def review_dataset(
     path = dataset if dataset.is_file() else place.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
-        from graphrag.eval.web.review import make_review_app
+        from graphrag.eval.web.app import make_review_app
         from graphrag.eval.web.server import Listener
 
     review = Review(path, {}, by or getpass.getuser())

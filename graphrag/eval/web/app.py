@@ -1,4 +1,4 @@
-"""The addresses that are served, and what each of them answers."""
+"""The addresses that are served, and what each answers: runs and labels, or a dataset to vet."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import METRICS
@@ -27,6 +28,8 @@ from graphrag.redaction import redact
 
 _MOST_BYTES = 100_000
 """Of a label with its comment."""
+_MOST_OF_A_ROW = 1_000_000
+"""Of a mended question with its quotes."""
 _FRESH_S = 10
 """How long a page that was made while nobody waited any more is still given out."""
 
@@ -161,3 +164,42 @@ class _Pages:
         if metric not in METRICS:
             raise NotFound(f"There is no metric {metric[:60]!r}.")
         return self._viewed.place.with_name(f"audit_{metric}.csv")
+
+
+def make_review_app(review: Review) -> Starlette:
+    """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
+
+    def page(_: Request) -> str:
+        return render(
+            "review.html.j2",
+            ["review.js"],
+            asks=True,
+            file=review.path.name,
+            rejected=review.rejected_path.name,
+            person=review.name,
+            has_texts=bool(review.materials),
+            data={"rows": review.rows()},
+        )
+
+    def decide(_: Request, body: bytes) -> Response:
+        try:
+            change = Decision.model_validate_json(body)
+        except ValidationError as error:
+            raise UsageError("That is no decision of this page.") from error
+        return JSONResponse({"row": review.decide(change)})
+
+    def at(path: str, answer: Callable[[Request], Response | str]) -> Route:
+        async def answered(request: Request) -> Response:
+            return await run_sync(in_words, lambda: answer(request), True)
+
+        return Route(path, answered)
+
+    return Starlette(
+        routes=[
+            at("/", page),
+            at("/rows", lambda _: JSONResponse(review.rows())),
+            at("/texts/{seen}", lambda r: JSONResponse(review.texts(r.path_params["seen"]))),
+            Route("/decide", body_handler(decide, _MOST_OF_A_ROW, "text"), methods=["POST"]),
+            at("/favicon.ico", lambda _: Response(status_code=204)),
+        ]
+    )
