@@ -19,7 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.web.run_page import ReportInput, report_pieces
+from graphrag.eval.web.run_page import report_pieces
 from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
@@ -58,7 +58,7 @@ def write_page(path: Path, n_questions: int) -> tuple[int, float]:
     found = [result(n, m) for n in range(n_questions) for m in ("tog", "local", "basic")]
     results = aggregate_results(found, METRICS)
     began = time.process_time()
-    data = "".join(report_pieces(ReportInput(results))).encode()
+    data = "".join(report_pieces(results)).encode()
     path.write_bytes(data)
     return len(data), time.process_time() - began
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -19,7 +20,7 @@ from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, MisplacedCitati
 from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
 from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.store.records import CLAIMS
-from graphrag.eval.web.run_page import ReportInput, report_pieces
+from graphrag.eval.web.run_page import report_pieces
 from graphrag.query.usage import Usage
 
 SAMPLES = [
@@ -53,8 +54,8 @@ def figures() -> Figures:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = ReportInput(evaluated(), figures(), SAMPLES, (NASTY,), {"Ask again": "graphrag eval"})
-    return written(tmp_path_factory.mktemp("page"), given)
+    given = (evaluated(), figures(), SAMPLES, (NASTY,), {"Ask again": "graphrag eval"})
+    return written(tmp_path_factory.mktemp("page"), *given)
 
 
 def opened(
@@ -290,13 +291,13 @@ def test_fewer_than_three_megabytes_for_a_whole_run():
         for n in range(10, 369)
         for method in ("tog", "local", "basic")
     ]
-    html = "".join(report_pieces(ReportInput(aggregate_results(answers, METRICS))))
+    html = "".join(report_pieces(aggregate_results(answers, METRICS)))
     assert len(html.encode()) < 3_000_000
 
 
-def written(folder: Path, given: ReportInput) -> Path:
+def written(folder: Path, *given: Any, **more: Any) -> Path:
     path = folder / "report.html"
-    path.write_text("".join(report_pieces(given)), encoding="utf-8")
+    path.write_text("".join(report_pieces(*given, **more)), encoding="utf-8")
     return path
 
 
@@ -305,7 +306,7 @@ def test_a_run_at_budgets_draws_a_curve_a_method(browser, tmp_path):
     names = [name for of_method in groups.values() for name in of_method.values()]
     answers = [answer(n, name, n % 2) for name in names for n in range(8)]
     results = aggregate_results(answers, METRICS, curves=groups)
-    for tab in opened(browser, written(tmp_path, ReportInput(results))):
+    for tab in opened(browser, written(tmp_path, results)):
         assert tab.locator("#plot-curve-0 svg").count() == 1
         assert tab.locator("#plot-scores").count() == 0
         assert "Scores against tokens" in tab.inner_text("#won")
@@ -320,8 +321,7 @@ def test_odd_answers_are_found_and_shown_by_their_own_names(browser, tmp_path):
         replace(answer(1, "tog", 1), usage=None, context_text=None),
         replace(answer(2, "tog", 1), scores=MetricScores.of({})),
     ]
-    given = ReportInput(aggregate_results(answers, METRICS), unread=(NASTY,))
-    path = written(tmp_path, given)
+    path = written(tmp_path, aggregate_results(answers, METRICS), unread=(NASTY,))
     for page in opened(browser, path):
         assert page.text_content("#unread li") == NASTY
         page.select_option("#metric", "faithfulness")
@@ -368,7 +368,7 @@ def test_sentences_that_are_not_supported_are_marked_and_claims_lead_to_their_ro
     first = replace(
         answer(0, "tog", 0), response=said, context_text=context, grades={CLAIMS: found.to_dict()}
     )
-    path = written(tmp_path, ReportInput(aggregate_results([first])))
+    path = written(tmp_path, aggregate_results([first]))
     for page in opened(browser, path):
         page.goto(f"{path.as_uri()}#q=0")
         page.wait_for_selector("#question .side")

@@ -57,7 +57,7 @@ from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
 from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
-from graphrag.eval.web.run_page import ReportInput, report_pieces
+from graphrag.eval.web.run_page import report_pieces
 from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"
@@ -91,15 +91,13 @@ class RunReport:
             "Print its tables, and write this page": show,
         }
         return report_pieces(
-            ReportInput(
-                self.results,
-                self.figures,
-                about.samples,
-                self.notes,
-                {name: line for name, line in commands.items() if line},
-                about.details.config,
-                about.unread,
-            )
+            self.results,
+            self.figures,
+            about.samples,
+            self.notes,
+            {name: line for name, line in commands.items() if line},
+            about.details.config,
+            about.unread,
         )
 
 

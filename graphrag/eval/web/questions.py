@@ -68,10 +68,10 @@ class QuestionIndex(TypedDict):
     questions: list[Json]
 
 
-def trace_answers(figures: Figures | None) -> dict[tuple[str, str], Trace]:
+def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
     """Return (question's id, method) -> where its evidence went, of what could be traced."""
     traces: dict[tuple[str, str], Trace] = {}
-    for measured, record in figures.traced if figures else ():
+    for measured, record in figures.traced:
         if not record.n_evidence:
             continue
         rank, is_right = measured.values.get("mrr"), record.stage("judged_correct")

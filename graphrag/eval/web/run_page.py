@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -22,42 +22,38 @@ from graphrag.eval.web.questions import (
     list_questions,
     trace_answers,
 )
+from graphrag.query.usage import Usage
 from graphrag.redaction import redact_data
 from graphrag.text.json_pieces import json_pieces
 
 _Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
 _COMPACT = (",", ":")
+_NO_FIGURES = Figures({}, [], [], {}, {}, {}, Usage(), {}, {})
+_NOTHING: Mapping[str, str] = {}
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
 
-@dataclass(frozen=True, slots=True)
-class ReportInput:
-    """What a page is made of.
-
-    ``results`` hold their analysis; ``samples``, for tags and evidence, may be empty; ``notes``:
-    what else is to be said; ``commands``: what it is for -> a command line; ``config``: the run's,
-    JSON-ready; ``unread``: what could not be read any more, so that figures are missing.
-    """
-
-    results: EvaluationResults
-    figures: Figures | None = None
-    samples: Sequence[Sample] = field(default=(), repr=False)
-    notes: Sequence[str] = ()
-    commands: Mapping[str, str] = field(default_factory=dict[str, str])
-    config: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
-    unread: Sequence[str] = ()
-
-
-def report_pieces(given: ReportInput) -> Iterator[str]:
+def report_pieces(
+    results: EvaluationResults,
+    figures: Figures = _NO_FIGURES,
+    samples: Sequence[Sample] = (),
+    notes: Sequence[str] = (),
+    commands: Mapping[str, str] = _NOTHING,
+    config: Mapping[str, object] = _NOTHING,
+    unread: Sequence[str] = (),
+) -> Iterator[str]:
     """Yield the page, in pieces, as HTML that needs nothing from a network.
 
-    ValueError if the results hold no analysis.
+    ``samples``, for tags and evidence, may be empty; ``notes``: what else is to be said;
+    ``commands``: what it is for -> a command line; ``config``: the run's, JSON-ready; ``unread``:
+    what could not be read any more, so that figures are missing. ValueError if the results hold no
+    analysis.
     """
-    results, analysis = given.results, run.analysis_of(given.results)
-    traces = trace_answers(given.figures)
-    index = list_questions(results.results, given.samples, results.metrics, traces)
-    metadata, tables = results.metadata, _tables(given, analysis)
+    analysis = run.analysis_of(results)
+    traces = trace_answers(figures)
+    index = list_questions(results.results, samples, results.metrics, traces)
+    metadata, tables = results.metadata, _tables(results, figures, analysis)
     yield from stream(
         "report.html.j2",
         _SCRIPTS,
@@ -74,28 +70,23 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
             *([] if results.curves is None else run.describe_lost_areas(results.curves)),
         ],
         gold=run.describe_gold(results),
-        costs=[
-            *run.describe_costs(results),
-            *(() if given.figures is None else run.list_index_notes(given.figures)),
-        ],
+        costs=[*run.describe_costs(results), *run.list_index_notes(figures)],
         oddities=[
             *run.describe_abstentions(results),
             *run.describe_firsts(results),
             *run.describe_oddities(results),
-            *given.notes,
+            *notes,
         ],
         tables=tables,
         routers=[*describe_routers(results)],
-        links=_links(tables, given.figures, analysis.primary),
-        unread=given.unread,
-        commands=given.commands,
-        settings=_settings(given),
+        links=_links(tables, figures, analysis.primary),
+        unread=unread,
+        commands=commands,
+        settings=_settings(metadata, config),
     )
 
 
-def _links(
-    tables: Mapping[str, Table | None], figures: Figures | None, primary: str
-) -> dict[str, _Links]:
+def _links(tables: Mapping[str, Table | None], figures: Figures, primary: str) -> dict[str, _Links]:
     """Return table -> (line, column) -> the address of the questions that a figure counts."""
     found: dict[str, _Links] = {
         name: {} for name in ("score", "failures", "loss", "lost", "documents")
@@ -114,7 +105,7 @@ def _links(
             found["documents"][cell] = _address(asked)
     stages = {heading: stage for stage, heading in run_tables.STAGE_NAMES.items()}
     past = {name: name for name in ("right", "unjudged", "right*", "wrong*")}
-    lost = {run_tables.loss_label(row): row for row in (figures.loss if figures else ())}
+    lost = {run_tables.loss_label(row): row for row in figures.loss}
     for table in ("loss", "lost"):
         for name, cell, row in _cells(tables[table]):
             of, stage = lost[str(row[0])], {**stages, **past}.get(name)
@@ -138,9 +129,10 @@ def _address(asked: Mapping[str, Value]) -> str:
     return f"#f?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
-def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
-    results, figures, curves = given.results, given.figures, given.results.curves
-    judged = bool(results.metrics)
+def _tables(
+    results: EvaluationResults, figures: Figures, analysis: Analysis
+) -> dict[str, Table | None]:
+    curves, judged = results.curves, bool(results.metrics)
     return {
         "score": run_tables.score_table(results, analysis),
         "means": run_tables.metrics_table(results.metrics, analysis.outcomes) if judged else None,
@@ -149,21 +141,21 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "areas": None if curves is None else run_tables.areas_table(curves),
         "spent": run_tables.spent_table(results),
         "cost": run_tables.efficiency_table(results, analysis),
-        "index": None if figures is None else run.index_cost_table(figures.index_costs),
+        "index": run.index_cost_table(figures.index_costs),
         "documents": run_tables.documents_table(analysis) if judged else None,
         "kinds": kinds_table(results),
         "failures": run_tables.failures_table(results),
         **_split_loss(figures),
-        "assertions": None if figures is None else run_tables.assertions_table(figures),
-        "claims": None if figures is None else run_tables.claims_table(figures),
-        "criteria": None if figures is None else run_tables.criteria_table(figures),
+        "assertions": run_tables.assertions_table(figures),
+        "claims": run_tables.claims_table(figures),
+        "criteria": run_tables.criteria_table(figures),
     }
 
 
-def _split_loss(figures: Figures | None) -> dict[str, Table | None]:
+def _split_loss(figures: Figures) -> dict[str, Table | None]:
     """Return the table of losses over all documents, and that of each where there are several."""
-    whole = None if figures is None else run_tables.loss_table(figures)
-    if whole is None or figures is None:
+    whole = run_tables.loss_table(figures)
+    if whole is None:
         return {"loss": None, "lost": None}
     of_all = {run_tables.loss_label(row) for row in figures.loss if row.imdb_key is None}
     over = [row for row in whole.rows if row[0] in of_all]
@@ -176,13 +168,12 @@ def _split_loss(figures: Figures | None) -> dict[str, Table | None]:
     }
 
 
-def _settings(given: ReportInput) -> dict[str, str]:
+def _settings(metadata: Mapping[str, object], config: Mapping[str, object]) -> dict[str, str]:
     """Return name -> JSON of what the run was, its fingerprints among it."""
-    metadata = given.results.metadata
     settings = {
         "This run": {name: metadata[name] for name in _SETTINGS if name in metadata},
         "What was evaluated, with fingerprints": metadata.get("setup"),
-        "Configuration": dict(given.config),
+        "Configuration": dict(config),
     }
     return {
         name: json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=str)
