@@ -87,14 +87,7 @@ def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(make_run, 
     assert import_labels(run.place, labels) == DONE
     audit = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
     assert (audit["n_items"], audit["n_labels"]) == (140, 139)
-    tog = audit["agreement"]["tog"]["weighted"]
-    judge = {i: i % 3 > 0 for i in range(70)}
-    human = {i: i % 5 == 0 for i in range(70)}
-    assert tog["true_positive"] == sum(judge[i] and human[i] for i in range(70))
-    assert tog["false_positive"] == sum(judge[i] and not human[i] for i in range(70))
     assert audit["means"]["tog"]["estimate"]["mean"] == pytest.approx(14 / 70)
-    assert audit["means"]["tog"]["uncorrected"] == pytest.approx(46 / 70)
-    assert audit["agreement"]["basic"]["weighted"]["raw_agreement"]["mean"] == pytest.approx(1)
     assert audit["means"]["basic"]["n_labels"] == 69
 
 

@@ -1,12 +1,15 @@
-"""The sentences of an answer and its citations, and the verdict that claims come to."""
+"""Claims and assertions are ruled on one by one, and what is left out is asked for again."""
 
 import json
 from dataclasses import replace
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from graphrag_llm.config import ModelConfig
 
+from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import combine_repeats
+from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.scorers.judge import JudgeModel
 from graphrag.query.models import open_completion
@@ -111,3 +114,45 @@ async def test_the_embedded_judge_goes_by_words_names_and_numbers():
     assert [each.citation for each in found.misplaced] == ["Sources (2)"]
     declined = await judge_claims(JudgeModel(model), "Who?", "I don't know.", shown)
     assert (declined.supported, declined.verdict.score) == (None, None)
+
+
+HELD = [
+    Assertion.model_validate("The clock was built by Idris Vane."),
+    Assertion(text="It was built in 1911."),
+    Assertion(text="It has four faces.", weight="okay"),
+    Assertion(text="The bank paid for it.", must="not_say"),
+]
+
+
+def ruled(**rulings: str) -> list[dict[str, object]]:
+    return [{"number": int(n[1:]), "reason": "r", "ruling": r} for n, r in rulings.items()]
+
+
+async def rule(*replies: object) -> AssertionEvaluation:
+    """Let a model rule that gives lists of rulings in turn, or what else it is told."""
+    said = [json.dumps({"rulings": r}) if isinstance(r, list) else r for r in replies]
+    judge = JudgeModel(MagicMock(completion_async=AsyncMock(side_effect=said)))
+    return await judge_assertions(judge, "Who built it?", "Vane did, in 1912.", HELD)
+
+
+@pytest.mark.parametrize(
+    ("replies", "kind"),
+    [
+        ([ruled(n1="supported")] * 3, "unreadable"),
+        ([[*ruled(n4="missing"), *ruled(n1="missing", n4="supported")]] * 3, "unreadable"),
+        (["not JSON"] * 3, "unreadable"),
+        ([RuntimeError("the service is gone")], "error"),
+    ],
+)
+async def test_without_every_ruling_there_is_no_score(replies, kind):
+    found = await rule(*replies)
+    assert found.failure is not None
+    assert found.failure.kind == kind
+    assert found.is_whole is None
+
+
+async def test_only_vital_assertions_make_an_answer_whole():
+    rulings = ruled(n1="supported", n2="supported", n3="missing", n4="contradicted")
+    assert (await rule(rulings)).is_whole is True
+    okay = AssertionEvaluation((RuledAssertion("a", "okay", "say", "supported", "", is_met=True),))
+    assert okay.is_whole is None

@@ -12,9 +12,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from pydantic import TypeAdapter
-
 from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.records import Stored
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.outcomes import State
@@ -46,7 +45,7 @@ _Question: TypeAlias = tuple[str, str, str]  # method, document, id
 
 
 @dataclass(frozen=True, slots=True)
-class RoundNote:
+class RoundNote(Stored):
     """What a run that is a round of a watch says about itself.
 
     ``baseline`` is the id of the run that it is held against, or name and date of a file without
@@ -58,13 +57,6 @@ class RoundNote:
     pass_number: int
     round_number: int
     of_baseline: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return asdict(self)
-
-
-_NOTE = TypeAdapter(RoundNote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +315,7 @@ def _share(right: int, n: int) -> str:
 def _notes(store: EvaluationStore, baseline: str) -> list[tuple[RoundNote, Run]]:
     """Return the rounds of a watch with what they say about themselves, the oldest first."""
     watched = [(run.details.watch, run) for run in reversed(store.runs())]
-    marked = ((_NOTE.validate_python(each), run) for each, run in watched if each is not None)
+    marked = ((RoundNote.from_dict(each), run) for each, run in watched if each is not None)
     return [(note, run) for note, run in marked if note.baseline == baseline]
 
 

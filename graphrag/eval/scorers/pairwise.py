@@ -93,8 +93,6 @@ class PairwiseJudge:
     Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
     """
 
-    version = PAIRWISE_VERSION
-
     def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
         self._asked = JudgeModel(model, temperature, max_retries)
 

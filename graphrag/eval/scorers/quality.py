@@ -98,8 +98,6 @@ class QualityJudge:
     Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
     """
 
-    version = QUALITY_VERSION
-
     def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
         self._asked = JudgeModel(model, temperature, max_retries)
 

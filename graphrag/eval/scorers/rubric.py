@@ -374,8 +374,6 @@ class RubricJudge:
     the reply with most readable dimensions counts; the others have score None and a failure.
     """
 
-    version = RUBRIC_VERSION
-
     def __init__(
         self,
         model: object,
