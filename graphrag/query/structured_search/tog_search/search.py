@@ -4,17 +4,20 @@ After ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2 (Ma et al., ICLR 2025
 """
 
 import asyncio
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
 from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
+from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.tog_search import asking, spreading, walk
 from graphrag.query.structured_search.tog_search.answer import (
     NOT_FOUND,
@@ -22,24 +25,23 @@ from graphrag.query.structured_search.tog_search.answer import (
     Grounder,
     LiveText,
     Reasoner,
-    Verdict,
     context_frames,
 )
 from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
-from graphrag.query.usage import OutputBound, current_scope, measure_calls, summarize_attempts
+from graphrag.query.usage import (
+    OutputBound,
+    current_scope,
+    measure_calls,
+    phase,
+    summarize_attempts,
+)
 from graphrag.text.ranking import load_bm25
 
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A verdict, what it was given from, and the way there."""
-
-    verdict: Verdict
-    context: Context
-    walked: walk.Exploration
+_TOKENS_AROUND_SCORES = 60
+_TOKENS_PER_EDGE = 40
+_BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
 
 
 class GraphSearch(ABC):
@@ -138,12 +140,10 @@ class GraphSearch(ABC):
             self._text_units.score_by_words, question, spreading.N_SEEDS
         )
         seeds = spreading.find_seeds(question, words, self.graph)
-        found = await self._find(question, seeds, live)
-        response = found.verdict.response
+        outcome = await self._find(question, seeds, live)
         if live:
-            live.finish(response)
-        shown = context_frames(found.context, found.walked, self.graph)
-        return Outcome(response, shown, found.context.text, found.verdict.abstained)
+            live.finish(outcome.response)
+        return outcome
 
     async def _spread(
         self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()
@@ -152,12 +152,12 @@ class GraphSearch(ABC):
         seeds = spreading.join_paths(seeds, paths, self.graph)
         return await asyncio.to_thread(spreading.spread, seeds, self.graph, self._cap)
 
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Found:
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> Outcome:
         """Walk to the end, then check and answer in one call."""
         reached = await self._spread(seeds)
         walked = walk.find_starts(question, reached.entities, self.graph, self._width)
         if not walked.starts and not reached.units:
-            return _without_asking(walked)
+            return self._without_asking(walked)
         for _ in range(self._depth):
             candidates = walk.list_candidates(walked, self.graph, question, self._cap)
             if not candidates:
@@ -179,20 +179,20 @@ class GraphSearch(ABC):
         paths: Sequence[walk.Path],
         reached: spreading.Passages,
         live: LiveText | None,
-    ) -> _Found:
+    ) -> Outcome:
         """Answer from paths, and from the texts that most mass reached; note what they lacked."""
         context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached.units)
         verdict = await self._reasoner.check(question, context, live)
         last = walked.rounds[-1]
         note = "; ".join(filter(None, [last.note, verdict.note]))
         rounds = (*walked.rounds[:-1], replace(last, note=note))
-        return _Found(verdict, context, replace(walked, rounds=rounds))
+        shown = context_frames(context, replace(walked, rounds=rounds), self.graph)
+        return Outcome(verdict.response, shown, context.text, verdict.abstained)
 
-
-def _without_asking(walked: walk.Exploration, more: str = "") -> _Found:
-    """Return what is said where the index holds nothing of a question, or no path."""
-    verdict = Verdict(f"{NOT_FOUND} {more}".strip(), abstained=True, note="")
-    return _Found(verdict, Context(), walked)
+    def _without_asking(self, walked: walk.Exploration, more: str = "") -> Outcome:
+        """Return what is said where the index holds nothing of a question, or no path."""
+        shown = context_frames(Context(), walked, self.graph)
+        return Outcome(f"{NOT_FOUND} {more}".strip(), shown, "", abstained=True)
 
 
 class ToGSearch(GraphSearch):
@@ -225,20 +225,85 @@ class ToGSearch(GraphSearch):
         prompt = asking.read_prompt(
             config.scoring_prompt, "tog_search.scoring_prompt", asking.EDGE_SCORING_PROMPT
         )
-        self._pruner = walk.Pruner(
-            store=graph,
-            model=model,
-            prompt=asking.fill(prompt, {"most": str(2 * config.width)}),
-            max_scored=config.max_scored_edges,
-            max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
-        )
+        self._model, self._prompt = model, asking.fill(prompt, {"most": str(2 * config.width)})
+        self._max_tokens = max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE)
 
     async def _score(
         self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
     ) -> walk.Scores:
-        return await self._pruner.score(question, candidates, masses)
+        """Score candidates in [0, 1]: what the model says of the best by :func:`score_by_reach`.
 
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> _Found:
+        It is shown at most ``max_scored_edges``, and no more than fit beside the question. An edge
+        that the model leaves out, or was not shown, scores 0. A reply that was cut off, or
+        stays unreadable after one repair, makes the whole depth fall back to words, as scores from
+        two scales can't be compared. What the model raises when it can't be reached passes through.
+        """
+        by_reach = await walk.score_by_reach(question, candidates, masses, self.graph)
+        promise = by_reach.values
+        order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
+        places, request = self._fit(question, candidates, order[: self._config.max_scored_edges])
+        with phase("exploration"):
+            reply = await self._ask_for_scores(request, len(places))
+        if isinstance(reply, str):
+            words = await walk.score_by_words(question, candidates, self.graph)
+            return replace(words, note=f"{reply}, so bm25 scored this depth")
+        notes: list[str] = []
+        if len(places) < len(candidates):
+            notes.append(
+                f"the model was shown the {len(places)} most promising of {len(candidates)} edges"
+            )
+        if n_unreadable := sum(score is None for score in reply.values()):
+            notes.append(f"{n_unreadable} scores outside 0 to 1 counted as 0")
+        scores = [0.0] * len(candidates)
+        for number, score in reply.items():
+            scores[places[number - 1]] = score or 0.0
+        return walk.Scores(tuple(scores), "llm", "; ".join(notes))
+
+    def _fit(
+        self, question: str, candidates: Sequence[walk.Candidate], order: Sequence[int]
+    ) -> tuple[list[int], str]:
+        """Return the places of as many of the first candidates as fit, and the request."""
+        shown = {
+            at: walk.describe_edge(candidates[at], self.graph, walk.SHOWN_CHARS) for at in order
+        }
+
+        def render(n: int) -> str:
+            return asking.render_rows(question, [shown[place] for place in sorted(order[:n])])
+
+        least, most = 1, len(order)
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = int(self._model.tokenizer.num_tokens(render(middle))) <= self._max_tokens
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return sorted(order[:least]), render(least)
+
+    async def _ask_for_scores(self, request: str, n_edges: int) -> dict[int, float | None] | str:
+        """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
+        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * n_edges, _BOUND_SETTING)
+        problem = ""
+        for _ in range(2):
+            messages = [
+                {"role": "system", "content": self._prompt},
+                {"role": "user", "content": request + problem},
+            ]
+            try:
+                reply = await asking.ask(self._model, messages, asking.EdgeScores, bound)
+            except CutOffReplyError as error:
+                return str(error)
+            except UnreadableReplyError as error:
+                problem = f"\n\nYour last reply could not be used: {error}. Reply with JSON only."
+                continue
+            scores: dict[int, float | None] = {}
+            for item in reply.scores:
+                if 1 <= item.edge <= n_edges:
+                    valid = math.isfinite(item.score) and 0 <= item.score <= 1
+                    scores.setdefault(item.edge, item.score if valid else None)
+            if scores:
+                return scores
+            problem = "\n\nYour last reply scored none of these edges. Use their numbers."
+        return "the model's scores could not be read"
+
+    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> Outcome:
         if self._config.mode == "explore":
             return await super()._find(question, seeds, live)
         reached = await self._spread(seeds)
@@ -248,10 +313,9 @@ class ToGSearch(GraphSearch):
         start = walk.Round(0, "start", 0, len(ends), note)
         walked = walk.Exploration(ends, rounds=(start, *rounds))
         if not paths:
-            return _without_asking(walked, unconnected)
-        found = await self._conclude(question, walked, paths, reached, live)
-        response = f"{found.verdict.response} {unconnected}".strip()
-        return replace(found, verdict=replace(found.verdict, response=response))
+            return self._without_asking(walked, unconnected)
+        outcome = await self._conclude(question, walked, paths, reached, live)
+        return replace(outcome, response=f"{outcome.response} {unconnected}".strip())
 
 
 class PPRSearch(GraphSearch):

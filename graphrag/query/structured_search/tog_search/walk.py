@@ -9,17 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from graphrag.query.calls import CutOffReplyError
-from graphrag.query.replies import UnreadableReplyError
-from graphrag.query.structured_search.tog_search.asking import (
-    CompletionModel,
-    EdgeScores,
-    ShownEdge,
-    ask,
-    render_rows,
-)
+from graphrag.query.structured_search.tog_search.asking import ShownEdge
 from graphrag.query.structured_search.tog_search.store import GraphStore
-from graphrag.query.usage import OutputBound, phase
 from graphrag.text.ranking import bm25_scores, load_bm25
 from graphrag.text.terms import shorten, split_terms
 
@@ -35,13 +26,10 @@ _LOOK_AHEAD = 4
 # Characters of the relationship and of the neighbor's description, where words are counted,
 # and where a model reads them: more edges are worth more than more words.
 _COUNTED_CHARS = (300, 160)
-_SHOWN_CHARS = (100, 60)
+SHOWN_CHARS = (100, 60)
 # Sharing no word with the question is weak evidence against an edge, not a proof: it stays
 # walkable, and weight decides among such edges.
 _FLOOR = 0.05
-_TOKENS_AROUND_SCORES = 60
-_TOKENS_PER_EDGE = 40
-_BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
 # Masses that differ by less are equal.
 _EQUAL = 1e-12
 
@@ -397,89 +385,3 @@ def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int
         relationship=shorten("; ".join(descriptions), chars[0]),
         about_neighbour=shorten(neighbour.description, chars[1]),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Pruner:
-    """Scores candidates by the completion model; made once, used at every depth.
-
-    The model is shown at most ``max_scored`` edges at a depth, and no more than fit into
-    ``max_tokens`` together with the question.
-    """
-
-    store: GraphStore
-    model: CompletionModel
-    prompt: str
-    max_scored: int
-    max_tokens: int
-
-    async def score(
-        self, question: str, candidates: Sequence[Candidate], reached: Mapping[int, float]
-    ) -> Scores:
-        """Score candidates in [0, 1]: what the model says of the best by :func:`score_by_reach`.
-
-        An edge that the model leaves out, or was not shown, scores 0. A reply that was cut off, or
-        stays unreadable after one repair, makes the whole depth fall back to words, as scores from
-        two scales can't be compared. What the model raises when it can't be reached passes through.
-        """
-        promise = (await score_by_reach(question, candidates, reached, self.store)).values
-        order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
-        places, request = self._fit(question, candidates, order[: self.max_scored])
-        with phase("exploration"):
-            reply = await self._ask_for_scores(request, len(places))
-        if isinstance(reply, str):
-            values = (await score_by_words(question, candidates, self.store)).values
-            return Scores(values, "bm25", f"{reply}, so bm25 scored this depth")
-        notes: list[str] = []
-        if len(places) < len(candidates):
-            notes.append(
-                f"the model was shown the {len(places)} most promising of {len(candidates)} edges"
-            )
-        if n_unreadable := sum(score is None for score in reply.values()):
-            notes.append(f"{n_unreadable} scores outside 0 to 1 counted as 0")
-        scores = [0.0] * len(candidates)
-        for number, score in reply.items():
-            scores[places[number - 1]] = score or 0.0
-        return Scores(tuple(scores), "llm", "; ".join(notes))
-
-    def _fit(
-        self, question: str, candidates: Sequence[Candidate], order: Sequence[int]
-    ) -> tuple[list[int], str]:
-        """Return the places of as many of the first candidates as fit, and the request."""
-        shown = {at: describe_edge(candidates[at], self.store, _SHOWN_CHARS) for at in order}
-
-        def render(n: int) -> str:
-            return render_rows(question, [shown[place] for place in sorted(order[:n])])
-
-        least, most = 1, len(order)
-        while least < most:
-            middle = (least + most + 1) // 2
-            fits = int(self.model.tokenizer.num_tokens(render(middle))) <= self.max_tokens
-            least, most = (middle, most) if fits else (least, middle - 1)
-        return sorted(order[:least]), render(least)
-
-    async def _ask_for_scores(self, request: str, n_edges: int) -> dict[int, float | None] | str:
-        """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
-        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * n_edges, _BOUND_SETTING)
-        problem = ""
-        for _ in range(2):
-            messages = [
-                {"role": "system", "content": self.prompt},
-                {"role": "user", "content": request + problem},
-            ]
-            try:
-                reply = await ask(self.model, messages, EdgeScores, bound)
-            except CutOffReplyError as error:
-                return str(error)
-            except UnreadableReplyError as error:
-                problem = f"\n\nYour last reply could not be used: {error}. Reply with JSON only."
-                continue
-            scores: dict[int, float | None] = {}
-            for item in reply.scores:
-                if 1 <= item.edge <= n_edges:
-                    valid = math.isfinite(item.score) and 0 <= item.score <= 1
-                    scores.setdefault(item.edge, item.score if valid else None)
-            if scores:
-                return scores
-            problem = "\n\nYour last reply scored none of these edges. Use their numbers."
-        return "the model's scores could not be read"
