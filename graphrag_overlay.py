@@ -1,16 +1,8 @@
 """Lays this project over the released ``graphrag`` without replacing a file of it.
 
-``graphrag_overlay.pth`` (from Python 3.15 on ``graphrag_overlay.start``) calls ``start`` when
-the interpreter starts, so this module may import only ``sys`` and ``importlib.machinery`` by
-then. It puts one finder on ``sys.meta_path``, which
-
-1. finds the ``graphrag.*`` modules that the release lacks beside this file (an editable
-   install; in a wheel they already lie in place);
-2. after a module named in ``_AFTER`` has run, calls the function that adds to it;
-3. has the modules named in ``_LATER`` import large packages when they first use them.
-
-Whatever goes wrong here leaves the release as it is: one warning says what is off, and only
-the project's own commands refuse to run. docs/design.md tells users the same.
+``graphrag_overlay.pth`` (from Python 3.15 on ``graphrag_overlay.start``) calls ``start`` when the
+interpreter starts, so by then this may import only ``sys`` and ``importlib.machinery``. Whatever
+goes wrong leaves the release as it is, and one warning says what is off; see docs/design.md.
 """
 
 import sys
