@@ -13,12 +13,14 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from support.commands import run_apart
 from uv import find_uv_bin
 
 import graphrag_overlay
@@ -58,19 +60,7 @@ print(json.dumps({
 """
 
 
-def run(*command: object) -> str:
-    outside = ("PYTHON", "VIRTUAL_ENV", "UV_PROJECT", "COLUMNS", "_TYPER", "GRAPHRAG")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
-    environment |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "COLUMNS": "100"}
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+run = partial(run_apart, COLUMNS="100")
 
 
 @dataclass(frozen=True)

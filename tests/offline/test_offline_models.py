@@ -1,8 +1,6 @@
 """The embedded models as models: settings, usage, streaming, determinism, vectors."""
 
 import json
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +9,7 @@ from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import create_embedding
 from pydantic import BaseModel
+from support.commands import run_apart
 
 from graphrag.eval.scorers.judge import JudgeReply
 from graphrag.offline import OfflineModelError
@@ -98,12 +97,9 @@ print(hash_text(text, 384).tolist())
 
 
 def test_another_process_gives_the_same_bytes():
-    outputs = []
-    for seed in "12":
-        command, env = [sys.executable, "-c", PROBE], {**os.environ, "PYTHONHASHSEED": seed}
-        outputs.append(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
-    assert b"MARA" in outputs[0]
-    assert outputs[0] == outputs[1]
+    first, second = (run_apart(sys.executable, "-c", PROBE, PYTHONHASHSEED=seed) for seed in "12")
+    assert "MARA" in first
+    assert first == second
 
 
 def test_vectors_have_the_length_asked_for_and_their_tokens_are_counted(embedding):

@@ -6,9 +6,7 @@ see is compared.
 """
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from support import parity_calls
+from support.commands import run_apart
 from support.openai_server import Behaviour, Fault, Json, LocalServer, offline_reply, running_server
 from support.projects import server_settings
 from uv import find_uv_bin
@@ -38,20 +37,15 @@ class Seen:
     requests: list[Json]
 
 
-def _environment(**more: str) -> dict[str, str]:
-    outside = ("PYTHON", "VIRTUAL_ENV", "UV_PROJECT", "GRAPHRAG", "OPENAI")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(outside)}
-    return {**kept, **more}
-
-
 @pytest.fixture(scope="module")
 def released_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released") / "env"
-    _uv("venv", "--python", sys.executable, folder)
+    run_apart(find_uv_bin(), "venv", "--python", sys.executable, folder)
     python = next(folder.glob("[bS]*/python*"))
     ours = {file.parts[0] for file in files("gtog") or ()}
     if "graphrag" in ours:  # our modules lie among the release's
-        _uv("pip", "install", "--python", folder, f"graphrag=={version('graphrag')}")
+        wanted = f"graphrag=={version('graphrag')}"
+        run_apart(find_uv_bin(), "pip", "install", "--python", folder, wanted)
         return python
     # What is installed here is compiled already: doing that again takes half a minute.
     here = Path(sysconfig.get_path("purelib"))
@@ -61,10 +55,6 @@ def released_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with suppress(FileExistsError):
                 (there / each.name).symlink_to(each)
     return python
-
-
-def _uv(*words: str | Path) -> None:
-    subprocess.run([find_uv_bin(), *words], check=True, capture_output=True, timeout=240)
 
 
 def _reply(request: Json) -> str:
@@ -103,19 +93,12 @@ def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
     written = "    type: litellm\n    model_provider: openai"
     settings = server_settings(server.base_url).replace("    model_provider: openai", written)
     (root / "settings.yaml").write_text(settings + DRIFT + GLOBAL, encoding="utf-8")
-    done = subprocess.run(
-        [python, parity_calls.__file__, root, server.base_url],
-        # Sets have the same order in both: the release asks about communities in a set's order.
-        env=_environment(LITELLM_LOCAL_MODEL_COST_MAP="True", PYTHONHASHSEED="0"),
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    # Sets have the same order in both: the release asks about communities in a set's order.
+    command = (python, parity_calls.__file__, root, server.base_url)
+    printed = run_apart(*command, cwd=root, PYTHONHASHSEED="0")
     log = (root / "logs" / "query.log").read_text(encoding="utf-8")
     assert "Traceback" in log, "of the searches that fail"
-    return Seen(json.loads(done.stdout.splitlines()[-1]), requests)
+    return Seen(json.loads(printed.splitlines()[-1]), requests)
 
 
 @pytest.fixture(scope="module")
@@ -179,15 +162,7 @@ def test_the_services_see_the_requests_of_the_release(both):
 
 def _modules(python: Path, code: str) -> set[str]:
     show = f"import sys; {code}; print(*sorted(sys.modules))"
-    done = subprocess.run(
-        [python, "-I", "-c", show],
-        env=_environment(LITELLM_LOCAL_MODEL_COST_MAP="True"),
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return set(done.stdout.splitlines()[-1].split())
+    return set(run_apart(python, "-I", "-c", show).splitlines()[-1].split())
 
 
 def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_python):

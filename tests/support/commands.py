@@ -1,6 +1,9 @@
-"""Commands called as functions."""
+"""Commands called as functions, and run as processes that see nothing of this one's settings."""
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from graphrag.eval.cli.terminal import explained
@@ -9,3 +12,21 @@ from graphrag.eval.cli.terminal import explained
 def code_of(command: Callable[..., int], *arguments: Any, **flags: Any) -> int:
     """Return the exit code that a command ends with, errors among them."""
     return explained(lambda: command(*arguments, **flags))
+
+
+_OUTSIDE = ("PYTHON", "VIRTUAL_ENV", "UV_PROJECT", "GRAPHRAG", "OPENAI", "COLUMNS", "_TYPER")
+
+
+def run_apart(*command: object, cwd: Path | None = None, **variables: str) -> str:
+    """Run a command, perhaps of another environment, to its success; return what it prints."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OUTSIDE)}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**kept, "LITELLM_LOCAL_MODEL_COST_MAP": "True", **variables},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout

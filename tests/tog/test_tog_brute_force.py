@@ -1,6 +1,5 @@
 """The walk against a plain one that looks through all relationships, and its outer limits."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commands import run_apart
 from support.openai_server import Json
 from support.tog_world import (
     TOKENIZER,
@@ -300,9 +300,7 @@ async def test_no_budget_is_exceeded_by_a_single_token(world, grounded):
 def test_the_benchmark_runs():
     """On a small graph."""
     script = Folder(__file__).parents[2] / "benchmarks" / "tog.py"
-    command = [sys.executable, str(script), "--entities", "1000"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    lines = done.stdout.splitlines()
+    lines = run_apart(sys.executable, script, "--entities", "1000").splitlines()
     assert "1,000 entities, 10,000 relationships" in lines
     for label in ("build, s", "opening again, ms", "search without model, median ms"):
         assert any(line.startswith(label) for line in lines)
