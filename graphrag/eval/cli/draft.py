@@ -107,7 +107,6 @@ def draft(place: Place, flags: DraftFlags) -> int:
 
 
 def _read_kinds(text: str) -> list[str]:
-
     kinds = [each.strip() for each in text.split(",") if each.strip()]
     unknown = next((kind for kind in kinds if kind not in KINDS), None)
     if unknown is not None or not kinds:
@@ -119,7 +118,6 @@ def _read_kinds(text: str) -> list[str]:
 
 
 def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[Sample] | None:
-
     if file is None:
         return None
     columns = place.read_config().dataset.columns if place.has_config() else {}
@@ -260,7 +258,6 @@ def _write(
 
 
 def _row_of(sample: Sample, held: Sequence[Assertion] | None) -> dict[str, object]:
-    """Return a row with its own columns, and the assertions that were kept."""
     values = replace(sample, tags={}).to_dict()
     values |= {"answer": values.pop("ground_truth")}
     if held is not None:
@@ -275,7 +272,6 @@ def _show(
     rows: list[Sample] | None,
     n_vetted: int,
 ) -> None:
-
     causes = sum((each.causes() for each in drafted.values()), Counter[Cause]())
     kept = [draft for each in drafted.values() for draft, _ in each.kept]
     kinds = Counter(draft.kind for draft in kept)

@@ -126,19 +126,13 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         results.metadata,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
-    notes = (*_describe_unjudged(outcome), *_describe_unmeasured(figures))
-    return RunReport(results, figures, notes, description)
-
-
-def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
-    return [f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()]
-
-
-def _describe_unmeasured(figures: Figures) -> Iterator[str]:
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
-    for why, n in failures.items():
-        yield f"{counted(n, 'answer')} unmeasured: {why}"
+    notes = (
+        *(f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()),
+        *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
+    )
+    return RunReport(results, figures, notes, description)
 
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
@@ -371,7 +365,6 @@ class Supervisor:
 
 
 def _kept_tables(report: RunReport) -> dict[str, str]:
-    """Return the file from which the tables are printed again, where the run is complete."""
     about = report.description
     is_whole = len(about.views) == len(about.run.setup.indexes)
     if about.made_of is None or not is_whole or not report.results.metadata["is_complete"]:

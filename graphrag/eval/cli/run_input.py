@@ -139,7 +139,6 @@ def split_names(text: str) -> list[str]:
 
 
 def _apply(flags: RunFlags, config: EvaluationConfig) -> EvaluationConfig:
-
     methods = None if flags.methods is None else split_names(flags.methods)
     named = {"methods": methods, "workers": flags.workers, "trials": flags.repeat}
     changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)

@@ -238,7 +238,6 @@ def _show_questions(
     flags: "ShowFlags",
     store_path: Path,
 ) -> None:
-    """Print the questions of a run that are wanted, while its store is open."""
     description, whole = read
     notes = open_console(stderr=True, quiet=console.quiet)
     with working(notes, "Looking for the questions"):

@@ -200,7 +200,6 @@ def _gate(rows: "tuple[RunRows, RunRows]", store_path: Path, flags: SuiteFlags) 
 
 
 def _list_changes(new: "Sequence[Row]", baseline: "Sequence[Row]") -> list[str]:
-    """Name the cases that no longer pass, and those that pass now, one line each."""
     from graphrag.eval.results.rows import paired_score
 
     before = {(row.method, *row.key): paired_score(row, "correctness") for row in baseline}
@@ -214,7 +213,6 @@ def _list_changes(new: "Sequence[Row]", baseline: "Sequence[Row]") -> list[str]:
 
 
 def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
-    """Raise UsageError if a baseline holds none of the suites."""
     names = [suite.name for suite in suites]
     if not any(row.method.partition("/")[0] in names for row in baseline.rows):
         raise UsageError(
@@ -226,7 +224,6 @@ def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
 def _evaluate(
     suites: "Sequence[Suite]", config: EvaluationConfig, store_path: Path, flags: SuiteFlags
 ) -> "SuiteOutcome":
-    """Run suites, say how far that is, and keep them as a run."""
     from graphrag.eval.suite.running import run_suites
 
     notes = open_console(stderr=True, quiet=flags.quiet)

@@ -121,7 +121,6 @@ def review_dataset(
 
 
 async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
-    """Return index key -> its text units."""
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.headers import read_headers
 

@@ -503,8 +503,6 @@ def _flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip,
 
 
 def _changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
-    """Return what became of every question that either run holds."""
-
     def record(new: Row, old: Row, change: Change, told: str) -> QuestionChange:
         seconds, question = None if new is old else new.latency_s, new.question or old.question
         return QuestionChange(*key, *old.key, question, change, told, seconds)
@@ -534,7 +532,6 @@ def _compare(new: Row, old: Row, metric: str) -> tuple[Change, str]:
 
 
 def _word(row: Row, metric: str) -> str:
-    """Return how a question ended, with the judge's score where there is one."""
     score = row.scores[metric]
     return row.states[metric].value.replace("_", " ") if score is None else f"judged {score}"
 

@@ -183,7 +183,6 @@ def read_gate_figures(
 
 
 def _all_figures(store: EvaluationStore, run: Run) -> _Figures:
-    """Return (method, figure) -> values, of those that have any."""
     figures = read_question_figures(store, run)
     return {
         (method, figure): values

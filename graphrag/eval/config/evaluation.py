@@ -154,7 +154,6 @@ class EvaluationConfig(FrozenSection):
         return self
 
     def _problems(self, own_methods: Sequence[str]) -> Iterator[str]:
-        """Yield what one setting says against another."""
         known = (*_METHODS, *self.variants, *own_methods)
         for name in self.methods:
             if name not in known and find_plug_in("methods", name) is None:
@@ -324,7 +323,6 @@ def _at_budgets(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def _name_of(entry: object) -> object:
-    """Return the name of an entry of ``methods``."""
     if not isinstance(entry, dict):
         return entry
     name = cast("dict[str, object]", entry).get("name")

@@ -196,7 +196,6 @@ def _add_up(every: Sequence[Mapping[str, Usages | None]]) -> dict[str, Usages]:
 
 
 def _by_role(result: QueryResult) -> dict[str, Usages | None]:
-    """Return what the search and the verdicts used, each by model; None where it is not known."""
     is_unjudged = result.judge_usage is None and not is_judged(result)
     return {
         "search": _usage_of(result.usage),

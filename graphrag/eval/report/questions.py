@@ -147,7 +147,6 @@ def _cost(result: QueryResult) -> str:
 
 
 def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None":
-    """Return the search's paths; None of a method without any."""
     starts, edges = _walk_of(found)
     if not edges and not starts:
         return None

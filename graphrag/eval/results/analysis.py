@@ -346,7 +346,6 @@ def _compare_methods(
 def _pair_items(
     a: Mapping[QuestionKey, float | None], b: Mapping[QuestionKey, float | None]
 ) -> PairCounts:
-    """Pair the questions that both methods were asked."""
     return Counter[tuple[Score, Score, Hashable]](
         (score, b[key], key[0] or None) for key, score in a.items() if key in b
     )

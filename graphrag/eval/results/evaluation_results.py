@@ -320,7 +320,6 @@ def _number_repeats(
 
 
 def _keys(results: Sequence[QueryResult]) -> list[tuple[str, str, str]]:
-    """Return document, id and folded text of each result's question."""
     folded = {text: fold_wording(text) for text in {result.question for result in results}}
     return [(r.imdb_key, r.sample_id, folded[r.question]) for r in results]
 

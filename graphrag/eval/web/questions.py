@@ -169,7 +169,9 @@ def detail_questions(
 
 
 def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
-    judged = [m for m in METRICS if m in metrics or _has_score(results, m)]
+    told = [result.scores for result in results if result.failure is None]
+    scored = {m for m in METRICS if any(scores.get(m).score is not None for scores in told)}
+    judged = [m for m in METRICS if m in metrics or m in scored]
     judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
     return judged
 
@@ -183,10 +185,6 @@ def _by_question(results: Sequence[QueryResult]) -> dict[tuple[str, str, str], l
     for of_question in found.values():
         of_question.sort(key=lambda result: result.trial)
     return found
-
-
-def _has_score(results: Sequence[QueryResult], metric: str) -> bool:
-    return any(r.failure is None and r.scores.get(metric).score is not None for r in results)
 
 
 def _tags(sample: Sample) -> list[str]:

@@ -91,7 +91,6 @@ def render_two_runs(
 def _changed(
     store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[Flip]
 ) -> list[Changed]:
-    """Return the first flips with what both runs answered."""
     shown = flips[:_MOST]
     held = {run.run_id for run in store.runs()}
     now, before = (_sides(store, name, shown) if name in held else {} for name in names)
