@@ -9,9 +9,8 @@ import pytest
 from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from support.clock_evaluation import in_process
 
-from graphrag.cli.main import app
 from graphrag.eval.cli.terminal import explained, log_to, open_console, working
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -83,7 +82,7 @@ def keep_hostile(folder: Path, wrong: int, n: int = 8) -> str:
 
 
 def run_eval(folder: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["eval", *arguments, "--output", str(folder)])
+    return in_process(*arguments, "--output", str(folder))
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
-from typer.testing import CliRunner
 
 
 @pytest.fixture
 def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
     return make_evaluation(server.base_url)
-
-
-def draft(evaluation: Evaluation, *flags: str):
-    from graphrag.cli.main import app
-
-    return CliRunner().invoke(app, ["eval", "draft", "--root", str(evaluation.root), *flags])
 
 
 def drafted(evaluation: Evaluation) -> Path:
@@ -30,27 +23,24 @@ def calls(evaluation: Evaluation) -> list[str]:
 
 
 def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, server):
-    flags = ("-n", "4", "--kinds", "fact,unanswerable")
+    draft = ("draft", "-n", "4", "--kinds", "fact,unanswerable")
     before = len(server.records)
 
     def refuse(n: int, _: object) -> Fault | None:
         return Fault(status=401, message="no key") if n > before + 5 else None
 
     server.behaviour = Behaviour(offline_reply(), refuse)
-    stopped = draft(evaluation, *flags)
-    assert (stopped.exit_code, "Continue with:" in stopped.stderr) == (3, True), stopped.output
+    assert "Continue with:" in evaluation.done(*draft, code=3).stderr
     kept = len(calls(evaluation))
     assert 0 < kept < 7
     server.behaviour = Behaviour(offline_reply())
     before = len(server.records)
-    result = draft(evaluation, *flags)
-    assert result.exit_code == 0, result.output
-    assert "4 questions kept of 4" in result.stdout
+    assert "4 questions kept of 4" in evaluation.done(*draft).stdout
     rows = json.loads(drafted(evaluation).read_text(encoding="utf-8"))
     assert [row["kind"] for row in rows] == ["fact", "fact", "unanswerable", "unanswerable"]
     sent = len(server.records) - before
     assert sent == len(calls(evaluation)) - kept
-    told = draft(evaluation, *flags).stdout
+    told = evaluation.run(*draft).stdout
     assert f"{len(calls(evaluation))} of the calls are of an earlier draft and not sent" in told
     assert len(server.records) - before == sent
     evaluation.configure(dataset={"path": "eval/drafted_questions.json"})
@@ -58,14 +48,10 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, serve
     assert "No person has vetted any of the 4 questions; review them with" in run.output
     rows[0]["vetted_by"] = {"name": "Ann", "decision": "accepted", "time": "2026-01-01"}
     drafted(evaluation).write_text(json.dumps(rows), encoding="utf-8")
-    from graphrag.cli.main import app
-
     first = evaluation.runs()[0].run_id
     again = evaluation.run("--methods", "basic")
     assert "1 of 4 questions are gold: a person accepted or mended them." in again.output
-    shown = CliRunner().invoke(
-        app, ["eval", "show", first, "--root", str(evaluation.root)]
-    )  # as it was when that run began
+    shown = evaluation.run("show", first)  # as it was when that run began
     assert "No person has vetted any of the 4 questions" in shown.output, shown.output
 
 
@@ -73,9 +59,8 @@ def test_a_dry_run_asks_nothing(evaluation, server):
     (evaluation.root / "questions.csv").write_text("question,answer\n")  # as init leaves it
     evaluation.configure(dataset={"path": "questions.csv"})
     before = len(server.records)
-    result = draft(evaluation, "--dry-run")
-    assert (result.exit_code, len(server.records)) == (0, before), result.output
-    assert "calls if every draft is kept" in result.stdout
+    assert "calls if every draft is kept" in evaluation.done("draft", "--dry-run").stdout
+    assert len(server.records) == before
     assert not drafted(evaluation).exists()
 
 
@@ -90,9 +75,9 @@ def test_a_dry_run_asks_nothing(evaluation, server):
     ],
 )
 def test_what_can_not_be_drafted_is_said(evaluation, flags, said):
-    result = draft(evaluation, *flags)
+    result = evaluation.run("draft", *flags)
     assert result.exit_code in (2, 3), result.output
-    assert said in " ".join(result.output.split())
+    assert said in flat(result.output)
 
 
 def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(evaluation, server):
@@ -117,19 +102,16 @@ def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(eval
             return json.dumps({"assertions": [*json.loads(text)["assertions"], made_up]})
         return text
 
-    flags = ("--assertions", "questions.json")
+    draft = ("draft", "--assertions", "questions.json")
     before = len(server.records)
-    dry = draft(evaluation, *flags, "--dry-run")
-    assert "About 6 calls for 3 rows" in dry.stdout
-    assert (dry.exit_code, len(server.records)) == (0, before)
+    assert "About 6 calls for 3 rows" in evaluation.done(*draft, "--dry-run").stdout
+    assert len(server.records) == before
     server.behaviour = Behaviour(
         reply, lambda n, _: Fault(status=401, message="no key") if n > before + 2 else None
     )
-    stopped = draft(evaluation, *flags)
-    assert (stopped.exit_code, "Continue with:" in stopped.stderr) == (3, True), stopped.output
+    assert "Continue with:" in evaluation.done(*draft, code=3).stderr
     server.behaviour = Behaviour(reply)
-    result = draft(evaluation, *flags)
-    assert result.exit_code == 3, result.output  # q3 says nothing that one could be held to
+    result = evaluation.done(*draft, code=3)  # q3 says nothing that one could be held to
     assert "2 of 3 rows got assertions, 2 of them vital and 1 okay." in result.stdout
     assert "1 thrown away: the row has neither an answer nor quotes" in result.stdout
     assert "1 thrown away: the row's answer and quotes do not bear it out" in result.stdout

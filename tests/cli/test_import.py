@@ -6,11 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from support.benchmark_files import HOTPOT, MUSIQUE, PASSAGES, RAGAS, write_samples
+from support.clock_evaluation import in_process
 from support.openai_server import running_server
 from support.projects import server_settings
-from typer.testing import CliRunner
 
-from graphrag.eval.cli.app import app
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import parse_samples
 
@@ -31,7 +30,7 @@ EXPECTED = {
 
 
 def run_import(root: Path, name: str, *rest: object):
-    return CliRunner().invoke(app, ["import", name, *map(str, rest), "--root", str(root)])
+    return in_process("import", name, *map(str, rest), "--root", str(root))
 
 
 def save(path: Path, *rows: object) -> Path:
@@ -170,7 +169,7 @@ def test_what_is_imported_is_indexed_asked_and_measured_over_http(tmp_path):
     assert run_import(root, "hotpotqa", save(tmp_path / "h.json", HOTPOT)).exit_code == 0
     with running_server() as server:
         (root / "settings.yaml").write_text(server_settings(server.base_url), encoding="utf-8")
-        done = CliRunner().invoke(app, ["--root", str(root), "--index"])
+        done = in_process("--root", str(root), "--index")
     assert done.exit_code == 0, done.output
     results = root / "eval" / "results" / "evaluation_basic.json"
     (result,) = json.loads(results.read_text("utf-8"))["results"]

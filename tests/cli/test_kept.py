@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 
 from click.testing import Result
-from support.clock_evaluation import Evaluation
-from typer.testing import CliRunner
+from support.clock_evaluation import Evaluation, in_process
 
-from graphrag.cli.main import app
 from graphrag.eval.cli import kept
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
@@ -31,7 +29,7 @@ print(code, *loaded)
 
 def show(folder: Path, *flags: str, run: str = "latest") -> Result:
     place = ["--root", str(folder.parents[1]), "--output", str(folder)]
-    result = CliRunner().invoke(app, ["eval", "show", run, *place, *flags])
+    result = in_process("show", run, *place, *flags)
     assert result.exit_code == 0, result.output
     return result
 

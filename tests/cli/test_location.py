@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation, flat
-from typer.testing import CliRunner
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat, in_process
 
 from graphrag.command_lines import runnable
 
@@ -24,12 +23,6 @@ def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take back that ``uv run``, which may run these tests, lends its path to programs."""
     monkeypatch.delenv("UV_RUN_RECURSION_DEPTH", raising=False)
     monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
-
-
-def in_process(*words: str, **variables: str) -> Result:
-    from graphrag.cli.main import app
-
-    return CliRunner().invoke(app, ["eval", *words], env=variables)
 
 
 def paste(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:

@@ -3,17 +3,13 @@
 from pathlib import Path
 
 from click.testing import Result
-from support.clock_evaluation import ROWS
-from typer.testing import CliRunner
+from support.clock_evaluation import ROWS, flat, in_process
 
 from graphrag.eval.stats.power import detectable_difference, questions_needed
 
 
 def plan(*arguments: str, root: Path) -> Result:
-    from graphrag.cli.main import app
-
-    given = ["eval", "compare", *arguments, "--root", str(root)]
-    return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
+    return in_process("compare", *arguments, "--root", str(root), COLUMNS="200")
 
 
 def test_more_methods_take_more_questions(tmp_path):
@@ -24,7 +20,7 @@ def test_more_methods_take_more_questions(tmp_path):
     given = ("--plan", "0.05")
     named = plan(*given, "--methods", "tog,local,basic", root=tmp_path).output
     assert f"{of_three:,}" in named
-    assert "two-sided at 5 %/3, as it is one of the 3 pairs" in " ".join(named.split())
+    assert "two-sided at 5 %/3, as it is one of the 3 pairs" in flat(named)
     assert f"{of_four:,}" in plan(*given, "-m", "4", root=tmp_path).output
     assert f"{alone:,}" in plan(*given, root=tmp_path).output
     config = "indexes: {a: a}\nmethods: [tog, local, basic]\n"
@@ -38,7 +34,7 @@ def test_what_a_run_shows_is_used(finished):
         assert result.exit_code == 0, result.output
         assert "tog, basic (observed)" in result.output
         assert f"seen with {len(ROWS)} questions" in result.output
-        assert "offline baseline models" in " ".join(result.output.split())
+        assert "offline baseline models" in flat(result.output)
     seen = detectable_difference(len(ROWS), 0.4)
     assert seen is not None
     assert f"{100 * seen:.1f} points" in result.output

@@ -8,11 +8,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from support.clock_evaluation import ROWS, Evaluation, flat
+from support.clock_evaluation import ROWS, Evaluation, flat, in_process
 from typer.main import get_command
-from typer.testing import CliRunner
 
-from graphrag.cli.main import app
 from graphrag.eval.cli.app import app as eval_app
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -274,7 +272,7 @@ def test_results_are_kept_once(finished):
 
 
 def test_every_command_has_a_quiet_form_and_there_is_a_version():
-    shown = CliRunner().invoke(app, ["eval", "--version"])
+    shown = in_process("--version")
     assert shown.stdout.startswith("gtog ")
     assert " over graphrag 3.3" in shown.stdout
     group: Any = get_command(eval_app)
@@ -295,7 +293,7 @@ def test_a_missing_extra_is_named_before_the_work(finished, monkeypatch):
 
 
 def test_the_help_fits_one_screen():
-    shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "80"})
+    shown = in_process("--help", COLUMNS="80")
     lines = shown.stdout.strip().splitlines()
     assert len(lines) <= 40
     assert not any("GRAPHRAG_EVAL" in line for line in lines)

@@ -18,9 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clock_evaluation import Evaluation, wait_until
 from support.openai_server import Behaviour, Fault, offline_reply
-from typer.testing import CliRunner
 
-from graphrag.cli.main import app
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner import on_ray
@@ -121,8 +119,7 @@ def test_two_workers_give_what_one_process_gives_also_when_they_die(make_evaluat
 
 def test_work_that_no_worker_outlives_ends_the_run(make_evaluation, begun):
     begun.dies = lambda number: True
-    result = make_evaluation(methods=["basic"]).run("--workers", "2")
-    assert result.exit_code == 1
+    result = make_evaluation(methods=["basic"]).done("--workers", "2", code=1)
     assert "3 workers died at the same work, the last one by signal 9" in result.output
     assert "--resume" in result.output or "--retry-errors" in result.output
 
@@ -139,7 +136,7 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
     result = evaluation.done("--quiet", "--workers", "2", code=exit_code)
     assert said in result.output
     server.behaviour = Behaviour(offline_reply())
-    result = evaluation.done("--quiet", "--resume")
+    evaluation.done("--quiet", "--resume")
 
 
 def test_what_may_be_spent_is_split_among_workers_and_their_successors(
@@ -166,10 +163,7 @@ def test_what_may_be_spent_is_split_among_workers_and_their_successors(
 def test_given_answers_are_judged_by_workers(make_evaluation, begun):
     evaluation = make_evaluation(methods=["basic"])
     evaluation.done("--quiet", "--skip-judge")
-    result = CliRunner().invoke(
-        app, ["eval", "--root", str(evaluation.root), "judge", "latest", "--workers", "2"]
-    )
-    assert result.exit_code == 0, result.output
+    evaluation.done("judge", "latest", "--workers", "2")
     assert begun.n == 2
     scores = [row[2] for row in rows_of(evaluation)["verdicts"]]
     assert len(scores) == 6 * 4
@@ -195,8 +189,7 @@ def test_an_index_that_a_worker_does_not_find_is_named(tmp_path):
 
 
 def test_more_workers_than_calls_at_once_are_refused(make_evaluation):
-    result = make_evaluation(concurrency=2).run("--workers", "3")
-    assert result.exit_code == 2
+    result = make_evaluation(concurrency=2).done("--workers", "3", code=2)
     assert "3 workers share a concurrency of 2" in result.output
 
 

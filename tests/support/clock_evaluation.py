@@ -99,10 +99,7 @@ class Evaluation:
 
     def run(self, *flags: str, **variables: str) -> Result:
         """Run ``graphrag eval`` in this process."""
-        from graphrag.cli.main import app
-
-        arguments = ["eval", "--root", str(self.root), *flags]
-        return CliRunner().invoke(app, arguments, env=variables)
+        return in_process("--root", str(self.root), *flags, **variables)
 
     def done(self, *flags: str, code: int = 0, **variables: str) -> Result:
         """Run ``graphrag eval``, which has to end with this exit code."""
@@ -184,6 +181,13 @@ def _run_graphrag(
     from graphrag.cli.main import app
 
     app()
+
+
+def in_process(*words: str, **variables: str | None) -> Result:
+    """Run ``graphrag eval`` with these words alone, in this process."""
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, ["eval", *words], env=variables)
 
 
 def flat(text: str) -> str:

@@ -11,10 +11,12 @@ import httpx
 from starlette.applications import Starlette
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.view import viewed_of
+from graphrag.eval.cli.view import draw_labels, viewed_of
+from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
@@ -62,6 +64,14 @@ def serving_app(app: Starlette, port: int = 0) -> Generator[Served]:
         server.should_exit = True
         thread.join()
         listener.socket.close()
+
+
+def keep_three(folder: Path, questions: int) -> list[str]:
+    """Keep a pinned run, a worse one, and one that was interrupted; and a sheet for labels."""
+    ids = [keep_run(folder, 0, 60), keep_run(folder, 40, 60), keep_run(folder, 3, 60, n_asked=7)]
+    pin_baseline(read_rows(ids[0], folder / "eval.db"), folder / "eval.db")
+    assert draw_labels(Place(output=folder), ids[0], questions=questions) == 0
+    return ids
 
 
 def keep_run(

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from support.chromium import findings, overflow, watched
-from support.viewed_store import NASTY, Served, keep_run, serving
+from support.viewed_store import NASTY, Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import draw_labels
-from graphrag.eval.compare.compare import pin_baseline
-from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 
 
@@ -21,10 +19,7 @@ from graphrag.eval.store.database import EvaluationStore
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A folder of three runs and their ids, the oldest first: pinned, worse, and in progress."""
     folder = tmp_path_factory.mktemp("runs")
-    ids = [keep_run(folder, 0, 60), keep_run(folder, 40, 60), keep_run(folder, 3, 60, n_asked=7)]
-    pin_baseline(read_rows(ids[0], folder / "eval.db"), folder / "eval.db")
-    assert draw_labels(Place(output=folder), ids[0], questions=12) == 0
-    return folder, ids
+    return folder, keep_three(folder, questions=12)
 
 
 @pytest.fixture(scope="module")

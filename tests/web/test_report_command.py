@@ -1,10 +1,8 @@
 """``graphrag eval show --html``: the page of a run that is in the store."""
 
 from click.testing import Result
+from support.clock_evaluation import in_process
 from support.viewed_store import keep_run
-from typer.testing import CliRunner
-
-from graphrag.cli.main import app
 
 DONE, USAGE = 0, 2
 
@@ -14,8 +12,8 @@ def test_it_writes_the_page_of_the_newest_run_or_of_two_and_nothing_else(tmp_pat
     page = tmp_path / "new" / "a.html"
 
     def show(*flags: str) -> Result:
-        words = ["eval", "show", *flags, "--html", str(page), "--output", str(tmp_path)]
-        return CliRunner().invoke(app, [*words, "--root", str(tmp_path)], env={"COLUMNS": "300"})
+        place = ("--output", str(tmp_path), "--root", str(tmp_path))
+        return in_process("show", *flags, "--html", str(page), *place, COLUMNS="300")
 
     shown = show()
     assert shown.exit_code == DONE, shown.output

@@ -6,7 +6,6 @@ import http.client
 import io
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,14 @@ from typing import Any
 import httpx
 import pytest
 from graphrag_llm.config import ModelConfig
+from support.clock_evaluation import wait_until
 from support.openai_server import running_server
-from support.viewed_store import Served, keep_run, serving
+from support.viewed_store import Served, keep_run, keep_three, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.view import draw_labels
-from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.runner.queue import RunRequest
@@ -40,9 +36,7 @@ from graphrag.query.models import open_completion
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs: a pinned one, a worse one, and one that was interrupted."""
     made = tmp_path_factory.mktemp("view")
-    ids = [keep_run(made, 0, 60), keep_run(made, 40, 60), keep_run(made, 3, 60, n_asked=7)]
-    pin_baseline(read_rows(ids[0], made / "eval.db"), made / "eval.db")
-    assert draw_labels(Place(output=made), ids[0], questions=4) == 0
+    keep_three(made, questions=4)
     return made
 
 
@@ -111,14 +105,8 @@ def test_a_change_needs_this_server_s_own_origin(served, folder):
     item = read_sheet(folder / "audit_correctness.csv")[0].item
     body = {"item": item, "label": "1", "seen": {}}
     address = "/audit/correctness/labels"
-    origins = (
-        None,
-        "null",
-        "http://evil.example",
-        f"{served.origin}0",
-        f"https{served.origin[4:]}",
-    )
-    for origin in origins:
+    others = ("null", "http://evil.example", f"{served.origin}0", f"https{served.origin[4:]}")
+    for origin in (None, *others):
         headers = {} if origin is None else {"Origin": origin}
         assert served.client.post(address, json=body, headers=headers).status_code == 403
     other = {"Origin": served.origin, "Host": "evil.example"}
@@ -182,12 +170,8 @@ def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path):
 
 def test_what_can_t_be_compared_is_said(served, folder):
     _, worse, _ = ids_of(folder)
-    for new, old in (
-        (worse, worse),
-        (worse, "../../etc/passwd"),
-        ("", "latest"),
-        (worse, "a.json"),
-    ):
+    others = ("../../etc/passwd", "a.json")
+    for new, old in ((worse, worse), ("", "latest"), *((worse, other) for other in others)):
         answer = served.client.get("/compare", params={"new": new, "old": old})
         assert answer.status_code in (400, 404)
         assert words(answer.text).count("Not shown") == 2
@@ -267,7 +251,7 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path):
         work = threading.Thread(target=lambda: asyncio.run(evaluate(server.base_url)))
         work.start()
         try:
-            until(lambda: calls[0] > 5)
+            assert wait_until(lambda: calls[0] > 5)
             run = ids_of(tmp_path)[0]
             held = words(served.client.get(f"/runs/{run}").text)
             again = words(served.client.get(f"/runs/{run}/now").text)
@@ -295,13 +279,6 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path):
     assert "Finished." in done
     assert "6 of 6 planned; 0 of them wait" in done
     assert "method correctness mine 83.3 (" in done
-
-
-def until(holds: Any) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_label_is_kept_in_the_sheet_and_overwrites_no_other(served, folder):
