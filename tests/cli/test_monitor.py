@@ -8,7 +8,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from support.clock_evaluation import Evaluation, flat, judging, wait_until
 from support.clock_fixtures import maker
 from support.openai_server import Behaviour, LocalServer
@@ -57,9 +56,9 @@ def asked_in(evaluation: Evaluation) -> list[set[str]]:
         ]
 
 
-def watch(evaluation: Evaluation, *flags: str) -> Result:
-    """Run a round of a watch whose baseline is the pinned run alone."""
-    return evaluation.run("monitor", "--baseline-runs", "1", *flags)
+def watch(evaluation: Evaluation, *flags: str, code: int = DONE) -> str:
+    """Run a round of a watch whose baseline is the pinned run alone; return what it says."""
+    return flat(evaluation.done("monitor", "--baseline-runs", "1", *flags, code=code).output)
 
 
 def notes(evaluation: Evaluation) -> list[dict[str, object]]:
@@ -70,24 +69,17 @@ def notes(evaluation: Evaluation) -> list[dict[str, object]]:
 
 
 def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned):
-    quiet = watch(pinned, "-q")
-    assert quiet.exit_code == DONE
-    (answer,) = quiet.stdout.splitlines()
-    assert answer.startswith("Round 1: no metric has fallen beyond doubt")
-    result = watch(pinned)
-    assert result.exit_code == DONE, result.output
-    assert "No metric has fallen beyond doubt (level 5 % over all looks)" in flat(result.output)
+    assert watch(pinned, "-q").startswith("Round 1: no metric has fallen beyond doubt")
+    said = watch(pinned)
+    assert "No metric has fallen beyond doubt (level 5 % over all looks)" in said
     newest, older, base = list_runs(pinned.store_path)
     assert (newest.origin, older.origin) == ("graphrag eval monitor",) * 2
     assert newest.means == {"basic": {"correctness": 1.0}}
     assert base.is_pinned
-    assert "Round 2, pass 2" in flat(result.output)
-    assert "100.0% of 48 answers right, 100.0% of 24 answers in 1 baseline run" in flat(
-        result.output
-    )
-    assert "p = 1 where an alarm needs 0.0063 or less" in flat(result.output)
-    third = flat(watch(pinned).output)
-    assert "looked at after pass 4" in third
+    assert "Round 2, pass 2" in said
+    assert "100.0% of 48 answers right, 100.0% of 24 answers in 1 baseline run" in said
+    assert "p = 1 where an alarm needs 0.0063 or less" in said
+    assert "looked at after pass 4" in watch(pinned)
     # What was asked by hand stays the newest run of graphrag eval.
     assert f"latest is run {base.run_id}" in flat(pinned.run("compare", "latest", "pinned").output)
 
@@ -122,40 +114,36 @@ def test_a_fall_raises_the_alarm_by_code_and_file(pinned, server):
     assert f"compare {newest.run_id} pinned" in flat(result.output)
     # The system recovers: the alarm stands, in a new process too, until another run is pinned.
     server.behaviour = Behaviour(judging(lambda number: True))
-    again = watch(pinned, "-q")
-    assert again.exit_code == ALARM
-    assert "ALARM: basic correctness fell" in flat(again.output)
+    assert "ALARM: basic correctness fell" in watch(pinned, "-q", code=ALARM)
     pinned.done("-q")
     pinned.done("compare", "latest", "--pin")
-    assert watch(pinned, "-q").exit_code == DONE
+    watch(pinned, "-q")
 
 
 def test_samples_are_drawn_without_replacement_and_add_up(pinned, server):
     # Two rounds of one command, one after the other, and two more.
     flags = ("--every", "1s", "--rounds", "2", "--sample", "9")
     once = watch(pinned, *flags, "-v")
-    assert once.exit_code == DONE, once.output
-    assert "The next round begins at" in flat(once.output)
-    assert flat(once.output).count("looked at after pass 1") == 2
+    assert "The next round begins at" in once
+    assert once.count("looked at after pass 1") == 2
     last = watch(pinned, "--sample", "9")
-    assert last.exit_code == DONE
-    assert f"100.0% of {N} answers right, 100.0% of {N} answers in" in flat(last.output)
-    assert "p = 1 where" in flat(last.output)
-    assert watch(pinned, "--sample", "9", "-q").exit_code == DONE
+    assert f"100.0% of {N} answers right, 100.0% of {N} answers in" in last
+    assert "p = 1 where" in last
+    watch(pinned, "--sample", "9", "-q")
     first, second, third, fourth = asked_in(pinned)
     assert [len(asked) for asked in (first, second, third, fourth)] == [9, 9, 6, 9]
     assert first | second | third == {f"q{i}" for i in range(N)}
     assert fourth != first
     # A look is taken once all questions of the pass are asked: 15 of 24 were wrong then.
     server.behaviour = Behaviour(judging(lambda number: False))
-    codes = [watch(pinned, "--sample", "5", "-q").exit_code for _ in range(3)]
-    assert codes == [DONE, DONE, ALARM]
+    for code in (DONE, DONE, ALARM):
+        watch(pinned, "--sample", "5", "-q", code=code)
     assert (2 / 3) ** 15 < 0.05 / 8 < (2 / 3) ** 10
 
 
 @pytest.mark.slow  # a process of its own, and a signal
 def test_ctrl_c_between_rounds_ends_the_watch(pinned):
-    assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
+    watch(pinned, "--sample", "4", "-q")
     flags = ("monitor", "--every", "1d", "--sample", "4")
     with pinned.start(*flags, "--baseline-runs", "1") as watching:
         assert wait_until(lambda: "The next round begins" in watching.output)
@@ -196,20 +184,18 @@ def test_a_baseline_run_of_another_system_is_none(pinned):
 
 
 def test_a_question_without_verdicts_is_asked_again(pinned, server):
-    assert watch(pinned, "-q").exit_code == DONE
+    watch(pinned, "-q")
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict
         run = "(SELECT run_id FROM runs ORDER BY rowid DESC LIMIT 1)"
         db.execute(f"DELETE FROM verdicts WHERE run_id = {run} AND rowid % 2")
     db.close()
-    assert watch(pinned, "-q").exit_code == DONE
+    watch(pinned, "-q")
     assert len(asked_in(pinned)[1]) == N // 2
     # Verdicts that fail decide nothing.
     server.behaviour = Behaviour(
         lambda request: "no verdict" if "ground_truth" in str(request["messages"]) else "Idris."
     )
-    undecided = watch(pinned)
-    assert undecided.exit_code == INCOMPLETE, undecided.output
-    assert "not decided, as the judge gave" in flat(undecided.output)
+    assert "not decided, as the judge gave" in watch(pinned, code=INCOMPLETE)
 
 
 def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
@@ -221,6 +207,5 @@ def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
         result = pinned.done("monitor", *flags, code=USAGE)
         assert words in flat(result.output)
         assert asked_in(pinned) == [], flags
-    without = make_evaluation(name="another", methods=["basic"]).run("monitor")
-    assert without.exit_code == USAGE
+    without = make_evaluation(name="another", methods=["basic"]).done("monitor", code=USAGE)
     assert re.search(r"No baseline is pinned .* compare latest --pin", flat(without.output))

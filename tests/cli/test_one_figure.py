@@ -76,14 +76,13 @@ def judging(unread: bool) -> Behaviour:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> str:
-    return f"figures_{tmp_path.name}".replace("-", "_")
-
-
-@pytest.fixture
 def evaluation(
-    make_evaluation: MakeEvaluation, server: LocalServer, own: str, monkeypatch: pytest.MonkeyPatch
+    make_evaluation: MakeEvaluation,
+    server: LocalServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Evaluation:
+    own = f"figures_{tmp_path.name}".replace("-", "_")
     made = make_evaluation(
         server.base_url,
         methods=[{"name": name, "function": f"{own}:{name}"} for name in ("frail", "firm")],

@@ -62,6 +62,9 @@ def test_the_same_id_in_two_documents_is_two_questions():
     (item,) = comparison.items
     assert (item.difference.n_pairs, item.difference.difference) == (120, 0)
     assert (item.only_new, item.only_baseline) == ((), ())
+    elsewhere = [row(i, document="B") for i in range(10)]
+    with pytest.raises(UsageError, match=r"10 questions stand in another document .* in B now, in"):
+        gate(elsewhere, [row(i) for i in range(10)])
 
 
 def test_several_responses_to_one_question_are_refused():
@@ -142,13 +145,6 @@ def test_other_words_under_the_same_id_are_refused():
     assert gate(upper, old).items[0].difference.n_pairs == 10  # case and blanks are no other words
 
 
-def test_the_same_id_in_another_document_is_refused():
-    with pytest.raises(
-        UsageError, match=r"10 questions stand in another document .* in B now, in A"
-    ):
-        gate([row(i, document="B") for i in range(10)], [row(i) for i in range(10)])
-
-
 def test_verdicts_by_other_accepted_answers_are_no_pair():
     old = [row(i) for i in range(100)]
     new = [replace(row(i), reference="b") if i < 8 else row(i) for i in range(100)]
@@ -203,8 +199,6 @@ def test_what_is_ruled_out_is_rounded_outwards():
         old = [row(i, int(i >= n_right)) for i in range(360)]
         new = [row(i, int(i < 360 - n_wrong)) for i in range(360)]
         assert f"{told} points" in gate(new, old).items[0].decision.reason
-
-
-def test_a_small_p_is_no_row_of_digits():
+    # A small p is no row of digits.
     comparison = gate([row(i, 0) for i in range(100)], [row(i) for i in range(100)])
     assert "(p < 0.001)" in comparison.items[0].decision.reason

@@ -198,34 +198,26 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch):
 @pytest.mark.parametrize("methods", [["tog"], ["tog", "basic"]])
 def test_without_a_verdict_there_is_no_answer(methods):
     assert answer_run(evaluate(dict.fromkeys(methods, range(0)), n=0)) is None
-    unjudged = [
-        QueryResult("a", "Q", m, "x", MetricScores(), EfficiencyMetrics(1.0, 1, 1, 1))
-        for m in methods
-    ]
+    unjudged = [QueryResult("a", "Q", m, "x", MetricScores(), NOTHING) for m in methods]
     answer = answer_of(aggregate_results(unjudged))
     assert answer.headline == "No question has an answer, so correctness is not judged."
     unjudged = [replace(each, ground_truth="x") for each in unjudged]
     answer = answer_of(aggregate_results(unjudged))
     assert answer.headline == "No answer: no response has a verdict on correctness."
-
-
-def test_where_every_search_failed_it_says_so():
     failed = {"scores": failed_search_scores(), "failure": Failure("search", "error", "x")}
-    asked = evaluate({"tog": range(5), "basic": range(5)}, n=5).results
-    answer = answer_of(aggregate_results([replace(each, **failed) for each in asked]))
-    assert answer.headline == "No answer: every search failed (10 of 10)."
+    answer = answer_of(aggregate_results([replace(each, **failed) for each in unjudged]))
+    n = len(methods)
+    assert answer.headline == f"No answer: every search failed ({n} of {n})."
+
+
+def judged(key: str, question: str, method: str, is_right: bool) -> QueryResult:
+    scores = MetricScores(*[JudgeResult(int(is_right), "")] * 4)
+    return QueryResult(key, question, method, "x", scores, NOTHING)
 
 
 def test_a_lead_says_on_how_many_documents_it_is_one():
     results = [
-        QueryResult(
-            f"d{document}",
-            f"Q{i}",
-            method,
-            "x",
-            MetricScores(*[JudgeResult(int(method == "tog" or document == 2), "")] * 4),
-            NOTHING,
-        )
+        judged(f"d{document}", f"Q{i}", method, method == "tog" or document == 2)
         for document in range(3)
         for i in range(40)
         for method in ("tog", "basic")
@@ -239,7 +231,7 @@ def test_a_lead_says_on_how_many_documents_it_is_one():
 
 def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
     results = [
-        QueryResult(f"d{i}", "Q", method, "x", MetricScores(*[JudgeResult(1, "")] * 4), NOTHING)
+        judged(f"d{i}", "Q", method, is_right=True)
         for i in range(21)
         for method in ("tog", "basic")
     ]

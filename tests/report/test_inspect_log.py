@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from math import isclose, isnan
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -169,12 +170,9 @@ def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(result
     assert len(table) == 8
     rows = {(r.imdb_key, r.sample_id, r.method, r.trial): r for r in table.itertuples()}
     first = rows["clock", "q1", "tog", 0]
-    assert (first.mrr, first.correctness, first.cost_usd, first.embedding_tokens) == (
-        *(0.5, 1, 0.012, 7),
-    )
-    assert (first.judge_llm_calls, first.judge_prompt_tokens, first.judge_output_tokens) == (
-        *(1, 50, 5),
-    )
+    assert (first.mrr, first.correctness, first.cost_usd) == (0.5, 1, 0.012)
+    assert (first.embedding_tokens, first.judge_llm_calls) == (7, 1)
+    assert (first.judge_prompt_tokens, first.judge_output_tokens) == (50, 5)
     other = rows["other", "q1", "tog", 0]
     assert isnan(other.mrr)
     assert isnan(other.embedding_tokens)
@@ -185,12 +183,6 @@ def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(result
     assert list(table["embedded_models"].unique()) == [LABEL]
     for suffix in (".csv", ".parquet"):
         assert render_rows(table, suffix)
-
-
-def test_what_was_not_counted_is_no_zero(results):
-    silent = replace(results, results=[answered(1, "mine", 1, usage=Usage(is_counted=False))])
-    (sample,) = json.loads(render_inspect(silent, {"results": []}))["samples"]
-    assert set(sample["role_usage"]) == {"judge"}
 
 
 def test_a_log_in_a_folder_is_named_as_inspect_lists_it(results, tmp_path):
@@ -253,9 +245,13 @@ def test_inspect_reads_the_log_and_its_viewer_shows_it(results, tmp_path):
     }
 
 
-def test_a_sum_with_an_unknown_part_is_no_sum(results):
-    known, dark = answered(1, "tog", 1), answered(2, "tog", 1, usage=None)
-    log = json.loads(render_inspect(replace(results, results=[known, dark]), {"results": []}))
+def test_a_sum_with_an_unknown_part_is_no_sum_and_what_was_not_counted_no_zero(results):
+    def log_of(*found: QueryResult) -> dict[str, Any]:
+        return json.loads(render_inspect(replace(results, results=found), {"results": []}))
+
+    (sample,) = log_of(answered(1, "mine", 1, usage=Usage(is_counted=False)))["samples"]
+    assert set(sample["role_usage"]) == {"judge"}
+    log = log_of(answered(1, "tog", 1), answered(2, "tog", 1, usage=None))
     assert log["stats"]["model_usage"] == {}
     assert set(log["stats"]["role_usage"]) == {"judge"}
     assert log["stats"]["role_usage"]["judge"]["total_tokens"] == 110
@@ -264,11 +260,8 @@ def test_a_sum_with_an_unknown_part_is_no_sum(results):
     assert set(first["model_usage"]) == {"a/chat", "a/embed"}
     assert second["model_usage"] == {}
     assert set(second["role_usage"]) == {"judge"}
-
-
-def test_a_response_that_nobody_judged_took_nothing_of_a_judge(results):
-    unjudged = answered(1, "tog", 1, scores=MetricScores.of({}), judge_usage=None)
-    log = json.loads(render_inspect(replace(results, results=[unjudged]), {"results": []}))
+    # A response that nobody judged took nothing of a judge.
+    log = log_of(answered(1, "tog", 1, scores=MetricScores.of({}), judge_usage=None))
     assert set(log["stats"]["role_usage"]) == {"search"}
     assert log["stats"]["model_usage"]["a/chat"]["total_tokens"] == 120
     assert log["eval"]["metadata"]["n_usage_unknown"] == {"search": 0, "judge": 0}

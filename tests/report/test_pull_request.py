@@ -90,6 +90,12 @@ def test_junit_has_a_test_case_for_each_question(comparison):
     assert found["q3"].get("name") == "q3 of clock: Question 3?"
     counts = {k: questions.get(k) for k in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "9", "failures": "2", "errors": "1", "skipped": "4"}
+    # It counts the flips that the gate counts, a failed search as newly wrong.
+    (item,) = comparison.items
+    changes = [each.change for each in comparison.questions]
+    assert changes.count("newly wrong") + changes.count("search failed") == 3
+    assert (item.decision.newly_wrong, item.decision.newly_right) == (3, 1)
+    assert changes.count("newly right") == 1
 
 
 def test_junit_is_of_the_form_that_ci_servers_read(comparison):
@@ -99,14 +105,6 @@ def test_junit_is_of_the_form_that_ci_servers_read(comparison):
     assert root.tag == "testsuites"
     for element in [each for suite in root for each in suite.iter()]:
         assert set(element.keys()) <= ALLOWED[element.tag], element.tag
-
-
-def test_the_flips_are_those_that_the_gate_counts(comparison):
-    (item,) = comparison.items
-    changes = [each.change for each in comparison.questions]
-    failed = changes.count("search failed")  # the gate counts it as newly wrong here
-    assert changes.count("newly wrong") + failed == item.decision.newly_wrong == 3
-    assert changes.count("newly right") == item.decision.newly_right == 1
 
 
 def test_markdown_says_the_answer_first_and_what_flipped(comparison):
@@ -175,16 +173,13 @@ def test_a_command_in_markdown_runs_when_it_is_copied(comparison, root):
     assert "Warning: the *judge* is_not: <code>" in MarkdownIt().render(text)
 
 
-def test_ten_flips_are_named_and_the_rest_counted():
+def test_ten_flips_are_named_and_a_comparison_of_any_size_stays_below_the_limit():
     old = [right(n, question=f"{n} {'long ' * 900}") for n in range(400)]
     new = [wrong(n, question=f"{n} {'long ' * 900}") for n in range(400)]
     text = render_markdown(compare(new, old))
     assert text.count("- newly wrong: ") == 10
     assert "- ... and 390 more\n" in text
     assert len(text) < 65_536
-
-
-def test_a_comparison_of_any_size_stays_below_the_limit():
     few = compare([wrong(1)], [right(1)])
     warnings = tuple(f"{n} " + "\U0001f600" * 1000 for n in range(200))
     text = render_markdown(replace(few, warnings=warnings))

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from support.clock_evaluation import flat
 from support.projects import OFFLINE_SETTINGS, server_settings
 from typer.testing import CliRunner
 
@@ -120,38 +121,33 @@ def mixed(make_evaluation, server):
     return evaluation
 
 
-def call(evaluation, *arguments):
-    from graphrag.cli.main import app
-
-    given = [*arguments, "--root", str(evaluation.root)]
-    return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
+def said(evaluation, *words):
+    return flat(evaluation.run(*words, COLUMNS="200").output)
 
 
 def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     label = "embeddings: offline baseline model"
-    ran = mixed.run("--limit", "3", "--full", COLUMNS="200")
-    assert ran.exit_code == 0, ran.output
-    shown = " ".join(ran.output.split())
+    ran = mixed.done("--limit", "3", "--full", COLUMNS="200")
+    shown = flat(ran.output)
     assert f"({label}): " in shown
     assert shown.count(label) == 1
     _, _, further = shown.partition("Score: correctness")
     for title in ("Efficiency of the searches", "Traced to the index, in % (95 % interval)"):
         assert title in further
         assert shown.count(title) == 1
-    said, _, tables = ran.output.partition("Score: ")
-    assert f"Using {ALL} beside the others: {HASHED}." in said
+    before, _, tables = ran.output.partition("Score: ")
+    assert f"Using {ALL} beside the others: {HASHED}." in before
     assert ALL not in tables
     assert mixed.read_results("summary")["metadata"]["embedded_models"] == label
     first = mixed.newest_folder.name
-    history = " ".join(call(mixed, "eval", "show").output.split())
+    history = said(mixed, "show")
     assert (label in history, ALL in history) == (True, False)
-    planned = " ".join(call(mixed, "eval", "compare", "latest", "--plan", "0.2").output.split())
+    planned = said(mixed, "compare", "latest", "--plan", "0.2")
     assert f"Of the observed run: {label}." in planned
 
-    judged = call(mixed, "eval", "judge", "latest", "--model", "offline/rules").output
-    assert f"(verdicts and embeddings: {ALL})" in " ".join(judged.split())
-    again = mixed.newest_folder.name
-    against = " ".join(call(mixed, "eval", "compare", again, first).output.split())
+    judged = said(mixed, "judge", "latest", "--model", "offline/rules")
+    assert f"(verdicts and embeddings: {ALL})" in judged
+    against = said(mixed, "compare", mixed.newest_folder.name, first)
     assert f"(new run: verdicts and embeddings: {ALL}; baseline: {label})" in against
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import ROWS
+from support.clock_evaluation import ROWS, flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
@@ -215,9 +215,7 @@ def test_the_majority_of_the_given_verdicts_counts(verdicts):
 
 def test_the_command_repeats_and_shows_it(make_evaluation):
     evaluation = make_evaluation(methods=["basic"], judge={"repeats": 3})
-    result = evaluation.run("--repeat", "2", "--full", COLUMNS="200")
-    assert result.exit_code == 0, result.output
-    shown = " ".join(result.output.split())
+    shown = flat(evaluation.done("--repeat", "2", "--full", COLUMNS="200").output)
     assert "What repeats change, over 2 searches and 3 verdicts each" in shown
     assert "Each question was searched 2 times: searches are counted" in shown
     assert f"{len(ROWS)} questions, each searched 2 times, on 1 index, all" in shown
@@ -230,4 +228,4 @@ def test_the_command_repeats_and_shows_it(make_evaluation):
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}
     assert "NaN" not in json.dumps(summary)
     again = evaluation.run("--repeat", "2", "--resume")
-    assert "is finished: nothing is asked" in " ".join(again.output.split())
+    assert "is finished: nothing is asked" in flat(again.output)

@@ -7,8 +7,7 @@ from typing import get_args
 
 import pytest
 import yaml
-from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.errors import ConfigError
@@ -26,10 +25,6 @@ QUOTES = {
     "q3": "Tobias Reed stole the silver pendulum of the\ntower clock.",
 }
 ASKED = [{**row, "evidence": [QUOTES[row["id"]]]} for row in ROWS[:3]]
-
-
-def said(result: Result) -> str:
-    return " ".join(result.output.split())
 
 
 @pytest.fixture
@@ -82,7 +77,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation):
     assert summary["best"]["winner"] is None
     assert sorted(summary["best"]["contenders"]) == ["basic", "local"]
 
-    shown = said(result)
+    shown = flat(result.output)
     assert "(offline baseline models): " in shown
     assert "Area under correctness" in shown
     assert "Scores against tokens" in shown
@@ -92,8 +87,8 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation):
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
     assert '"plot-curve-0"' in page
     assert '"plot-scores"' not in page
-    again = said(evaluation.run("show", "latest", COLUMNS="300"))
-    assert "Area under correctness" in again
+    again = evaluation.run("show", "latest", COLUMNS="300")
+    assert "Area under correctness" in flat(again.output)
     evaluation.configure(budgets=None)
     evaluation.done("--methods", "basic", "--limit", "1", "-q")
     assert not (evaluation.output / "budget_curves.md").exists()
@@ -108,7 +103,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation)
         metrics=[],
         equal_terms=True,
     )
-    dry = said(evaluation.run("--dry-run", COLUMNS="300"))
+    dry = flat(evaluation.run("--dry-run", COLUMNS="300").output)
     assert "Searches: 15" in dry
     assert (
         "Budgets: 200, 400 tokens of context; basic, narrow at each, drift once; 12 of the "
@@ -119,7 +114,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation)
     chosen = ("--methods", ",".join([*SEARCHES, "narrow"]))
     evaluation.done(*chosen, "--skip-judge", "-q")
     result = evaluation.run("--retry-errors", *chosen, COLUMNS="300")
-    assert "Resuming run" in said(result), result.output
+    assert "Resuming run" in flat(result.output), result.output
     curves = evaluation.read_results("summary")["budget_curves"]
     assert curves["figures"] == ["shown_hit_rate", "shown_recall"]
     recall = {c["method"]: c["areas"]["shown_recall"]["mean"] for c in curves["curves"]}
@@ -130,7 +125,7 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation)
         shown = len(tokenizer.encode(found.context_text))
         assert 0 < shown <= int(found.method.partition("@")[2]), found.method
     assert recall["narrow"] < recall["basic"]  # one text unit at either budget
-    assert "Area under evidence shown, any" in said(result)
+    assert "Area under evidence shown, any" in flat(result.output)
 
 
 AT = {"budgets": [200, 400]}
@@ -141,9 +136,7 @@ TIGHT = {"name": "tight", "method": "basic", "max_context_tokens": 300}
     ("config", "reason"),
     [
         ({"budgets": ["0", "1000"]}, "whole and each at least 200, such as 1000,2000,4000; not"),
-        ({"budgets": [-5, 1000]}, "not -5"),
         ({"budgets": ["1k", "2k"]}, "not '1k'"),
-        ({"budgets": [""]}, "not ''"),
         ({"budgets": [1000, 2000, 1000]}, "budgets names one twice: 1000, 1000, 2000"),
         ({"budgets": [1000]}, "one budget for all searches is equal_terms.max_context_tokens"),
         ({"budgets": "200,400"}, "budgets is a list of numbers"),

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS, MakeEvaluation, flat
 from support.projects import OFFLINE_SETTINGS, build_project, server_settings
 
 from graphrag.eval.runner.checks import list_judge_warnings
@@ -50,7 +50,7 @@ def both(make_evaluation: MakeEvaluation, mill):
 
 def said(result: Result) -> str:
     assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
+    return flat(result.output)
 
 
 def rows_of(clock, mill):

@@ -81,19 +81,9 @@ class Model:
     async def completion_async(self, messages, response_format, **_):
         shown = json.loads(messages[0]["content"].rpartition("Material:\n")[2])
         fields = {*response_format.model_fields}
-        asked = (
-            "rulings"
-            if fields == {"rulings"}
-            else "judge"
-            if "score" in fields
-            else "same"
-            if "same" in fields
-            else "draft"
-            if "quotes" in fields
-            else "oracle"
-            if "texts" in shown
-            else "closed"
-        )
+        names = {"rulings": "rulings", "score": "judge", "same": "same", "quotes": "draft"}
+        answering = "oracle" if "texts" in shown else "closed"
+        asked = next((name for field, name in names.items() if field in fields), answering)
         reply = self.replies[asked](shown)
         return "no JSON" if reply is None else json.dumps(reply)
 
@@ -129,10 +119,8 @@ async def test_a_proven_draft_is_kept(kind, reply, row):
     assert {name: given[name] for name in row} == row
     assert given["vetted_by"] is None
     if kind == "global":
-        assert [each["text"] for each in given["assertions"]] == [
-            "Vane built it.",
-            "Holm owns a bank.",
-        ]
+        texts = [each["text"] for each in given["assertions"]]
+        assert texts == ["Vane built it.", "Holm owns a bank."]
 
 
 WRONG = {"found": True, "answer": "Magnus Crowe"}

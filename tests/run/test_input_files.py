@@ -4,18 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.projects import offline_settings
 
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.checks import list_input_warnings
 
-SETTINGS = """\
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 8}
-vector_store: {vector_size: 8}
-"""
+SETTINGS = offline_settings(8)
 
 
 @pytest.fixture

@@ -26,9 +26,6 @@ def test_a_full_disk_leaves_the_earlier_file_alone(tmp_path, monkeypatch):
         write_whole(path.parent, {path.name: "later"})
     assert path.read_text() == "earlier\n"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(StoreError, match="can't be written: Is a directory"):
         write_file(tmp_path, "text")
 
