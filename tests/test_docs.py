@@ -291,7 +291,7 @@ def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
         assert all(f"{share} % with `{method}`" in page for method, share in shares)
     with (folder / "rows.csv").open(encoding="utf-8") as file:
         asked = {row["sample_id"] for row in csv.DictReader(file)}
-    assert f"| questions | {len(asked)} of 100 so far" in told
+    assert f"| questions | {len(asked)}: " in told
     judged = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert judged["metadata"]["total_questions"] == len(asked)
 

@@ -87,7 +87,7 @@ def main() -> None:
         pairs.append((f"{a} {won}, {b} {lost} (n {len(both)})", test.pvalue))
     corrected = multipletests([p for _, p in pairs], method="holm")[1]
     for (pair, _), p in zip(pairs, corrected, strict=True):
-        print(f"{pair:32}{p:.4f}")
+        print(f"{pair:32}{f'{p:.4f}' if p >= 0.0001 else '< 0.0001':>8}")
 
 
 if __name__ == "__main__":
