@@ -21,6 +21,7 @@ from graphrag.eval.report.run import list_results
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.kinds import group_questions
+from graphrag.eval.results.labels import LabelledQuestion, RunLabels, correct_comparisons
 from graphrag.eval.results.rows import Row, with_every_metric
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
@@ -57,6 +58,26 @@ def answer_of(results: EvaluationResults) -> Answer:
     answer = answer_run(results)
     assert answer is not None
     return answer
+
+
+def test_whose_scores_these_are_is_said_where_labels_corrected_the_differences():
+    right = {"tog": range(20, 80), "basic": range(40)}
+    truth = {"tog": range(80), "basic": range(78)}
+    seen = evaluate(right)
+
+    def question(i: int) -> LabelledQuestion:
+        scores, labels = ({m: int(i in of[m]) for m in of} for of in (right, truth))
+        return LabelledQuestion(("a", f"Q{i}"), ("a", ()), scores, [*right], labels)
+
+    labels = {"correctness": RunLabels({each.key: each for each in map(question, range(100))})}
+    assert answer_of(seen).chip == "WINNER"
+    assert seen.analysis is not None
+    answer = answer_of(replace(seen, analysis=correct_comparisons(seen.analysis, labels)))
+    assert answer.line.startswith(
+        "TIED: Use basic, the cheapest of 2 that tie. Right on 40 % of questions by the judge's "
+        "verdicts; tog 60."
+    )
+    assert "People's labels corrected the differences." in answer.lead
 
 
 ALL = range(2000)

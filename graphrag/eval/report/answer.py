@@ -260,12 +260,13 @@ class _Run:
         """Return how many questions each method is right on."""
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells = [f"{each} {self._of(each)}" for each in ranked]
+        by = " by the judge's verdicts" if self._is_corrected else ""
         if method is None:
-            few, right = self._few, self._right
+            few, right = self._few, f"{self._right}{by}"
             lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
             return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}."
         rest = join_names(cells[1:], _MOST, ", ")
-        own = f"{self._right.capitalize()} on {self._share(method)}"
+        own = f"{self._right.capitalize()} on {self._share(method)}{by}"
         return f"{own}; {rest}." if rest else f"{own}."
 
     def _asked(self) -> str:
@@ -312,7 +313,7 @@ class _Run:
 
     def _scope(self, method: str | None) -> str:
         """Return which questions the lead holds for, and on how many indexes it is the same."""
-        start = "Corrected by people's labels. " if self._is_corrected else ""
+        start = "People's labels corrected the differences. " if self._is_corrected else ""
         if self._shared:
             start += "Methods were asked different questions: pairs share fewer. "
         by_document = self._analysis.outcomes_by_document
