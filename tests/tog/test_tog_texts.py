@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphrag.query.structured_search.tog_search.asking import csv_line
 from graphrag.text.ranking import bm25_scores
 from graphrag.text.terms import shorten, split_terms, word_keys
 
@@ -61,3 +62,8 @@ def test_word_statistics_of_next_to_nothing(documents):
     """Empty documents and collections score 0 and raise nothing."""
     assert bm25_scores("zebra", documents).tolist() == [0.0] * len(documents)
     assert bm25_scores("", documents).tolist() == [0.0] * len(documents)
+
+
+def test_a_row_is_shown_the_same_on_every_python():
+    """Bars and quotes are quoted, line breaks are not, whatever the csv module does."""
+    assert csv_line([1, "a|b", 'say "x"', "two\nlines"]) == '1|"a|b"|"say ""x"""|two\nlines'

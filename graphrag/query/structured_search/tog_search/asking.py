@@ -1,7 +1,5 @@
 """What the models of a search are, what they are asked and shown, how their replies are read."""
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -234,7 +232,12 @@ def render_rows(question: str, edges: Sequence[ShownEdge]) -> str:
 
 
 def csv_line(values: Sequence[object]) -> str:
-    """Write a row of a table whose columns bars separate."""
-    line = io.StringIO()
-    csv.writer(line, delimiter="|", lineterminator="").writerow(values)
-    return line.getvalue()
+    """Write a row of a table whose columns bars separate, the same on every Python.
+
+    The csv module quotes a cell for its line breaks from 3.13 on, so that prompts would differ.
+    """
+    cells = [str(value) for value in values]
+    for place, cell in enumerate(cells):
+        if "|" in cell or '"' in cell:
+            cells[place] = '"' + cell.replace('"', '""') + '"'
+    return "|".join(cells)
