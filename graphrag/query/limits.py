@@ -21,7 +21,15 @@ _FIRST_REPLY_TOKENS = 200.0
 
 
 class AllowanceSpentError(NotAskedError):
-    """What is left of the allowed cost is not enough for a call."""
+    """What is left of the allowed cost is not enough for a call; ``allow_usd`` would go on."""
+
+    def __init__(self, message: str, allow_usd: float) -> None:
+        super().__init__(message, allow_usd)
+        self.allow_usd = allow_usd
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
 
 
 class Spending:
@@ -54,6 +62,12 @@ class Spending:
             return None
         return self.most_usd - self.spent_usd - self.unanswered_usd - self._in_flight_usd
 
+    @property
+    def allow_usd(self) -> float:
+        """A higher limit that lets what the limit stopped go on."""
+        least = max(self.most_usd or 0.0, self.spent_usd + self.wanted_usd)
+        return float(f"{2 * least:.2g}") or 1.0
+
     def estimate_usd(self, kind: CallKind, model: str, prompt_tokens: int) -> float:
         """Return about what a call will cost; 0 where nothing is bounded or no price is known."""
         price = None if self.most_usd is None or is_offline(model) else model_price(model)
@@ -77,7 +91,7 @@ class Spending:
     def refuse(self, usd: float) -> AllowanceSpentError:
         """Return the error of a call that is not sent."""
         self.wanted_usd = usd
-        return AllowanceSpentError(f"the next call takes about ${usd:.4f}")
+        return AllowanceSpentError(f"the next call takes about ${usd:.4f}", self.allow_usd)
 
     def give_back(self, usd: float) -> None:
         """Return what was set aside for a call that has ended."""

@@ -321,7 +321,7 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(make_evaluation, 
     first = evaluation.done(code=INCOMPLETE)
     assert "1 of 6 searches failed" in sentence(first)
     assert "verdicts on 1 of 6 responses are unscored" in sentence(first)
-    assert "Earlier attempts" not in sentence(first)
+    assert "earlier attempts" not in sentence(first)
     summary = evaluation.read_results("summary")
     assert "earlier_attempts" not in summary["metadata"]
     unscored = sum(summary["counts"]["basic"]["n_unscored"].values())
@@ -336,8 +336,8 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(make_evaluation, 
     watched.behave()
     before = len(watched.records)
     told = (
-        f"Earlier attempts, failed or lost, took {calls} calls and cost {tokens:,} counted "
-        f"tokens, ${paid.cost_usd:.4f}"
+        f"Of what the run took, {calls} calls, {tokens:,} tokens and ${paid.cost_usd:.4f} are of "
+        "earlier attempts, failed or lost."
     )
     for again in (("--retry-errors",), ("show", run_id)):
         assert told in sentence(evaluation.run(*again))

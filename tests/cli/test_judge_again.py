@@ -98,7 +98,7 @@ def test_what_the_searches_cost_does_not_count_as_spent(asked_copy):
         *(first.run_id, first.run_id, None)
     ]
     stopped = asked_copy.done("judge", "latest", "--max-cost", f"{spent / 4:f}", code=INCOMPLETE)
-    assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
+    assert "is spent in all, and the next call takes about $0.0" in " ".join(stopped.output.split())
 
 
 def test_repeated_verdicts_are_paid_for_and_their_majority_counts(asked_copy, server):

@@ -62,7 +62,15 @@ def test_a_stopped_runs_figures_add_up_to_the_bill(make_evaluation, server):
     assert 0 < about["n_done"] < about["n_planned"]
     paid = about["cost_usd"] + about["unfinished_answers"]["cost_usd"]
     assert paid == pytest.approx(bill(server.records[before:]), abs=5e-5)
-    assert "Answers that are not finished, and go on from there, took" in result.output
+    said = flat(result.output)
+    assert "are of answers that are not finished" in said
+    assert re.search(r"The run took .* tokens and \$(\d+\.\d+)\.", said)[1] == f"{paid:.4f}"
+    assert f"${paid:.4f} of the allowed" in said
+    # What is named next goes on, now and when the run is shown later: by the same limit none would.
+    for shown in (result, evaluation.run("show", evaluation.runs()[0].run_id)):
+        more = re.search(r"Next: get what is missing: .*--max-cost (\S+)", flat(shown.output))
+        assert more is not None
+        assert float(more[1]) > whole
 
 
 def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(make_evaluation, server):
@@ -70,7 +78,7 @@ def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(make_e
     before = len(server.records)
     result = evaluation.done("--max-cost", "0.0001", code=INCOMPLETE)
     said = flat(result.output)
-    assert "$0.0000 of the allowed $0.0001 is spent, and the next call takes about $0.00" in said
+    assert "$0.0000 of the allowed $0.0001 is spent in all, and the next call takes about" in said
     assert len(server.records) == before
     more = re.search(r"--max-cost (\S+)", said.partition("Continue with: ")[2])
     assert more is not None
@@ -86,7 +94,7 @@ def test_calls_that_get_no_reply_count_as_they_may_be_billed(make_evaluation, se
     before = len(server.records)
     result = evaluation.run("--max-cost", "0.01", "--skip-judge")
     said = flat(result.output)
-    assert "$0.0000 of the allowed $0.01 is spent, calls without a reply may have cost $0.0" in said
+    assert "$0.0000 of the allowed $0.01 is spent in all, calls without a reply may" in said
     assert len(server.records) - before <= 5
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import nearest
@@ -29,7 +29,7 @@ from graphrag.eval.report.cells import money
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
-from graphrag.query.limits import CallLimit, Spending
+from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.phrases import counted
 
@@ -88,9 +88,14 @@ def draft(place: Place, flags: DraftFlags) -> int:
     try:
         run_coroutine(_draft(place, roots, kinds, flags, path, drafted, rows))
     except AllowanceStop as error:
-        allowed = f"of the ${flags.max_cost:g} allowed too little is left"
-        line = again(instead={"--max-cost": "MORE"})
-        stopped = f"Stopped: {allowed}, and {error}; raise --max-cost; {_LATER}{line}"
+        usages = [usage for each in drafted.values() for usage in each.usages]
+        spent = sum_usages(usages).cost_usd or 0.0
+        refused = cast("AllowanceSpentError", error.__cause__)
+        line = again(instead={"--max-cost": f"{refused.allow_usd:g}"})
+        stopped = (
+            f"Stopped at the allowed ${flags.max_cost:g}: {money(spent, '$')} is spent in all, "
+            f"and {error}; raise --max-cost; {_LATER}{line}"
+        )
         code = INCOMPLETE
     except RunStoppedError as error:
         stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE

@@ -1,7 +1,7 @@
 """A run of ``graphrag eval``, and one that judges responses again: checked, asked, shown."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag.command_lines import again, eval_line_here
@@ -270,6 +270,10 @@ async def _conduct(
         if telemetry is not None:
             telemetry.run_id = run.run_id
         outcome = await _ask(flags, plan, session, supervisor, telemetry)
+        if outcome.allow_usd is not None:  # by the same limit it would stop at once
+            more = {"--max-cost": f"{outcome.allow_usd:g}"}
+            run = replace(run, details=replace(run.details, command=again(instead=more)))
+            store.keep_details(run.run_id, run.details)
         described = RunDescription(
             run,
             config,

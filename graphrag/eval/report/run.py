@@ -35,10 +35,6 @@ _INDEX_NOTE = (
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
     "texts alone, and basic, hybrid and agentic their vectors besides."
 )
-_BESIDE = {
-    "earlier_attempts": "Earlier attempts, failed or lost,",
-    "unfinished_answers": "Answers that are not finished, and go on from there,",
-}
 
 
 def list_brief(
@@ -404,15 +400,11 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
             f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
             "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
         )
-    for name, what in _BESIDE.items():
-        taken = results.metadata.get(name)
-        if taken is not None:
-            tokens = sum(count for name, count in taken.items() if name.endswith("_tokens"))
-            cost = money(taken["cost_usd"], "$", UNKNOWN)
-            lines.append(
-                f"{what} took {counted(taken['calls'], 'call')} and cost {tokens:,} counted "
-                f"tokens, {cost} on top of that."
-            )
+    lines += (
+        f"Of what the run took, {counted(calls, 'call')}, {tokens:,} tokens and "
+        f"{money(usd, '$', UNKNOWN)} are of {what}."
+        for what, (calls, tokens, usd) in run_tables.spent_beside(results).items()
+    )
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.cells import (
@@ -173,6 +173,26 @@ def documents_table(analysis: "Analysis") -> Table | None:
     )
 
 
+_BESIDE = {
+    "earlier_attempts": "earlier attempts, failed or lost",
+    "unfinished_answers": "answers that are not finished",
+}
+
+
+def spent_beside(results: "EvaluationResults") -> dict[str, tuple[int, int, float | None]]:
+    """Return what is part of no result -> its calls, tokens and dollars (None: unknown)."""
+    found: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
+    return {
+        what: (
+            taken["calls"],
+            sum(count for name, count in taken.items() if name.endswith("_tokens")),
+            taken["cost_usd"],
+        )
+        for what, taken in found.items()
+        if taken
+    }
+
+
 def spent_table(results: "EvaluationResults") -> Table:
     """Return what the run took in all: calls, tokens, and dollars where any were paid."""
     by_method, further = results.efficiency, results.figures.get("further_judges")
@@ -185,6 +205,7 @@ def spent_table(results: "EvaluationResults") -> Table:
     spent["judging"] = [sum_known(of[f"judge_{n}"] for of in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
+    spent |= {what: [*taken] for what, taken in spent_beside(results).items()}
     spent["total"] = [sum_known(each) for each in zip(*spent.values(), strict=True)]
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]

@@ -450,13 +450,13 @@ class Work:
             return replace(outcome, refused=self._was_refused)
         reason, allow_usd, spending = self._stop.reason, None, self._spending
         if reason is None and self._not_afforded is not None:
-            reason = f"${spending.spent_usd:.4f} of the allowed ${spending.most_usd:g} is spent"
+            allowed = f"the allowed ${spending.most_usd:g}"
+            reason = f"${spending.spent_usd:.4f} of {allowed} is spent in all"
             if spending.unanswered_usd:
                 unanswered = f"${spending.unanswered_usd:.4f}"
                 reason += f", calls without a reply may have cost {unanswered} besides"
             reason += f"{self._not_afforded}; raise --max-cost"
-            least = max(spending.most_usd or 0.0, spending.spent_usd + spending.wanted_usd)
-            allow_usd = float(f"{2 * least:.2g}") or 1.0
+            allow_usd = spending.allow_usd
         return replace(outcome, stopped=reason, refused=self._was_refused, allow_usd=allow_usd)
 
     async def _run_jobs(self, jobs: Sequence[Job]) -> None:
