@@ -126,3 +126,26 @@ def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(eval
     assert q4["assertions"] == [{**vital, "text": "At noon."}]
     evaluation.configure(dataset={"path": "eval/drafted_assertions.json"})
     evaluation.done("--methods", "basic")
+
+
+def test_a_draft_of_the_embedded_models_is_a_rehearsal_and_its_rows_say_so(make_evaluation):
+    evaluation = make_evaluation()
+    done = evaluation.done("draft", "-n", "1", "--kinds", "unanswerable")
+    assert done.stderr.startswith("Starting ...\nThis is a rehearsal: "), done.stderr
+    assert done.stdout.startswith("Rehearsal: 1 question kept of 1")
+    (row,) = json.loads(drafted(evaluation).read_text(encoding="utf-8"))
+    assert row["tags"] == ["rehearsal"]
+    evaluation.configure(dataset={"path": "eval/drafted_questions.json"})
+    assert "1 of 1 question is a rehearsal" in evaluation.run("--dry-run").output
+    evaluation.write_rows([{"question": "Who built the clock?", "answer": "Vane", "tags": "mine"}])
+    done = evaluation.run("draft", "--assertions", "questions.json")
+    assert done.stdout.startswith("Rehearsal: 1 of 1 row got assertions")
+    (row,) = json.loads((evaluation.root / "eval" / "drafted_assertions.json").read_text("utf-8"))
+    assert row["tags"] == ["mine", "rehearsal"]
+
+
+def test_a_draft_of_a_language_model_is_no_rehearsal(evaluation):
+    done = evaluation.done("draft", "-n", "1", "--kinds", "unanswerable")
+    assert "ehearsal" not in done.output
+    (row,) = json.loads(drafted(evaluation).read_text(encoding="utf-8"))
+    assert "tags" not in row

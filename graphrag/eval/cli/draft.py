@@ -22,7 +22,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.cli.validate import find_roots
-from graphrag.eval.dataset.drafts import KINDS, Cause
+from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, Cause
 from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.eval.report.cells import money
@@ -30,6 +30,7 @@ from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
+from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.phrases import counted
 
@@ -42,6 +43,10 @@ HELD_FILE = Path("eval") / "drafted_assertions.json"
 _HELD_CALLS = 2
 """Calls a row takes: its assertions are proposed, and then ruled on."""
 _AT_ONCE, _PATIENCE_S = 8, 300.0
+_REHEARSAL = (
+    "This is a rehearsal: the embedded models draft and prove by comparing words, and the rows get "
+    f"the tag {REHEARSAL}. Have a language model draft the questions that are to count."
+)
 _LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
 
 
@@ -153,14 +158,12 @@ async def _draft(
     from graphrag.eval.runner.judging import open_answering
     from graphrag.eval.runner.methods import answering_config
     from graphrag.eval.store.session import CallFile
-    from graphrag.query.model_labels import announce_embedded
 
     notes = open_console(stderr=True, quiet=flags.quiet)
     headers = await read_headers(roots, vectors=False)
     models = sorted({model_name(answering_config(each)) for each in headers.values()})
-    announced = announce_embedded(models)
-    if announced is not None:
-        notes.print(announced)
+    if any(map(is_offline, models)):
+        notes.print(_REHEARSAL, soft_wrap=True)
     if rows is not None and flags.dry_run:
         n = len(_bare(rows))
         say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
@@ -183,7 +186,8 @@ async def _draft(
                         f"Drafting from {key}: {done}/{of} {kind}"
                     ),
                 )
-                drafted[key] = Drafted()
+                is_rehearsal = is_offline(model_name(answering_config(headers[key])))
+                drafted[key] = Drafted(is_rehearsal=is_rehearsal)
                 if rows is None:
                     await drafter.draft(materials[key], wanted[key], asked, drafted[key])
                 else:
@@ -245,7 +249,7 @@ def _write(
 
     named = len(keys) > 1
     drafts = [
-        draft.row(key if named else None, proofs)
+        draft.row(key if named else None, proofs, each.is_rehearsal)
         for key, each in drafted.items()
         for draft, proofs in each.kept
     ]
@@ -253,7 +257,8 @@ def _write(
     if samples is None:
         rows = keep_decisions(path, drafts)
     else:
-        rows = [_row_of(each, held.get(each.id)) for each in samples]
+        rehearsed = {key for key, each in drafted.items() if each.is_rehearsal}
+        rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in samples]
     away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
     if rows:
         write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
@@ -262,12 +267,16 @@ def _write(
     return 0 if samples is not None else sum(bool(row.get(VETTED)) for row in rows)
 
 
-def _row_of(sample: Sample, held: Sequence[Assertion] | None) -> dict[str, object]:
-    values = replace(sample, tags={}).to_dict()
+def _row_of(
+    sample: Sample, held: Sequence[Assertion] | None, is_rehearsal: bool
+) -> dict[str, object]:
+    values, tags = replace(sample, tags={}).to_dict(), sample.tags
     values |= {"answer": values.pop("ground_truth")}
     if held is not None:
         values["assertions"] = [each.model_dump() for each in held]
-    return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **sample.tags}
+        if is_rehearsal:
+            tags = {**tags, "tags": [*dict.fromkeys([*sample.values_of("tags"), REHEARSAL])]}
+    return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **tags}
 
 
 def _show(
@@ -281,13 +290,15 @@ def _show(
     kept = [draft for each in drafted.values() for draft, _ in each.kept]
     kinds = Counter(draft.kind for draft in kept)
     parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    start = "Rehearsal: " if any(each.is_rehearsal for each in drafted.values()) else ""
     if rows is None:
-        say(f"{counted(len(kept), 'question')} kept of {flags.n}{f' ({parts})' if parts else ''}.")
+        kept_of = f"{counted(len(kept), 'question')} kept of {flags.n}"
+        say(f"{start}{kept_of}{f' ({parts})' if parts else ''}.")
     else:
         held = [of for each in drafted.values() for of in each.held.values()]
         weights = Counter(each.weight for of in held for each in of)
         say(
-            f"{len(held):,} of {counted(len(_bare(rows)), 'row')} got assertions, "
+            f"{start}{len(held):,} of {counted(len(_bare(rows)), 'row')} got assertions, "
             f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
         )
     for cause, number in causes.most_common():

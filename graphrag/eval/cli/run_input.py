@@ -22,8 +22,10 @@ from graphrag.eval.cli.command import (
 )
 from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
@@ -116,7 +118,14 @@ def read_questions(
         if not samples:
             msg = f"--imdb-key {imdb_key}: no question is asked of it; use one of {keys}."
             raise ConfigError(msg)
-    return samples, dataset.warnings
+    n = sum(REHEARSAL in sample.values_of("tags") for sample in samples)
+    if not n:
+        return samples, dataset.warnings
+    warning = (
+        f"{n:,} of {counted(len(samples), 'question')} {'is' if n == 1 else 'are'} a rehearsal"
+    )
+    rehearsed = f"{warning}: embedded models drafted them, and their scores say nothing of value"
+    return samples, (*dataset.warnings, rehearsed)
 
 
 def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, object]:

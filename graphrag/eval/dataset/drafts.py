@@ -11,6 +11,8 @@ from graphrag.eval.dataset.samples import Assertion, fold_wording
 from graphrag.text.words import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
+REHEARSAL = "rehearsal"
+"""The tag of what the embedded models drafted: it tries out the steps, and asks little of sense."""
 DECLINED = "The documents do not say."
 """The answer of a question that can't be answered from them."""
 _ALIKE = 0.8
@@ -77,7 +79,9 @@ class Draft:
         """The passages that hold a quote."""
         return tuple(p for p in self.passages if any(quote in p.text for quote in self.quotes))
 
-    def row(self, key: str | None, proofs: JsonValue) -> dict[str, JsonValue]:
+    def row(
+        self, key: str | None, proofs: JsonValue, is_rehearsal: bool = False
+    ) -> dict[str, JsonValue]:
         """Return it as a dataset's row; ``proofs``: what the models said of it."""
         is_answerable = self.kind != "unanswerable"
         documents = dict.fromkeys(each.document for each in self.sources)
@@ -90,6 +94,7 @@ class Draft:
             "kind": self.kind,
             "hops": len(self.sources) if self.kind == "link" else 1,
             "difficulty": self.difficulty,
+            **({"tags": [REHEARSAL]} if is_rehearsal else {}),
             "documents": [*documents],
             "vetted_by": None,
             "proofs": proofs,

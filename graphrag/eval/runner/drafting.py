@@ -174,7 +174,8 @@ class Drafted:
 
     ``held``: id of a dataset's row -> the assertions that were kept. ``short``: kind -> questions
     that are missing, where the materials or the tries were used up. ``n_kept_calls``: calls among
-    ``usages`` that an earlier draft made and kept, which are not sent again.
+    ``usages`` that an earlier draft made and kept, which are not sent again. ``is_rehearsal``:
+    whether an embedded model drafted.
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
@@ -183,6 +184,7 @@ class Drafted:
     usages: list[Usage] = field(default_factory=list[Usage])
     short: dict[str, int] = field(default_factory=dict[str, int])
     n_kept_calls: int = 0
+    is_rehearsal: bool = False
 
     def causes(self) -> Counter[Cause]:
         """Return how many drafts were thrown away, by cause."""
