@@ -1,14 +1,17 @@
 """How often the corrected limits of an audit hold the true mean and the true difference.
 
-Two methods answer questions about three documents; a judge of known error rates grades them, and a
-few questions, drawn as ``graphrag eval view --labels`` draws them, are labelled rightly. Nominal is
-95 %. Then the judge errs otherwise on one side of a comparison, of two methods or of two runs, than
-on the other: how often the corrected test, and the one without labels, fails what is no worse.
+Two methods answer questions about a few documents; a judge of known error rates grades them, and
+some or all questions, drawn as ``graphrag eval view --labels`` draws them, are labeled rightly.
+Nominal is 95 %. The interval was chosen on the first cells; the others, with other numbers, judges
+and draws, check it. Then the judge errs otherwise on one side of a comparison, of two methods or of
+two runs, than on the other: how often the corrected test, and the one without labels, fails what is
+no worse.
 """
 
 import random
+import sys
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -23,41 +26,99 @@ from graphrag.eval.stats.paired import difference_test
 
 Pair = tuple[int, int]
 
-DOCUMENTS = ("a", "b", "c")
-RIGHT = (0.70, 0.55)  # true share of right answers of each method
-MISSES, FALSE_ALARMS = 0.08, 0.25  # of the judge
-TRIALS = 250
-
-
-def simulate(n: int, n_labels: int, chance: random.Random) -> tuple[bool, bool]:
-    """Return whether the limits of the first method's mean and of the difference hold the truth."""
-    truth, verdicts, strata = [], [], list[Hashable]()
-    for number in range(n):
-        ease = chance.uniform(-0.3, 0.3)  # what one method finds easy, the other does as well
-        right = [int(chance.random() < share + ease) for share in RIGHT]
-        seen = [
-            int(chance.random() >= MISSES if r else chance.random() < FALSE_ALARMS) for r in right
-        ]
-        truth.append(right)
-        verdicts.append(seen)
-        strata.append((DOCUMENTS[number % 3], *seen))
-    drawn = set(draw_for_labels(strata, n_labels, chance.randrange(10**6)))
-    labels = [right if i in drawn else [None, None] for i, right in enumerate(truth)]
-    mean = corrected_mean([v[0] for v in verdicts], [x[0] for x in labels], strata).estimate
-    difference = corrected_difference(
-        [(v[0], v[1]) for v in verdicts], [(x[0], x[1]) for x in labels], strata
-    ).estimate
-    true_difference = RIGHT[0] - RIGHT[1]
-    return (
-        mean.low is not None and mean.high is not None and mean.low <= RIGHT[0] <= mean.high,
-        difference.low is not None
-        and difference.high is not None
-        and difference.low <= true_difference <= difference.high,
-    )
-
-
+TRIALS = int(sys.argv[1]) if len(sys.argv) > 1 else 500
 Errors = tuple[float, float]
 """Share of right responses that the judge misses, and of wrong ones that it takes for right."""
+
+
+GOOD, USUAL, HARSH = (0.01, 0.02), (0.08, 0.25), (0.42, 0.11)
+LENIENT, ALWAYS_1, NEVER_ERRS = (0.02, 0.80), (0.0, 1.0), (0.0, 0.0)
+MIDDLING, RARE = (0.70, 0.55), (0.95, 0.93)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run and its labels: the documents and the questions on each; 0 labels are all."""
+
+    documents: int
+    questions: int
+    labels: int
+    right: tuple[float, ...]  # true share of right answers of each method
+    judge: Errors
+
+    def simulate(self, chance: random.Random) -> tuple[Corrected, Corrected]:
+        """Return the first method's corrected mean, and the first two methods' difference."""
+        truth: list[list[int]] = []
+        verdicts: list[list[int]] = []
+        misses, alarms = self.judge
+        for _ in range(self.documents * self.questions):
+            ease = chance.uniform(-1, 1)  # what one method finds easy, the other does as well
+            right = [
+                int(chance.random() < share + ease * min(0.3, 1 - share)) for share in self.right
+            ]
+            truth.append(right)
+            verdicts.append(
+                [int(chance.random() >= misses if r else chance.random() < alarms) for r in right]
+            )
+        places = [number % self.documents for number in range(len(truth))]
+        strata = [(place, *seen) for place, seen in zip(places, verdicts, strict=True)]
+        n_labels = self.labels or len(truth)
+        drawn = set(draw_for_labels(strata, n_labels, chance.randrange(10**6)))
+        nothing = [None] * len(self.right)
+        labels = [right if i in drawn else nothing for i, right in enumerate(truth)]
+        return (
+            corrected_mean([v[0] for v in verdicts], [x[0] for x in labels], strata, places),
+            corrected_difference(
+                [(v[0], v[1]) for v in verdicts], [(x[0], x[1]) for x in labels], strata, places
+            ),
+        )
+
+
+CHOSEN_ON = (
+    *(Cell(3, 120, 60, MIDDLING, judge) for judge in (GOOD, USUAL, HARSH, NEVER_ERRS)),
+    *(Cell(3, 120, 60, RARE, judge) for judge in (GOOD, USUAL, HARSH, LENIENT, ALWAYS_1)),
+    Cell(1, 100, 0, MIDDLING, USUAL),
+    Cell(1, 100, 0, RARE, USUAL),
+)
+CHECKED_ON = (
+    *(Cell(3, 120, 120, RARE, judge) for judge in (GOOD, USUAL, LENIENT, NEVER_ERRS)),
+    *(Cell(3, 120, 240, RARE, judge) for judge in (GOOD, LENIENT)),
+    *(Cell(1, 1000, 60, RARE, judge) for judge in (USUAL, LENIENT, (0.15, 0.10))),
+    Cell(2, 45, 60, RARE, USUAL),
+    Cell(1, 1000, 120, MIDDLING, (0.15, 0.10)),
+    Cell(3, 120, 80, (0.95, 0.93, 0.9, 0.8, 0.7), USUAL),
+    Cell(3, 120, 80, (0.97, 0.97), (0.03, 0.5)),
+    Cell(40, 9, 240, RARE, (0.05, 0.5)),
+    Cell(40, 9, 240, MIDDLING, USUAL),
+    *(Cell(3, 120, 0, right, GOOD) for right in (MIDDLING, RARE)),
+    *(Cell(1, 100, 0, right, (0.02, 0.05)) for right in (MIDDLING, RARE)),
+    Cell(1, 30, 0, MIDDLING, USUAL),
+    Cell(40, 9, 0, RARE, USUAL),
+)
+
+
+def show_cells(title: str, cells: Sequence[Cell], seed: int) -> None:
+    """Print how often limits hold the true mean and the true difference, and how wide they are."""
+    print(f"\n{title}: {TRIALS} draws each, in %, with the mean width in points")
+    print(f"{'documents, questions, labels':30s}{'right':>9s}{'judge errs':>12s}", end="")
+    print(f"{'mean held':>12s}{'width':>7s}{'difference held':>18s}{'width':>7s}")
+    for cell in cells:
+        chance = random.Random(seed)
+        draws = [cell.simulate(chance) for _ in range(TRIALS)]
+        held, wide = [0, 0], [0.0, 0.0]
+        for draw in draws:
+            for k, true in enumerate((cell.right[0], cell.right[0] - cell.right[1])):
+                of = draw[k].estimate
+                least, most = (of.mean if end is None else end for end in (of.low, of.high))
+                if least is not None and most is not None:
+                    held[k] += least <= true <= most
+                    wide[k] += 100 * (most - least) / TRIALS
+        name = f"{cell.documents}, {cell.documents * cell.questions:,}, {cell.labels or 'all'}"
+        right = ", ".join(f"{100 * share:.0f}" for share in cell.right[:2])
+        errs = ", ".join(f"{100 * share:.0f}" for share in cell.judge)
+        print(f"{name:30s}{right:>9s}{errs:>12s}", end="")
+        print(f"{100 * held[0] / TRIALS:12.1f}{wide[0]:7.1f}", end="")
+        print(f"{100 * held[1] / TRIALS:18.1f}{wide[1]:7.1f}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -67,8 +128,9 @@ class Case:
     name: str
     documents: int
     questions: int  # on each document
-    labels: int
+    labels: int  # 0: all
     errors: tuple[Errors, Errors]
+    share: float = 0.6  # of right answers
     shift: float = 0.0  # standard deviation of what a document shares, first side only
     same: float = 0.0  # share of the questions that the two sides answer alike
 
@@ -80,7 +142,8 @@ class Case:
         for document in range(self.documents):
             shift = chance.gauss(0, self.shift) if self.shift else 0.0
             for _ in range(self.questions):
-                share = 0.6 + chance.uniform(-0.3, 0.3)
+                ease = min(0.3, 1 - self.share)
+                share = self.share + chance.uniform(-ease, ease)
                 right = [int(chance.random() < share + shift), int(chance.random() < share)]
                 seen = [
                     int(chance.random() >= misses if r else chance.random() < alarms)
@@ -102,7 +165,11 @@ class Case:
         ]
         drawn = [
             set(
-                draw_for_labels([key[side] for key in strata], self.labels, chance.randrange(10**6))
+                draw_for_labels(
+                    [key[side] for key in strata],
+                    self.labels or len(strata),
+                    chance.randrange(10**6),
+                )
             )
             for side in (0, 1)
         ]
@@ -116,7 +183,8 @@ class Case:
         """Correct the difference of two methods of one run, labelled on the same questions."""
         truth, verdicts, documents = self.draw(chance)
         strata = [(document, *pair) for document, pair in zip(documents, verdicts, strict=True)]
-        drawn = set(draw_for_labels(strata, self.labels, chance.randrange(10**6)))
+        n_labels = self.labels or len(strata)
+        drawn = set(draw_for_labels(strata, n_labels, chance.randrange(10**6)))
         labels = [pair if i in drawn else (None, None) for i, pair in enumerate(truth)]
         found = corrected_difference(verdicts, labels, strata, documents)
         return found, plain_p(verdicts, documents)
@@ -141,6 +209,10 @@ CASES = (
     Case("favours, 100 documents", 100, 3, 240, APART, shift=0.1),
     Case("favours, 90 % answered alike", 3, 120, 80, APART, same=0.9),
     Case("never errs", 3, 120, 80, ((0.0, 0.0), (0.0, 0.0))),
+    Case("lenient, 95 % right", 3, 120, 60, (LENIENT, LENIENT), share=0.95),
+    Case("favours, 95 % right", 3, 120, 60, (LENIENT, USUAL), share=0.95),
+    Case("favours, all labelled", 1, 100, 0, APART),
+    Case("favours, 95 % right, all", 1, 100, 0, (LENIENT, USUAL), share=0.95),
 )
 
 
@@ -166,13 +238,10 @@ def show_differences(
 
 
 def main() -> None:
-    chance = random.Random(1)
-    print("questions  labelled  mean held  difference held  (standard error)")
-    for n, n_labels in ((120, 70), (359, 80), (359, 120), (1000, 120)):
-        held = [simulate(n, n_labels, chance) for _ in range(TRIALS)]
-        mean, difference = (sum(each[k] for each in held) / TRIALS for k in (0, 1))
-        error = sqrt(0.05 * 0.95 / TRIALS)
-        print(f"{n:9d}  {n_labels:8d}  {mean:9.1%}  {difference:15.1%}  {error:16.1%}")
+    error = 100 * sqrt(0.05 * 0.95 / TRIALS)
+    print(f"Nominal 95 %; a share of {TRIALS} draws has a standard error of {error:.1f}")
+    show_cells("One run, the cells on which the interval was chosen", CHOSEN_ON, 1)
+    show_cells("One run, other cells and draws", CHECKED_ON, 7)
     show_differences("Two methods of a run", Case.compare_methods)
     show_differences("Two runs", Case.compare_runs)
 

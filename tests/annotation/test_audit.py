@@ -394,14 +394,19 @@ def test_fewer_than_60_labels_are_refused_and_agreement_is_still_shown(make_run,
     assert (tog["n"], tog["raw_agreement"]["mean"] is None) == (59, False)
     tog = written(run)["means"]["tog"]
     assert (tog["estimate"]["mean"], tog["uncorrected"] is None) == (None, False)
-    # Failed searches do not help to reach 60 labels.
+    # Failed searches do not help to reach 60 labels; but labels for all that was judged are all.
     more: dict[str, object] = {f"p{i}": (int(i % 3 > 0), 1) for i in range(50)}
     run = make_run(more | {f"p{i}": ("search", "search") for i in range(50, 80)})
-    audit = analysed(run, [replace(i, label=1) for i in export(run)])
+    items = export(run)
+    audit = analysed(run, [replace(i, label=1 if name_of(i)[0] != "p7" else None) for i in items])
     for corrected in (*audit.means.values(), audit.differences[0].corrected):
-        assert corrected.n_labels == 50
+        assert corrected.n_labels == 49
         assert corrected.refused is not None
-        assert "50 labeled responses are too few" in corrected.refused
+        assert "49 labeled responses are too few" in corrected.refused
+    audit = analysed(run, [replace(item, label=1) for item in items])
+    assert [of.estimate.mean for of in audit.means.values()] == [50 / 80, 50 / 80]
+    assert audit.differences[0].corrected.n_labels == 50
+    assert audit.differences[0].corrected.is_complete
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(
@@ -409,10 +414,10 @@ def test_without_the_extra_one_sentence_says_what_to_install(
 ):
     path = tmp_path / "filled.csv"
     write_sheet(path, [replace(item, label=n % 2) for n, item in enumerate(export(small_run))])
-    for name in ("krippendorff", "sklearn.metrics", "ppi_py"):
+    for name in ("krippendorff", "sklearn.metrics"):
         monkeypatch.setitem(sys.modules, name, None)
     assert code_of(import_labels, small_run.place, path) == USAGE
     sentence = capsys.readouterr().err.splitlines()[-1]
     assert "is missing; the statistics of an audit need: pip install " in sentence
-    packages = {"krippendorff", "ppi-python", "scikit-learn"}
+    packages = {"krippendorff", "scikit-learn"}
     assert set(re.findall(r'"([a-z-]+)[<>=]', sentence)) == packages

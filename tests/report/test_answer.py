@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from unittest.mock import ANY
 
 import pytest
 from rich.console import Console
@@ -18,6 +19,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run import list_results
+from graphrag.eval.report.run_tables import score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.kinds import group_questions
@@ -60,24 +62,63 @@ def answer_of(results: EvaluationResults) -> Answer:
     return answer
 
 
-def test_whose_scores_these_are_is_said_where_labels_corrected_the_differences():
+@pytest.mark.parametrize(
+    ("n_labels", "said"),
+    [
+        (
+            100,
+            "Right by people's labels, in percent: tog 80, basic 78. The judge says tog 60, basic",
+        ),
+        (
+            70,
+            "Right on 80 % of questions as people's labels correct it; tog 80. The judge says",
+        ),
+    ],
+)
+def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_labels, said):
     right = {"tog": range(20, 80), "basic": range(40)}
     truth = {"tog": range(80), "basic": range(78)}
     seen = evaluate(right)
 
     def question(i: int) -> LabelledQuestion:
         scores, labels = ({m: int(i in of[m]) for m in of} for of in (right, truth))
-        return LabelledQuestion(("a", f"Q{i}"), ("a", ()), scores, [*right], labels)
+        drawn = labels if i % 10 < n_labels // 10 else {}
+        stratum = ("a", tuple(map(str, scores.values())))
+        return LabelledQuestion(("a", f"Q{i}"), stratum, scores, [*right], drawn)
 
     labels = {"correctness": RunLabels({each.key: each for each in map(question, range(100))})}
     assert answer_of(seen).chip == "WINNER"
     assert seen.analysis is not None
-    answer = answer_of(replace(seen, analysis=correct_comparisons(seen.analysis, labels)))
-    assert answer.line.startswith(
-        "TIED: Use basic, the cheapest of 2 that tie. Right on 40 % of questions by the judge's "
-        "verdicts; tog 60."
-    )
-    assert "People's labels corrected the differences." in answer.lead
+    analysis = correct_comparisons(seen.analysis, labels)
+    corrected = replace(seen, analysis=analysis)
+    answer = answer_of(corrected)
+    assert answer.score.startswith(said)
+    assert "corrected the differences" not in answer.lead
+    table = score_table(corrected, analysis)
+    assert [name for name, _ in table.columns[:3]] == ["method", "right %", "by the judge %"]
+    assert [row[:3] for row in table.texts] == [
+        ["tog", ANY, "60.0 (50-70)"],
+        ["basic", ANY, "40.0 (30-50)"],
+    ]
+    assert str(table.texts[0][1]).startswith("80.0 (")
+    kept = analysis.to_dict()
+    assert kept["corrected_means"]["correctness"]["tog"]["estimate"]["mean"] == pytest.approx(0.8)
+    assert kept["best"]["contenders"] == ["tog", "basic"]
+
+
+def test_one_method_is_told_by_its_labels():
+    seen = evaluate({"tog": range(60)})
+    assert seen.analysis is not None
+    questions = [
+        LabelledQuestion(("a", f"Q{i}"), ("a", ()), {"tog": int(i < 60)}, ["tog"], {"tog": 1})
+        for i in range(100)
+    ]
+    labels = {"correctness": RunLabels({each.key: each for each in questions})}
+    analysis = correct_comparisons(seen.analysis, labels)
+    answer = answer_of(replace(seen, analysis=analysis))
+    assert answer.headline == "tog is right on 100 % of questions by people's labels."
+    assert "The judge says tog 60." in answer.score
+    assert answer.lead.startswith("95 % sure: 96.3 to 100.0 %.")
 
 
 ALL = range(2000)

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import krippendorff
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.proportion import proportion_confint
 
 from graphrag.eval.stats.agreement import binary_agreement, flip_rate
 from graphrag.eval.stats.correction import (
@@ -22,7 +23,8 @@ from graphrag.eval.stats.correction import (
     corrected_mean,
     draw_for_labels,
 )
-from graphrag.eval.stats.intervals import Estimate
+from graphrag.eval.stats.intervals import Estimate, mean_binary
+from graphrag.eval.stats.paired import paired_binary
 
 scores = st.sampled_from([0, 1, None])
 
@@ -107,17 +109,24 @@ def labelled_at(rows, human):
     return [label if row in set(rows) else None for row, label in enumerate(human)]
 
 
-def test_without_weights_the_correction_is_the_papers():
+def test_a_mean_is_that_of_labels_by_verdict_with_wilsons_limits():
     judge, human, _ = judged_set(300, 0)
     result = corrected_mean(judge, labelled_at(range(80), human))
-    f, y, rest = np.array(judge[:80]), np.array(human[:80]), np.array(judge[80:])
-    every = np.concatenate([f, rest])
-    lam = np.cov(y, f, ddof=0)[0, 1] / (1 + 80 / 220) / every.var(ddof=1)
-    mean = lam * rest.mean() + (y - lam * f).mean()
-    half = stats.norm.ppf(0.975) * math.sqrt((lam * rest).var() / 220 + (y - lam * f).var() / 80)
+    f, y = np.array(judge), np.array(human[:80])
+    mean, variance, likely = 0.0, 0.0, 0.0
+    expected = {}
+    for verdict in (0, 1):
+        share, own = (f == verdict).mean(), y[f[:80] == verdict]
+        expected[verdict] = (own.sum() + 0.25) / (len(own) + 0.5)
+        mean += share * own.mean()
+        likely += share * expected[verdict]
+        variance += share**2 * expected[verdict] * (1 - expected[verdict]) / len(own)
+    variance += np.var([expected[verdict] for verdict in judge]) / 300
+    size = likely * (1 - likely) / variance
+    low, high = proportion_confint(mean * size, size, method="wilson")
+    assert 80 < size < 300
     assert result.estimate.mean == pytest.approx(mean)
-    assert result.estimate.low == pytest.approx(mean - half)
-    assert result.estimate.high == pytest.approx(mean + half)
+    assert (result.estimate.low, result.estimate.high) == pytest.approx((low, high))
     assert result.uncorrected == pytest.approx(np.mean(judge))
     assert (result.n_labels, result.estimate.n, result.refused) == (80, 300, None)
 
@@ -158,23 +167,57 @@ def test_too_few_labels_are_refused():
     assert corrected_mean(judge, labelled_at(range(60), human)).refused is None
     strata = [*documents[:-1], "alone"]
     refused = corrected_mean(judge, labelled_at(range(100), human), strata).refused
-    assert refused == "1 of 4 groups have no label"
+    assert refused == "1 of 7 groups have no label"
     assert corrected_mean([], []).refused is not None
     assert corrected_mean([None] * 80, [1] * 80).n_labels == 0
 
 
-def test_labels_for_everything_give_their_mean_and_a_constant_judge_adds_nothing():
-    judge, human, documents = judged_set(100, 3)
-    result = corrected_mean(judge, human, documents)
-    assert result.estimate.mean == pytest.approx(np.mean(human))
-    assert result.estimate.low < np.mean(human) < result.estimate.high
+@pytest.mark.parametrize(("n", "of"), [(100, 3), (30, 1), (100, 20)])
+def test_labels_for_everything_are_the_answer_whatever_the_judge_said(n, of):
+    judge, human, _ = judged_set(n, 3)
+    documents = [i % of for i in range(n)]
+    for verdicts in (judge, human, [1] * n):
+        result = corrected_mean(verdicts, human, documents, documents)
+        assert result.estimate == mean_binary(human, documents)
+        assert (result.is_complete, result.n_labels, result.refused) == (True, n, None)
+    truth, seen = (list(zip(side, side[1:] + side[:1], strict=True)) for side in (human, judge))
+    difference = corrected_difference(seen, truth, documents, documents)
+    own = paired_binary(Counter((a, b, d) for (a, b), d in zip(truth, documents, strict=True)))
+    assert (difference.estimate.mean, difference.p) == (own.difference, own.p)
+    assert (difference.estimate.low, difference.estimate.high) == (own.low, own.high)
+    assert difference.limits(0.95) == pytest.approx((own.low, own.high))
+    assert difference.is_complete
+    both = corrected_change(seen, truth, seen, documents)
+    pooled = corrected_difference(seen, truth, None, documents if of > 10 else None)
+    assert both == replace(pooled, n_labels=2 * n)
+
+
+def test_a_judge_that_says_one_thing_adds_nothing_and_no_error_seen_is_not_none():
     human = judged_set(100, 4)[1]
     result = corrected_mean([1] * 100, labelled_at(range(70), human))
     assert result.estimate.mean == pytest.approx(np.mean(human[:70]))
     assert result.estimate.low < result.estimate.high
     certain = corrected_mean([1] * 100, [1] * 70 + [None] * 30)
     assert certain.estimate.mean == pytest.approx(1)
-    assert (certain.estimate.low, certain.estimate.high) == (None, None)
+    assert 0.9 < certain.estimate.low < 0.97
+    assert certain.estimate.high == 1
+
+
+def test_few_labels_and_rare_errors_are_covered():
+    held = [0, 0]
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        truth = (rng.random((360, 2)) < 0.95).astype(int)
+        judge = np.where(truth == 1, 1, rng.random((360, 2)) < 0.8).astype(int).tolist()
+        strata = [tuple(pair) for pair in judge]
+        rows = set(draw_for_labels(strata, 60, seed))
+        labels = [pair if i in rows else [None, None] for i, pair in enumerate(truth.tolist())]
+        mean = corrected_mean([a for a, _ in judge], [a for a, _ in labels], strata).estimate
+        pairs = [(a, b) for a, b in judge], [(a, b) for a, b in labels]
+        difference = corrected_difference(*pairs, strata).estimate
+        held[0] += mean.low <= 0.95 <= mean.high
+        held[1] += difference.low <= 0 <= difference.high
+    assert min(held) >= 0.93 * 200
 
 
 def test_a_paired_difference_is_corrected():
@@ -208,10 +251,9 @@ def test_the_libraries_leave_warnings_alone_and_load_late():
     code = """
 import sys, warnings
 from graphrag.eval.stats import agreement, correction, gates
-assert not {"scipy.stats", "statsmodels", "sklearn", "ppi_py"} & set(sys.modules)
-before = list(warnings.filters)
-correction.corrected_mean([0, 1] * 50, [0, 1] * 35 + [None] * 30)
-assert "ppi_py" in sys.modules
+assert not {"scipy.stats", "statsmodels", "sklearn"} & set(sys.modules)
+agreement.binary_agreement([0, 1] * 50, [1, 1] * 50)
+assert "sklearn" in sys.modules
 assert ("ignore", None, Warning, None, 0) not in warnings.filters
 """
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -238,39 +280,37 @@ def drawn(n: int, n_labels: int, seed: int, errors: float = 0.2, documents: int 
     return [tuple(pair) for pair in judge], human, [i % documents for i in range(n)]
 
 
-def test_the_standard_error_and_p_are_those_of_ppi():
+def test_a_partly_labelled_difference_has_tests_and_limits_of_one_spread():
     judge, human, _ = drawn(300, 100, seed=1)
     found = corrected_difference(judge, human)
-    labelled = [i for i, pair in enumerate(human) if None not in pair]
-    rest = [i for i in range(300) if i not in set(labelled)]
-    verdicts = np.array([a - b for a, b in judge], dtype=float)
-    labels = np.array([human[i][0] - human[i][1] for i in labelled], dtype=float)
-    inputs = (labels, verdicts[labelled], verdicts[rest])
-    # The library takes weights of one for all, here as 300/100 and 300/200.
-    weights = {"w": np.full(100, 3.0), "w_unlabeled": np.full(200, 1.5)}
-    mean = float(np.squeeze(ppi_mean_pointestimate(*inputs, **weights)))
-    low, high = (float(np.squeeze(x)) for x in ppi_mean_ci(*inputs, alpha=0.05, **weights))
-    assert (found.estimate.mean, found.estimate.low) == pytest.approx((mean, low))
-    se = (high - low) / 2 / stats.norm.ppf(0.975)
-    assert found.se == pytest.approx(se)
-    assert found.p == pytest.approx(2 * stats.norm.sf(abs(mean) / se))
-    assert found.p_below == pytest.approx(stats.norm.cdf(mean / se))
-    assert found.limits(0.9)[0] == pytest.approx(mean - stats.norm.ppf(0.95) * se)
+    groups = {pair: [i for i in range(300) if judge[i] == pair] for pair in set(judge)}
+    mean = 0.0
+    for rows in groups.values():
+        known = [human[i][0] - human[i][1] for i in rows if None not in human[i]]
+        mean += len(rows) / 300 * np.mean(known)
+    assert found.estimate.mean == pytest.approx(mean)
+    assert found.limits(0.95) == pytest.approx((found.estimate.low, found.estimate.high))
+    ratio = found.center / found.se
+    assert found.p == pytest.approx(2 * stats.norm.sf(abs(ratio)))
+    assert found.p_below == pytest.approx(stats.norm.cdf(ratio))
+    assert found.limits(0.9)[0] == pytest.approx(found.center - stats.norm.ppf(0.95) * found.se)
+    assert found.outside(-0.05, 0.05) == pytest.approx(
+        stats.norm.cdf(max(found.center - 0.05, -0.05 - found.center) / found.se)
+    )
     reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert found.detectable(0.05) == pytest.approx(reach * se)
+    assert found.detectable(0.05) == pytest.approx(reach * found.se)
 
 
-def test_many_documents_are_clustered_and_one_label_each_is_enough():
-    judge, human, documents = drawn(60, 60, seed=2, documents=20)
-    found = corrected_difference(judge, human, documents, documents)
-    totals = [sum(human[i][0] - human[i][1] for i in range(g, 60, 20)) for g in range(20)]
-    means = np.array(totals) / 3
-    assert found.estimate.method == "ppi++, clustered by document"
-    assert found.estimate.mean == pytest.approx(means.mean())
-    # With documents of one size CR2 is the standard error of their means, with G - 1 degrees.
-    assert found.se == pytest.approx(stats.sem(means))
+def test_many_documents_are_clustered():
+    _, human, documents = drawn(300, 240, seed=2, documents=20)
+    labels = [pair if documents[i] else (1, 0) for i, pair in enumerate(human)]
+    seen = [(1, 1) if documents[i] else (1, 0) for i in range(300)]
+    found = corrected_difference(seen, labels, None, documents)
+    alike = corrected_difference(seen, labels)
+    assert found.estimate.method.endswith("clustered by document")
     assert found.df == pytest.approx(19)
-    assert found.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert found.se >= alike.se
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(found.center / found.se), 19))
 
 
 def test_a_change_is_the_difference_of_two_stratified_means_of_labels():
@@ -314,7 +354,7 @@ def test_the_same_questions_labelled_in_both_runs_are_taken_as_pairs():
     found = corrected_change(judge, human, judge, documents)
     paired = corrected_difference(judge, human, judge, documents)
     assert found == replace(paired, n_labels=180)
-    assert found.estimate.method == "ppi++"
+    assert found.estimate.method == "labels weighted by group, bonett-price"
 
 
 def test_what_is_known_without_a_label_needs_none_and_counts_for_none():
@@ -345,7 +385,7 @@ def test_a_group_without_a_label_is_refused_by_the_run():
 
 def test_what_was_not_corrected_has_no_p_and_no_limits():
     assert corrected_change([], [], [], []).refused is not None
-    bare = Corrected(None, Estimate(None, 0, None, None, "ppi++"), 0, "few")
+    bare = Corrected(None, Estimate(None, 0, None, None, "labels"), 0, "few")
     assert (bare.p, bare.p_below, bare.detectable(0.05)) == (None, None, None)
     with pytest.raises(ValueError, match="no limits"):
         bare.limits(0.95)

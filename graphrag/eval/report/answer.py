@@ -98,12 +98,16 @@ class _Run:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary = analysis.primary
         self._outcomes = {m: of[self._primary] for m, of in analysis.outcomes.items()}
-        means = {m: of.mean.mean for m, of in self._outcomes.items()}
-        self._means = {m: mean for m, mean in means.items() if mean is not None}
+        self._scored = analysis.scores
+        self._means = {m: of.mean for m, of in self._scored.items() if of.mean is not None}
         self._family = [each for each in analysis.comparisons if each.in_family]
         margins = [each.family.equivalence_margin for each in self._family if each.family]
         self._margin = 100 * min(margins, default=0.0)
         self._is_corrected = any(each.is_corrected for each in self._family)
+        self._by = " by the judge's verdicts" if self._is_corrected else ""
+        if analysis.scored_by_labels:
+            is_whole = analysis.labels_are_complete
+            self._by = " by people's labels" if is_whole else " as people's labels correct it"
         methods = [of.mean.method for of in self._outcomes.values()]
         self._is_clustered = any(name.endswith("clustered by document") for name in methods)
         self._right = RIGHT.get(self._primary, self._primary)
@@ -192,7 +196,7 @@ class _Run:
         return Answer("", headline, self._asked(), lead, next=next_, command=command)
 
     def _one(self, method: str) -> Answer:
-        of = self._outcomes[method].mean
+        of = self._scored[method]
         lead = ""
         if of.low is not None and of.high is not None:
             low, high = floor(1000 * of.low) / 10, ceil(1000 * of.high) / 10
@@ -202,8 +206,8 @@ class _Run:
             next_, command = "get what is missing", self._retry()
         return Answer(
             "",
-            f"{method} is {self._right} on {self._share(method)}.",
-            self._asked(),
+            f"{method} is {self._right} on {self._share(method)}{self._by}.",
+            f"{self._judge([method])} {self._asked()}".lstrip(),
             f"{lead}{self._scope(None)}",
             "",
             self._price(method, None),
@@ -249,25 +253,32 @@ class _Run:
             return f"{self._of(method)} % of questions"
         return f"{self._of(method)} of {counted(self._few, 'question')}"
 
-    def _of(self, method: str) -> str:
+    def _of(self, method: str, by_judge: bool = False) -> str:
         """Return a score as a number: 0 or all only where it is exactly that."""
-        whole = 100 if self._few is None else self._few
-        number = whole * self._means[method]
+        whole, mean = 100 if self._few is None else self._few, self._means[method]
+        number = whole * ((self._outcomes[method].mean.mean or 0) if by_judge else mean)
         is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
         return f"{number:.1f}" if is_near else f"{number:.0f}"
 
     def _scores(self, method: str | None) -> str:
         """Return how many questions each method is right on."""
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
-        cells = [f"{each} {self._of(each)}" for each in ranked]
-        by = " by the judge's verdicts" if self._is_corrected else ""
+        cells, by = [f"{each} {self._of(each)}" for each in ranked], self._by
+        judge = f" {self._judge(ranked)}".rstrip()
         if method is None:
             few, right = self._few, f"{self._right}{by}"
             lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
-            return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}."
+            return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}.{judge}"
         rest = join_names(cells[1:], _MOST, ", ")
         own = f"{self._right.capitalize()} on {self._share(method)}{by}"
-        return f"{own}; {rest}." if rest else f"{own}."
+        return f"{own}; {rest}.{judge}" if rest else f"{own}.{judge}"
+
+    def _judge(self, methods: list[str]) -> str:
+        """Return what the judge says where the scores are not its own, else ""."""
+        if not self._analysis.scored_by_labels:
+            return ""
+        cells = [f"{method} {self._of(method, by_judge=True)}" for method in methods]
+        return f"The judge says {join_names(cells, _MOST + 1, ', ')}."
 
     def _asked(self) -> str:
         """Return how many questions were asked, and what of them is missing."""
@@ -313,7 +324,9 @@ class _Run:
 
     def _scope(self, method: str | None) -> str:
         """Return which questions the lead holds for, and on how many indexes it is the same."""
-        start = "People's labels corrected the differences. " if self._is_corrected else ""
+        start = ""
+        if self._is_corrected and not self._analysis.scored_by_labels:
+            start = "People's labels corrected the differences. "
         if self._shared:
             start += "Methods were asked different questions: pairs share fewer. "
         by_document = self._analysis.outcomes_by_document
@@ -325,7 +338,8 @@ class _Run:
             means = {m: of[self._primary].mean.mean or 0 for m, of in outcomes.items()}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
-        count = f" ({method} led on {led:,} of {n:,})" if method and n > 1 else ""
+        led_on = method and n > 1 and not self._is_corrected
+        count = f" ({method} led on {led:,} of {n:,})" if led_on else ""
         these = "this index" if n < 2 else f"these {n:,} indexes"
         return f"{start} {these}; other indexes may differ{count}."
 

@@ -43,6 +43,7 @@ RIGHT = {
     "completeness": "complete",
 }
 """Metric -> what an answer is that has it."""
+_BY_LABELS = {True: "by people's labels", False: "corrected by people's labels"}
 HOW_CURVES = (
     "Prompt tokens: measured, the mean of a question over all calls of a search; the budget bounds "
     "only the context. Area: under the curve over log2 of the budget, divided by its width, so "
@@ -78,7 +79,7 @@ def label_results(results: "EvaluationResults") -> str | None:
 
 def by_score(analysis: "Analysis") -> list[str]:
     """Return the methods, the highest score on the primary metric first, then those without."""
-    means = {m: of[analysis.primary].mean.mean for m, of in analysis.outcomes.items()}
+    means = {method: of.mean for method, of in analysis.scores.items()}
     return sorted(means, key=lambda m: (means[m] is None, -(means[m] or 0)))
 
 
@@ -86,8 +87,10 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     """Return the main table: score, what is behind it and what it costs, the best method first.
 
     A column that says nothing is left out: all judged, none failed or declined, no price known.
+    Scores that labels correct stand first, and the judge's beside them.
     """
     primary, rows = analysis.primary, list[list[Value]]()
+    corrected = analysis.scores if analysis.scored_by_labels else {}
     for method in by_score(analysis):
         of, n = analysis.outcomes[method][primary], results.counts[method]["n"]
         answered = [r for r in results.results if r.method == method and r.failure is None]
@@ -95,6 +98,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         rows.append(
             [
                 method,
+                percent(corrected[method]) if method in corrected else None,
                 mean_cell(of) if results.metrics else None,
                 f"{of.n_scored:,} of {of.n_planned:,}" if results.metrics else None,
                 results.counts[method]["n_search_failed"],
@@ -104,8 +108,10 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
                 spent["cost_usd"] / n if n and spent["cost_usd"] is not None else None,
             ]
         )
+    right = f"{RIGHT.get(primary, primary)} %"
     columns: list[tuple[str, Kind]] = [
-        *(METHOD, (f"{RIGHT.get(primary, primary)} %", "percent"), ("judged", "count")),
+        *(METHOD, (right, "percent")),
+        *(("by the judge %" if corrected else right, "percent"), ("judged", "count")),
         *(("failed", "count"), ("declined", "count"), ("tokens", "tokens")),
         *(("seconds", "seconds"), ("$", "money")),
     ]
@@ -113,11 +119,12 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
     shown = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
     notes = {
-        1: "in brackets the 95 % interval of the score alone",
-        2: "judged: answers with a verdict, of those planned",
-        4: "declined: the method says that it has no answer",
-        5: "tokens: mean of a question",
-        6: "seconds: median",
+        1: f"the first score is {_BY_LABELS[analysis.labels_are_complete]}",
+        2: "in brackets the 95 % interval of the score alone",
+        3: "judged: answers with a verdict, of those planned",
+        5: "declined: the method says that it has no answer",
+        6: "tokens: mean of a question",
+        7: "seconds: median",
     }
     note = "; ".join(notes[n] for n in shown if n in notes)
     note = f"{note[:1].upper()}{note[1:]}."
@@ -279,7 +286,7 @@ def pairs_table(analysis: "Analysis") -> Table:
                 each.result.n_pairs,
                 decided.difference,
                 (limits.low_simultaneous, limits.high_simultaneous),
-                f"{each.result.n10} : {each.result.n01}",
+                f"{decided.n10} : {decided.n01}",
                 p_value(decided.p_holm),
                 each.verdict,
             ]
@@ -293,8 +300,8 @@ def pairs_table(analysis: "Analysis") -> Table:
         ],
         rows,
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
-        "pairs. The counts are of the judge's verdicts. So is everything else unless people "
-        "labeled some.",
+        "pairs. All is by people's labels where they cover every answer; where they cover some, "
+        "the counts are of the judge's verdicts.",
     )
 
 

@@ -24,6 +24,7 @@ from graphrag.eval.results.rows import (
     state_of,
 )
 from graphrag.eval.stats.agreement import flip_rate
+from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import (
     EQUIVALENCE_MARGIN,
     FamilyFigures,
@@ -34,7 +35,7 @@ from graphrag.eval.stats.family import (
     shown_sign,
     verdict_in_words,
 )
-from graphrag.eval.stats.intervals import Score, grouped
+from graphrag.eval.stats.intervals import Estimate, Score, grouped
 from graphrag.eval.stats.latency import (
     CostPerCorrect,
     Latency,
@@ -197,6 +198,7 @@ class Analysis:
     documents), stratified by document; ``outcomes_by_document``: document -> the same.
     ``comparisons``: every pair of methods on every metric, the primary one first; none of a run at
     several context budgets, whose methods are compared by the areas under their curves.
+    ``corrected_means``: metric that people labeled -> method -> its mean as the labels correct it.
     """
 
     primary: str
@@ -204,6 +206,29 @@ class Analysis:
     outcomes_by_document: dict[str, dict[str, dict[str, Outcomes]]] = field(repr=False)
     comparisons: list[Comparison] = field(repr=False)
     efficiency: dict[str, EfficiencyFigures] = field(repr=False)
+    corrected_means: Mapping[str, Mapping[str, Corrected]] = field(
+        default_factory=dict[str, Mapping[str, Corrected]], repr=False
+    )
+
+    @property
+    def scored_by_labels(self) -> bool:
+        """Whether labels correct every mean on the primary metric that there is."""
+        of = self.corrected_means.get(self.primary, {})
+        judged = [m for m, each in self.outcomes.items() if each[self.primary].mean.n]
+        return bool(judged) and all(m in of and of[m].refused is None for m in judged)
+
+    @property
+    def labels_are_complete(self) -> bool:
+        """Whether labels cover every answer that has a score on the primary metric."""
+        of = self.corrected_means.get(self.primary, {})
+        return self.scored_by_labels and all(each.is_complete for each in of.values())
+
+    @property
+    def scores(self) -> dict[str, Estimate]:
+        """Method -> its mean on the primary metric: by labels if they correct all, or the judge."""
+        if self.scored_by_labels:
+            return {m: each.estimate for m, each in self.corrected_means[self.primary].items()}
+        return {method: of[self.primary].mean for method, of in self.outcomes.items()}
 
     @property
     def best(self) -> Best:
@@ -211,7 +236,7 @@ class Analysis:
 
         Of a run at several context budgets ``BudgetCurves.best`` says it.
         """
-        means = {m: found[self.primary].mean.mean for m, found in self.outcomes.items()}
+        means = {method: of.mean for method, of in self.scores.items()}
         return find_best(means, [each.shown for each in self.comparisons if each.in_family])
 
     def to_dict(self) -> dict[str, object]:
@@ -222,6 +247,7 @@ class Analysis:
             "outcomes": to_jsonable_python(self.outcomes),
             "outcomes_by_movie": to_jsonable_python(self.outcomes_by_document),
             "comparisons": [compared.to_dict() for compared in self.comparisons],
+            "corrected_means": to_jsonable_python(self.corrected_means),
             "efficiency_figures": to_jsonable_python(self.efficiency),
         }
 

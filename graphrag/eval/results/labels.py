@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -10,7 +11,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
 from graphrag.eval.results.rows import QuestionKey, Row, paired_score
@@ -27,10 +27,11 @@ from graphrag.eval.stats.family import (
     Inference,
     compare_family,
     correct_family,
+    inference_of,
 )
-from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.stats.intervals import Score, grouped
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import Pair, PairedDifference
+from graphrag.eval.stats.paired import Pair, PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
@@ -141,28 +142,34 @@ def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str
     """Correct the mean of one method, or the difference between two.
 
     ``n_labels`` are the questions that are labeled, and known on every method named. A failed
-    search that counts 0 needs no label to be known; it is left out when there are too few labels,
-    so that it does not help to reach the least number.
+    search that counts 0 needs no label to be known; it does not help to reach the least number of
+    labels, which only a run that is labeled in part needs.
     """
     known = [[_known(question, method) for method in methods] for question in questions]
     touched = [any(method in question.labels for method in methods) for question in questions]
     n_labels = sum(was and None not in values for was, values in zip(touched, known, strict=True))
-    if n_labels < MIN_LABELS:
+    corrected = _correct_known(questions, methods, known)
+    if n_labels < MIN_LABELS and not (n_labels and corrected.is_complete):
         nothing = [None] * len(methods)
         known = [v if was else nothing for was, v in zip(touched, known, strict=True)]
-    strata = [question.stratum for question in questions]
-    if len(methods) == 1:
-        scores = [question.scores.get(methods[0]) for question in questions]
-        corrected = corrected_mean(scores, [value for (value,) in known], strata)
-    else:
-        a, b = methods
-        corrected = corrected_difference(
-            [(question.scores.get(a), question.scores.get(b)) for question in questions],
-            [(of_a, of_b) for of_a, of_b in known],
-            strata,
-            [question.key[0] or None for question in questions],
-        )
+        corrected = _correct_known(questions, methods, known)
     return replace(corrected, n_labels=n_labels)
+
+
+def _correct_known(
+    questions: Sequence[LabelledQuestion],
+    methods: Sequence[str],
+    known: Sequence[Sequence[int | None]],
+) -> Corrected:
+    draw = (
+        [question.stratum for question in questions],
+        [question.key[0] or None for question in questions],
+        [tuple(method in question.judged for method in methods) for question in questions],
+    )
+    scores = [[question.scores.get(method) for method in methods] for question in questions]
+    if len(methods) == 1:
+        return corrected_mean([of for (of,) in scores], [of for (of,) in known], *draw)
+    return corrected_difference([(a, b) for a, b in scores], [(a, b) for a, b in known], *draw)
 
 
 def _known(question: LabelledQuestion, method: str) -> int | None:
@@ -212,7 +219,7 @@ def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels
 
 
 def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
-    """Decide the comparisons on labeled metrics by what the labels correct them to.
+    """Decide the comparisons on labeled metrics, and the scores, by what labels correct them to.
 
     ``labels`` by metric, see ``read_labels``. A comparison that is not corrected keeps its own
     figures, and its place in the family; ``corrected`` of each says why.
@@ -220,7 +227,11 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> 
     comparisons: list[Comparison] = []
     for metric, of_metric in grouped((each.metric, each) for each in analysis.comparisons).items():
         comparisons += _correct(of_metric, labels[metric]) if metric in labels else of_metric
-    return replace(analysis, comparisons=comparisons)
+    means = {
+        metric: {method: _correct_score(of, [method]) for method in analysis.outcomes}
+        for metric, of in labels.items()
+    }
+    return replace(analysis, comparisons=comparisons, corrected_means=means)
 
 
 def correct_change(
@@ -242,13 +253,11 @@ def correct_change(
             why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
             return not_corrected(f"{name} has {why}")
     cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
-    return _usable(
-        corrected_change(
-            scores,
-            [(ours[0], theirs[0]) for ours, theirs in cells],
-            [(ours[1], theirs[1]) for ours, theirs in cells],
-            [row.document or old.document or None for row, old in pairs],
-        )
+    return corrected_change(
+        scores,
+        [(ours[0], theirs[0]) for ours, theirs in cells],
+        [(ours[1], theirs[1]) for ours, theirs in cells],
+        [row.document or old.document or None for row, old in pairs],
     )
 
 
@@ -261,13 +270,15 @@ def _cell(labels: RunLabels | None, row: Row, method: str) -> tuple[int | None, 
 
 
 def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
-    questions = list(labels.questions.values())
-    changes = [_correct_pair(questions, compared, labels.refused) for compared in comparisons]
+    changes = [_correct_score(labels, [compared.a, compared.b]) for compared in comparisons]
     family: list[FamilyFigures | None] = [None] * len(comparisons)
-    results = [
-        compared.result if change.refused else corrected_result(compared.result, change)
+    moved = [
+        (compared.result, compared.inference)
+        if change.refused
+        else _by_labels(compared, change, labels)
         for compared, change in zip(comparisons, changes, strict=True)
     ]
+    results = [result for result, _ in moved]
     margins = [c.family.equivalence_margin for c in comparisons if c.family is not None]
     if all(change.refused for change in changes):
         family = [compared.family for compared in comparisons]
@@ -275,38 +286,46 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
         results = correct_family(results)
         level = ALPHA / max(1, sum(result.p is not None for result in results))
         results = [
-            result if change.refused else replace(result, detectable_at_80=change.detectable(level))
+            result
+            if change.refused or change.is_complete
+            else replace(result, detectable_at_80=change.detectable(level))
             for result, change in zip(results, changes, strict=True)
         ]
-        inferences = [
-            compared.inference if change.refused else _inference(change)
-            for compared, change in zip(comparisons, changes, strict=True)
-        ]
-        family = [*compare_family(results, inferences, margins[0])]
+        family = [*compare_family(results, [each for _, each in moved], margins[0])]
     return [_decided(*each) for each in zip(comparisons, changes, results, family, strict=True)]
 
 
-def _correct_pair(
-    questions: Sequence[LabelledQuestion], compared: Comparison, refused: str | None
-) -> Corrected:
-    """Return the correction, or why there is none that can be used."""
-    if refused is not None:
-        return not_corrected(refused)
-    try:
-        corrected = correct_methods(questions, [compared.a, compared.b])
-    except UsageError as error:  # a package is missing, and a run is shown even so
-        return not_corrected(str(error).removesuffix("."))
-    return _usable(corrected)
+def _correct_score(labels: RunLabels, methods: Sequence[str]) -> Corrected:
+    """Return the correction of a mean or a difference, or why there is none."""
+    if labels.refused is not None:
+        return not_corrected(labels.refused)
+    return correct_methods(list(labels.questions.values()), methods)
 
 
-def _usable(corrected: Corrected) -> Corrected:
-    """Return a correction that has an interval, or why there is none."""
-    if corrected.refused is not None or corrected.se is not None:
-        return corrected
-    return not_corrected(
-        "no label and no verdict differs from the others, which leaves no interval",
-        n_labels=corrected.n_labels,
+def _by_labels(
+    compared: Comparison, change: Corrected, labels: RunLabels
+) -> tuple[PairedDifference, Inference]:
+    """Return what a comparison is by labels: in all as of any scores where they leave none out."""
+    result = corrected_result(compared.result, change)
+    if not change.is_complete:
+        return result, _inference(change)
+    counts = Counter[tuple[Score, Score, Hashable]](
+        (a, b, each.key[0] or None)
+        for each in labels.questions.values()
+        for a, b in [(_known(each, compared.a), _known(each, compared.b))]
+        if a is not None and b is not None
     )
+    own = paired_binary(counts)
+    result = replace(
+        result,
+        n_pairs=own.n_pairs,
+        n10=own.n10,
+        n01=own.n01,
+        discordance=own.discordance,
+        detectable_at_80=own.detectable_at_80,
+        test=own.test,
+    )
+    return result, inference_of(result, counts)
 
 
 def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:

@@ -1,6 +1,5 @@
 """How far the judge can be trusted: its agreement with human labels, and with itself."""
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,11 +67,11 @@ def binary_agreement(
     cells = Counter(zip(x.tolist(), y.tolist(), strict=True))
     kappa = alpha = None
     if len({*x.tolist(), *y.tolist()}) == 2:
-        kappa = load_audit_package("sklearn.metrics").cohen_kappa_score(
+        kappa = _load_package("sklearn.metrics").cohen_kappa_score(
             x.astype(int), y.astype(int), sample_weight=w
         )
         if np.ptp(w) == 0:
-            alpha = load_audit_package("krippendorff").alpha(
+            alpha = _load_package("krippendorff").alpha(
                 reliability_data=[x, y], level_of_measurement="nominal"
             )
     return BinaryAgreement(
@@ -91,11 +90,10 @@ def binary_agreement(
     )
 
 
-def load_audit_package(name: str) -> Any:
+def _load_package(name: str) -> Any:
     """Import a package of the extra ``audit``; UsageError, saying how to install it, without."""
     try:
-        with warnings.catch_warnings():  # ppi_py would silence the warnings of the whole process
-            return import_module(name)
+        return import_module(name)
     except ImportError as error:
         msg = f"{name} is missing; the statistics of an audit need: {extra_hint('audit')}"
         raise UsageError(msg) from error

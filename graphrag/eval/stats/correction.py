@@ -5,11 +5,11 @@ import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphrag.eval.stats.agreement import check_scores, load_audit_package
+from graphrag.eval.stats.agreement import check_scores
 from graphrag.eval.stats.intervals import (
     CONFIDENCE,
     Estimate,
@@ -20,24 +20,34 @@ from graphrag.eval.stats.intervals import (
     cr2_variance,
     degrees_of_freedom,
     grouped,
+    mean_binary,
     name_interval,
+    proportion_interval,
     scipy_special,
 )
-from graphrag.eval.stats.paired import Pair, signed_difference
+from graphrag.eval.stats.paired import (
+    PLAIN_BOUND,
+    Pair,
+    PairCounts,
+    bonett_price_spread,
+    difference_interval,
+    difference_spread,
+    difference_test,
+    tally_documents,
+)
 from graphrag.eval.stats.power import POWER
 
 MIN_LABELS = 60
 BOTH_RUNS = "labels of both runs"
-_KIND = "ppi++"
-_NO_WIDTH = 1e-9
+_BY_GROUP = "labels weighted by group"
+_Value: TypeAlias = float | Pair
 
 
 class _Spread(NamedTuple):
-    """Standard error of a mean, its degrees of freedom (None: normal), and the mean's range."""
+    """Standard error of a mean, and its degrees of freedom (None: normal)."""
 
     se: float
     df: float | None = None
-    limits: tuple[float, float] = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +55,11 @@ class Corrected:
     """A mean of verdicts, corrected for the judge's errors.
 
     ``uncorrected``: plain mean of the judge's verdicts, None without any. ``estimate``: corrected
-    mean with its limits (95 %), n judged responses; None when ``refused`` says why, and the limits
-    also when no label and no verdict differs from the others. ``se``: its standard error, > 0, None
-    without limits; ``df``: degrees of freedom of its t distribution, None for the normal one.
+    mean with its limits (95 %), n judged responses; None when ``refused`` says why. Of a difference
+    ``center`` and ``se`` are those of its limits, None without limits and of a mean; ``df``:
+    degrees of freedom of t, None for the normal distribution. ``p``: two-sided, of a true
+    difference of 0, ``p_below``: one-sided, of one of 0 or more; in (0, 1]. ``is_complete``: every
+    response is labeled, and the labels alone are the figures.
     """
 
     uncorrected: float | None
@@ -56,34 +68,24 @@ class Corrected:
     refused: str | None
     se: float | None = None
     df: float | None = None
-
-    @property
-    def p(self) -> float | None:
-        """Two-sided p of a true mean of 0, in (0, 1]; None without limits."""
-        if self.p_below is None:
-            return None
-        return min(1.0, 2 * min(self.p_below, 1 - self.p_below))
-
-    @property
-    def p_below(self) -> float | None:
-        """One-sided p against a true mean of 0 or more; None without limits."""
-        if self.estimate.mean is None or self.se is None:
-            return None
-        return _tail(self.estimate.mean / self.se, self.df)
+    center: float | None = None
+    p: float | None = None
+    p_below: float | None = None
+    is_complete: bool = False
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return two-sided limits, not cut at the ends of the range; ValueError without a se."""
-        mean, se = self._known()
+        center, se = self._known()
         half = se * _quantile(confidence, self.df)
-        return mean - half, mean + half
+        return center - half, center + half
 
     def outside(self, lowest: float, highest: float) -> float:
         """Return the one-sided p of a true mean as low as the first or as high as the second.
 
         ValueError without a standard error.
         """
-        mean, se = self._known()
-        return _tail(max(mean - highest, lowest - mean) / se, self.df)
+        center, se = self._known()
+        return _tail(max(center - highest, lowest - center) / se, self.df)
 
     def detectable(self, alpha: float) -> float | None:
         """Return the true mean found with 80 % power at this level; None when there is none."""
@@ -93,9 +95,9 @@ class Corrected:
         return least if least < 1 else None
 
     def _known(self) -> tuple[float, float]:
-        if self.estimate.mean is None or self.se is None:
+        if self.center is None or self.se is None:
             raise ValueError("what was not corrected has no limits and no test")
-        return self.estimate.mean, self.se
+        return self.center, self.se
 
 
 def not_corrected(
@@ -106,24 +108,42 @@ def not_corrected(
 
 
 def corrected_mean(
-    judge: Sequence[Score], human: Sequence[Score], strata: Sequence[Hashable] | None = None
+    judge: Sequence[Score],
+    human: Sequence[Score],
+    strata: Sequence[Hashable] | None = None,
+    documents: Sequence[Hashable] | None = None,
+    pools: Sequence[Hashable] | None = None,
 ) -> Corrected:
-    """Correct the mean of 0/1 verdicts by human labels (PPI++).
+    """Correct the mean of 0/1 verdicts by human labels.
 
     One a response: 0, 1 or None (the judge failed, and the response is left out; or there is no
-    label). ``strata``: the group within which labels were drawn at random (document x verdict).
-    Refused under 60 labels, and when a group has verdicts but no label. ValueError if a value is
-    not 0, 1 or None, or the lengths differ; UsageError without the packages of the extra ``audit``.
+    label). ``strata``: the group within which labels were drawn at random (document x verdict);
+    ``documents``: None where one is not known; ``pools``: of responses at the same verdict, those
+    whose verdicts are wrong alike (default: all). Where every response is labeled it is
+    ``mean_binary`` of the labels. Else refused under 60 labels, and when a group has verdicts but
+    no label. ValueError if a value is not 0, 1 or None, or the lengths differ.
 
-    ``ppi_py.ppi_mean_ci(alpha=.05)`` (arXiv 2311.01453), every response weighted by the size of its
-    group over the number of labeled (or unlabeled) ones in it. When a group is labeled
-    completely, all verdicts take the place of the unlabeled ones.
+    The mean of the labels of each group, weighted by its size: Cochran 1977, Sampling Techniques,
+    section 12.2, which PPI++ (arXiv 2311.01453) is in groups of one verdict. See ``_weigh`` for
+    its variance; the limits are Wilson's of as many independent labels as have that variance (Korn
+    and Graubard 1998, Survey Methodology 24, 193-201).
     """
     check_scores([*judge, *human], (0, 1))
-    verdicts, labels = (
-        [None if value is None else float(value) for value in side] for side in (judge, human)
-    )
-    return _correct(verdicts, labels, strata, (0.0, 1.0))
+    rows = _rows(judge, human, strata, documents, pools)
+    plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None
+    if rows and all(row.label is not None for row in rows):
+        labels = [_signed(row.label) for row in rows]
+        of_labels = mean_binary(labels, [row.document for row in rows])
+        return Corrected(plain, of_labels, len(rows), None, is_complete=True)
+    weighed = _weigh(rows, (0, 1), plain)
+    if isinstance(weighed, Corrected):
+        return weighed
+    share, size = min(max(weighed.shares[1], 0.0), 1.0), weighed.size
+    # The level at which the normal quantile is that of t.
+    level = 2 * float(scipy_special().ndtr(_quantile(CONFIDENCE, weighed.df))) - 1
+    low, high = proportion_interval(share * size, size, "wilson", level)
+    kind = name_interval(f"{_BY_GROUP}, wilson", weighed.structure)
+    return Corrected(plain, Estimate(share, len(rows), low, high, kind), weighed.n_labels, None)
 
 
 def corrected_difference(
@@ -131,20 +151,31 @@ def corrected_difference(
     human: Sequence[Pair],
     strata: Sequence[Hashable] | None = None,
     documents: Sequence[Hashable] | None = None,
+    pools: Sequence[Hashable] | None = None,
 ) -> Corrected:
-    """Correct a paired difference ``a - b`` of 0/1 verdicts by human labels (PPI++).
+    """Correct a paired difference ``a - b`` of 0/1 verdicts by human labels.
 
     ``judge`` and ``human`` are (a, b), one a question; a pair with a None is missing. ``strata``:
     the groups within which questions were drawn at random (document x verdict on a x verdict on
-    b), ``documents`` those of the questions, None where one is not known.
-
-    As ``corrected_mean``, which takes questions as independent, is refused and raises. Where the
-    documents are many enough for ``Structure.CLUSTERED`` each one's total is estimated from its
-    own verdicts and labels, and the totals, which are independent, are clustered by ``CR2``.
+    b). As ``corrected_mean`` else: where every pair is labeled it is that of the labels, with the
+    interval and the test of ``paired_binary``; partly, the limits are Bonett-Price's.
     """
     check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
-    verdicts, labels = ([signed_difference(pair) for pair in side] for side in (judge, human))
-    return _correct(verdicts, labels, strata, (-1.0, 1.0), documents)
+    known = [[None if None in pair else pair for pair in side] for side in (judge, human)]
+    rows = _rows(known[0], known[1], strata, documents, pools)
+    plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None
+    if rows and all(row.label is not None for row in rows):
+        counts = Counter((*_pair(row.label), row.document) for row in rows)
+        return _labelled_whole(counts, plain, len(rows))
+    weighed = _weigh(rows, (-1, 0, 1), plain)
+    if isinstance(weighed, Corrected):
+        return weighed
+    shares = np.array([weighed.shares[1], weighed.shares[-1]])
+    center, se = bonett_price_spread(shares[0], shares[1], np.array(weighed.size))
+    kind = name_interval(f"{_BY_GROUP}, {PLAIN_BOUND}", weighed.structure)
+    spread = _Spread(float(se), weighed.df)
+    mean = float(shares[0] - shares[1])
+    return _finish(plain, mean, float(center), len(rows), weighed.n_labels, spread, kind)
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
@@ -175,16 +206,43 @@ def _refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | Non
 
 
 def _finish(
-    plain: float | None, mean: float, n: int, n_labels: int, spread: _Spread, kind: str
+    plain: float | None,
+    mean: float,
+    center: float,
+    n: int,
+    n_labels: int,
+    spread: _Spread,
+    kind: str,
 ) -> Corrected:
-    """Return a corrected mean with its limits inside those of its spread."""
-    lowest, highest = spread.limits
-    mean = min(max(mean, lowest), highest)
-    if spread.se <= _NO_WIDTH:
-        return Corrected(plain, Estimate(mean, n, None, None, kind), n_labels, None)
+    """Return a corrected difference with its limits in [-1, 1] and its tests."""
     half = spread.se * _quantile(CONFIDENCE, spread.df)
-    estimate = Estimate(mean, n, max(mean - half, lowest), min(mean + half, highest), kind)
-    return Corrected(plain, estimate, n_labels, None, spread.se, spread.df)
+    low, high = max(center - half, -1.0), min(center + half, 1.0)
+    estimate = Estimate(mean, n, min(low, mean), max(high, mean), kind)
+    below = _tail(center / spread.se, spread.df)
+    two_sided = min(1.0, 2 * min(below, 1 - below))
+    return Corrected(
+        plain, estimate, n_labels, None, spread.se, spread.df, center, two_sided, below
+    )
+
+
+def _labelled_whole(counts: PairCounts, plain: float | None, n: int) -> Corrected:
+    """Return the difference of labels that leave nothing to correct."""
+    low, high, kind = difference_interval(counts)
+    center, se, df = difference_spread(counts)
+    tallies = tally_documents(counts).values()
+    mean = sum(of.n10 - of.n01 for of in tallies) / n
+    return Corrected(
+        plain,
+        Estimate(mean, n, low, high, kind),
+        n,
+        None,
+        se,
+        df,
+        center,
+        difference_test(counts)[0],
+        difference_test(counts, "less")[0],
+        is_complete=True,
+    )
 
 
 def _cluster(totals: Mapping[Hashable, float], sizes: Mapping[Hashable, int]) -> _Spread:
@@ -193,65 +251,107 @@ def _cluster(totals: Mapping[Hashable, float], sizes: Mapping[Hashable, int]) ->
     return _Spread(float(cr2_variance(sums, numbers)) ** 0.5, float(degrees_of_freedom(numbers)))
 
 
-def _correct(
-    judge: Sequence[float | None],
-    human: Sequence[float | None],
+class _Row(NamedTuple):
+    """A response, or a question of two; without a ``label`` it is None."""
+
+    verdict: _Value
+    label: _Value | None
+    group: Hashable
+    pool: Hashable
+    document: Hashable
+
+
+def _rows(
+    judge: Sequence[_Value | None],
+    human: Sequence[_Value | None],
     strata: Sequence[Hashable] | None,
-    limits: tuple[float, float],
-    documents: Sequence[Hashable] | None = None,
-) -> Corrected:
-    places: Sequence[Hashable] = [None] * len(judge) if documents is None else documents
-    keys: Sequence[Hashable] = [None] * len(judge) if strata is None else strata
-    rows = [
-        (verdict, label, (document, key))
-        for verdict, label, key, document in zip(judge, human, keys, places, strict=True)
+    documents: Sequence[Hashable] | None,
+    pools: Sequence[Hashable] | None,
+) -> list[_Row]:
+    none: Sequence[Hashable] = [None] * len(judge)
+    each = zip(judge, human, strata or none, documents or none, pools or none, strict=True)
+    return [
+        _Row(verdict, label, (document, key, pool, verdict), (pool, verdict), document)
+        for verdict, label, key, document, pool in each
         if verdict is not None
     ]
-    labelled = [(verdict, label, key) for verdict, label, key in rows if label is not None]
-    plain = sum(verdict for verdict, _, _ in rows) / len(rows) if rows else None
-    sizes, drawn = Counter(key for _, _, key in rows), Counter(key for _, _, key in labelled)
-    refused = _refuse(len(labelled), len(sizes), len(sizes) - len(drawn))
+
+
+class _Weighed(NamedTuple):
+    """Labels that are weighted by their groups.
+
+    ``shares``: value -> share of the responses that have it. ``size``: how many independent labels
+    tell as much. ``structure``: clustered by document, with these degrees of freedom, or pooled.
+    """
+
+    shares: Mapping[int, float]
+    size: float
+    n_labels: int
+    structure: Structure
+    df: float | None
+
+
+def _weigh(
+    rows: Sequence[_Row], values: tuple[int, ...], plain: float | None
+) -> _Weighed | Corrected:
+    """Weigh the labels, or return why they do not allow a correction.
+
+    The variance is that of what each verdict lets expect, over the number of responses, and
+    ``W_h^2 s_h^2 / n_h`` of each group: a response that is labeled counts once. Groups are labeled
+    too thinly for figures of their own, and rare errors would be taken for none: s_h^2, and what to
+    expect, are those of all labels at the same verdict, and half a label more that is shared by all
+    values. That half is this project's, chosen by ``benchmarks/audit_coverage.py``. Of documents
+    that are many it is no less than ``CR2`` of their totals.
+    """
+    sizes = Counter(row.group for row in rows)
+    groups = grouped((row.group, row) for row in rows if row.label is not None)
+    n, n_labels = len(rows), sum(map(len, groups.values()))
+    refused = _refuse(n_labels, len(sizes), len(sizes) - len(groups))
     if refused is not None:
-        return not_corrected(refused, plain, len(rows), len(labelled), _KIND)
-    of_document = Counter(document for _, _, (document, _) in rows)
-    structure = choose_structure(of_document)
+        return not_corrected(refused, plain, n, n_labels, _BY_GROUP)
+    worth, half = _array(values), 0.5 / len(values)
+    labels = {group: _array([_signed(row.label) for row in of]) for group, of in groups.items()}
+    chances: dict[Hashable, Floats] = {}
+    for pool, of in grouped((of[0].pool, labels[group]) for group, of in groups.items()).items():
+        seen = np.concatenate(of)
+        chances[pool] = _array([(seen == value).sum() + half for value in values])
+        chances[pool] /= len(seen) + 0.5
+    expected = {pool: float(chance @ worth) for pool, chance in chances.items()}
+    own = {pool: float(chance @ worth**2) - expected[pool] ** 2 for pool, chance in chances.items()}
+    weights = {group: sizes[group] / n for group in groups}
+    variance = float(np.var([expected[row.pool] for row in rows])) / n + sum(
+        weights[group] ** 2 * own[of[0].pool] / len(of) for group, of in groups.items()
+    )
+    of_document = Counter(row.document for row in rows)
+    structure, df = choose_structure(of_document), None
     if structure is Structure.CLUSTERED:
         totals = dict.fromkeys(of_document, 0.0)
-        for verdict, _, (document, _) in rows:
-            totals[document] += verdict
-        for verdict, label, key in labelled:
-            totals[key[0]] += (label - verdict) * sizes[key] / drawn[key]
-        spread = _cluster(totals, of_document)._replace(limits=limits)
-        mean = sum(totals.values()) / len(rows)
-        kind = name_interval(_KIND, structure)
-        return _finish(plain, mean, len(rows), len(labelled), spread, kind)
-    rest = [(verdict, key) for verdict, label, key in rows if label is None]
-    left = Counter(key for _, key in rest)
-    if len(left) < len(sizes):
-        rest, left = [(verdict, key) for verdict, _, key in rows], sizes
-    mean, low, high = _ppi(
-        _array([label for _, label, _ in labelled]),
-        _array([verdict for verdict, _, _ in labelled]),
-        _array([sizes[key] / drawn[key] for _, _, key in labelled]),
-        _array([verdict for verdict, _ in rest]),
-        _array([sizes[key] / left[key] for _, key in rest]),
+        for group, of in groups.items():
+            totals[of[0].document] += sizes[group] * float(labels[group].mean())
+        spread = _cluster(totals, of_document)
+        variance, df = max(variance, spread.se**2), spread.df
+    likely = sum(weights[group] * chances[of[0].pool] for group, of in groups.items())
+    return _Weighed(
+        {
+            value: sum(weights[group] * float((labels[group] == value).mean()) for group in groups)
+            for value in values
+        },
+        (float(likely @ worth**2) - float(likely @ worth) ** 2) / variance,
+        n_labels,
+        structure if df is not None else Structure.POOLED,
+        df,
     )
-    spread = _Spread((high - low) / 2 / _quantile(CONFIDENCE, None), limits=limits)
-    return _finish(plain, mean, len(rows), len(labelled), spread, _KIND)
 
 
-def _ppi(
-    labels: Floats, verdicts: Floats, weights: Floats, other_verdicts: Floats, other_weights: Floats
-) -> tuple[float, float, float]:
-    """Return the estimate and its limits."""
-    ppi = load_audit_package("ppi_py")
-    options: dict[str, object] = {"w": weights, "w_unlabeled": other_weights}
-    if len(np.unique(np.concatenate([verdicts, other_verdicts]))) < 2:
-        # Constant verdicts say nothing about the labels, and the library would divide 0 by 0.
-        options["lam"] = 0.0
-    mean = ppi.ppi_mean_pointestimate(labels, verdicts, other_verdicts, **options)
-    low, high = ppi.ppi_mean_ci(labels, verdicts, other_verdicts, alpha=1 - CONFIDENCE, **options)
-    return float(np.squeeze(mean)), float(np.squeeze(low)), float(np.squeeze(high))
+def _signed(value: _Value | None) -> float:
+    """Return a score, or the difference of two, as a number."""
+    if isinstance(value, tuple):
+        return float(value[0] or 0) - float(value[1] or 0)
+    return float(value or 0)
+
+
+def _pair(value: _Value | None) -> Pair:
+    return value if isinstance(value, tuple) else (None, None)
 
 
 def _quantile(confidence: float, df: float | None) -> float:
@@ -310,8 +410,7 @@ def corrected_change(
     questions were drawn at random, which has one verdict; None where a score is known without a
     label, as of a failed search. ``documents``: None where one is not known. ``n_labels`` are those
     of both runs together. Refused when a run has under 60 labels, or a group of one has none.
-    ValueError if a value is not 0, 1 or None, the lengths differ, or a group has two verdicts;
-    UsageError without the packages of the extra ``audit``.
+    ValueError if a value is not 0, 1 or None, the lengths differ, or a group has two verdicts.
 
     The mean of the judge's differences, less its bias in the new run, plus that in the baseline: a
     bias is the mean of verdict less label in each group, weighted by the group's share of the
@@ -324,19 +423,26 @@ def corrected_change(
     spread of new questions as well, which makes the limits a little wide where the same questions
     are hard for both runs.
 
-    Documents as in ``corrected_difference``, which is called where 60 questions or more, one in
-    each pair of groups, are labeled in both runs.
+    Documents as in ``corrected_difference``, which is called where all questions, or 60 or more and
+    one in each pair of groups, are labeled in both runs. Few documents are pooled, as in a gate.
     """
     check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
     rows = list(zip(judge, human, strata, documents, strict=True))
+    known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
     n_both = sum(None not in pair and None not in key for _, pair, key, _ in rows)
-    if n_both >= MIN_LABELS:
-        known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
-        paired = corrected_difference(judge, known, strata, documents)
-        if paired.se is not None:
-            used = [key for pair, key in zip(known, strata, strict=True) if None not in pair]
-            n_labels = sum(stratum is not None for key in used for stratum in key)
-            return replace(paired, n_labels=n_labels)
+    used = [key for pair, key in zip(known, strata, strict=True) if None not in pair]
+    n_known = sum(stratum is not None for key in used for stratum in key)
+    left = any(None in pair and None not in seen for seen, pair in zip(judge, known, strict=True))
+    if n_both >= MIN_LABELS or (n_known and not left):
+        paired = corrected_difference(
+            judge,
+            known,
+            strata,
+            documents if choose_structure(Counter(documents)) is Structure.CLUSTERED else None,
+            [(a is None, b is None) for a, b in strata],
+        )
+        if paired.refused is None:
+            return replace(paired, n_labels=n_known)
     new, old = (
         [
             _Response(int(verdict), None if label is None else int(label), key[side], document)
@@ -363,16 +469,13 @@ def corrected_change(
             totals[document] += sign * errors
     mean = sum(totals.values()) / n
     structure = choose_structure(sizes)
-    kind = BOTH_RUNS
+    kind, df = BOTH_RUNS, None
+    expected = _array([biases[0].expect(a) - biases[1].expect(b) for a, b in both])
+    variance = float(expected.var(ddof=1)) / n + sum(b.variance for b in biases) / n**2
     if structure is Structure.CLUSTERED:
         spread, kind = _cluster(totals, sizes), name_interval(kind, structure)
-    else:
-        expected = _array([biases[0].expect(a) for a in new]) - _array(
-            [biases[1].expect(b) for b in old]
-        )
-        variance = float(expected.var(ddof=1)) / n + sum(b.variance for b in biases) / n**2
-        spread = _Spread(variance**0.5)
-    return _finish(plain, mean, n, sum(n_labels), spread, kind)
+        variance, df = max(variance, spread.se**2), spread.df
+    return _finish(plain, mean, mean, n, sum(n_labels), _Spread(variance**0.5, df), kind)
 
 
 def _bias(side: Sequence[_Response]) -> _Bias:

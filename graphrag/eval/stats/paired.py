@@ -16,6 +16,7 @@ from graphrag.eval.stats.intervals import (
     Score,
     Structure,
     choose_structure,
+    degrees_of_freedom,
     effective_size,
     group_by_document,
     mean_real,
@@ -139,17 +140,22 @@ def structure_of(tallies: Mapping[Hashable, Tally]) -> Structure:
     return choose_structure({document: tally.n for document, tally in tallies.items()})
 
 
-def bonett_price_limits(p: Floats, q: Floats, size: Floats, quantile: Floats) -> Limits:
-    """Return Bonett-Price limits of ``p - q``, the shares in [0, 1] of the pairs (1, 0) and (0, 1).
+def bonett_price_spread(p: Floats, q: Floats, size: Floats) -> tuple[Floats, Floats]:
+    """Return center and standard error of Bonett-Price limits of ``p - q``.
 
-    ``size`` are the pairs, above 0 and not always whole. Bonett and Price 2012,
-    doi:10.3102/1076998611411915: p = (n10+1)/(n+2), q = (n01+1)/(n+2), ``p - q ± z sqrt((p + q -
-    (p - q)^2) / (n + 2))``.
+    ``p`` and ``q`` in [0, 1] are the shares of the pairs (1, 0) and (0, 1), ``size`` the pairs,
+    above 0 and not always whole. Bonett and Price 2012, doi:10.3102/1076998611411915: p =
+    (n10+1)/(n+2), q = (n01+1)/(n+2), ``p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))``.
     """
-    difference = p - q
     p, q = (p * size + 1) / (size + 2), (q * size + 1) / (size + 2)
-    half = quantile * np.sqrt((p + q - (p - q) ** 2) / (size + 2))
-    return np.clip(p - q - half, -1.0, difference), np.clip(p - q + half, difference, 1.0)
+    return p - q, np.sqrt((p + q - (p - q) ** 2) / (size + 2))
+
+
+def bonett_price_limits(p: Floats, q: Floats, size: Floats, quantile: Floats) -> Limits:
+    """Return Bonett-Price limits in [-1, 1] around ``p - q``, see ``bonett_price_spread``."""
+    center, se = bonett_price_spread(p, q, size)
+    difference, half = p - q, quantile * se
+    return np.clip(center - half, -1.0, difference), np.clip(center + half, difference, 1.0)
 
 
 def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -171,11 +177,34 @@ def difference_limits(
     ``n10``, ``n01`` of shape (..., documents) are the pairs (1, 0) and (0, 1) on each, ``sizes``
     all of them, >= 1. In [-1, 1] and around the difference; never of no width.
     """
+    return bonett_price_limits(*_effective(n10, n01, sizes, structure, confidence))
+
+
+def _effective(
+    n10: Floats, n01: Floats, sizes: Floats, structure: Structure, confidence: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the shares of the pairs (1, 0) and (0, 1), how many pairs count, and the quantile."""
     n = sizes.sum()
     p, q = n10.sum(axis=-1) / n, n01.sum(axis=-1) / n
     n_off = n * (1 - np.maximum(np.maximum(p, q), 1 - p - q))
-    size, quantile = effective_size(n10 - n01, n10 + n01, sizes, n_off, structure, confidence)
-    return bonett_price_limits(p, q, size, quantile)
+    return p, q, *effective_size(n10 - n01, n10 + n01, sizes, n_off, structure, confidence)
+
+
+def difference_spread(counts: PairCounts) -> tuple[float, float, float | None]:
+    """Return center and standard error of ``difference_interval``, and its degrees of freedom.
+
+    The degrees are those of t, None for the normal distribution. ValueError without pairs, or if a
+    score is not 0, 1 or None.
+    """
+    tallies = tally_documents(counts)
+    if not tallies:
+        raise ValueError("without pairs there is no spread")
+    n, n10, n01 = np.array(list(tallies.values()), dtype=np.float64).T
+    structure = structure_of(tallies)
+    p, q, size, _ = _effective(n10, n01, n, structure, CONFIDENCE)
+    center, se = bonett_price_spread(p, q, size)
+    df = float(degrees_of_freedom(n)) if structure is Structure.CLUSTERED else None
+    return float(center), float(se), df
 
 
 def difference_interval(
