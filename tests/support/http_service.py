@@ -1,7 +1,7 @@
 """An HTTP service on 127.0.0.1 that answers as a function says."""
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -10,15 +10,16 @@ Answer = Callable[[str, bytes, dict[str, str]], tuple[int, bytes]]
 
 
 @contextmanager
-def serving(answer: Answer) -> Generator[str]:
-    """Serve GET and POST until the block ends; gives the address."""
+def serving(answer: Answer, more: Mapping[str, str] = {}) -> Generator[str]:
+    """Serve GET and POST until the block ends, with ``more`` headers; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, content = answer(self.path, body, dict(self.headers))
             self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
+            for name, value in {"Content-Length": str(len(content)), **more}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 

@@ -5,6 +5,7 @@ import atexit
 import io
 import json
 import threading
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
@@ -120,8 +121,10 @@ def _names_full_context(text: str) -> bool:
     return limited or compared or any(phrase in text for phrase in _FULL_CONTEXT)
 
 
-_MOST_BYTES = 64_000_000
-"""Of one completion: several times the longest that is taken, in any encoding."""
+_MOST_BYTES = 32_000_000
+"""Of one reply once it is inflated: more than the longest that is taken, however it is escaped."""
+_MOST_STREAMED_BYTES = 8 * _MOST_BYTES  # a piece of a few letters has some 300 bytes
+_INFLATED_BYTES = 1 << 18  # at a time
 _WARNED_OF = 1 << 20
 _BODY = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
@@ -138,6 +141,8 @@ async def _session() -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.limits
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        headers={"Accept-Encoding": "gzip"},
+        auto_decompress=False,  # see _pieces
     )
     with _LOCK:
         for gone in [each for each in _SESSIONS if each.is_closed()]:
@@ -195,10 +200,8 @@ def _background() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def post(
-    service: DirectSettings, path: str, body: Json, most: int | None = _MOST_BYTES
-) -> Json:
-    """Send a request and return what came: a JSON object of at most so many bytes.
+async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST_BYTES) -> Json:
+    """Send a request and return what came: a JSON object of at most so many bytes, inflated.
 
     How long it may take is seen to by who sends it.
     """
@@ -212,9 +215,12 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
     Raises APIConnectionError also where the stream ends without saying so.
     """
     async with _answered(service, path, body) as response:
-        held, is_whole = b"", False
-        async for piece in response.content.iter_any():
-            *lines, held = (held + piece).split(b"\n")
+        held, is_whole = bytearray(), False
+        async for piece in _pieces(response, _MOST_STREAMED_BYTES):
+            *lines, rest = piece.split(b"\n")
+            if lines:
+                lines[0], held = bytes(held) + lines[0], bytearray()
+            held += rest
             if len(held) > _MOST_BYTES:
                 raise _too_long(len(held), _MOST_BYTES)
             for line in lines:
@@ -289,20 +295,46 @@ def _named_errors() -> Generator[None]:
         raise APIConnectionError from error
 
 
-async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     announced = response.content_length
-    if most is None or (announced is not None and announced <= most):
-        return await response.read()
-    if announced is not None:
+    if announced is not None and announced > most:
         raise _too_long(announced, most)
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_any():
-        pieces.append(piece)
+    if announced is not None and "Content-Encoding" not in response.headers:
+        return await response.read()
+    return b"".join([piece async for piece in _pieces(response, most)])
+
+
+async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+    """Give a body as it comes, inflated; never more than is taken, whatever its length says."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        msg = f"it is compressed as {encoding[:40]}, where only gzip was asked for"
+        raise GarbledReplyError(msg, may_pass=False)
+    received, size = response.content.iter_any(), 0
+    async for piece in _inflated(received) if "gzip" in encoding else received:
         size += len(piece)
         if size > most:
             raise _too_long(size, most)
-    return b"".join(pieces)
+        yield piece
+
+
+async def _inflated(received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    inflater, is_empty = zlib.decompressobj(16 + zlib.MAX_WBITS), True
+    async for packed in received:
+        is_empty, goes_on = False, inflater.eof
+        while not inflater.eof:
+            try:
+                piece = inflater.decompress(packed, _INFLATED_BYTES)
+            except zlib.error as error:
+                raise GarbledReplyError("it says that it is gzip, and is not") from error
+            yield piece
+            packed = inflater.unconsumed_tail
+            if not packed and len(piece) < _INFLATED_BYTES:
+                break
+        if goes_on or inflater.unused_data:
+            raise GarbledReplyError("it goes on after its gzip has ended")
+    if not (is_empty or inflater.eof):
+        raise GarbledReplyError("its gzip breaks off")
 
 
 def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
@@ -322,7 +354,7 @@ def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> 
     return body
 
 
-def _too_long(n_bytes: int, most: int | None) -> GarbledReplyError:
+def _too_long(n_bytes: int, most: int) -> GarbledReplyError:
     """Return the error of a reply that no model writes; asked again it would be as long."""
-    msg = f"it has {n_bytes:,} bytes or more, where {most or _MOST_BYTES:,} are taken"
+    msg = f"it has {n_bytes:,} bytes or more, where {most:,} are taken"
     return GarbledReplyError(msg, may_pass=False)
