@@ -105,6 +105,16 @@ def test_a_question_that_only_its_own_passages_leave_open_is_not_asked(tmp_path)
     assert len(read(tmp_path / "p")["questions"]) == 1
 
 
+def test_a_row_without_an_id_comes_after_one_whose_id_is_none(tmp_path):
+    with_id = HOTPOT | {"_id": "None"}
+    without = {name: value for name, value in HOTPOT.items() if name != "_id"}
+    others = [without | {"question": "Who built it?"}, without | {"question": "When?"}]
+    done = run_import(tmp_path / "p", "hotpotqa", save(tmp_path / "hotpot.json", with_id, *others))
+    assert done.exit_code == 0, done.output
+    questions = read(tmp_path / "p")["questions"]
+    assert [row.get("id") for row in questions] == ["None", None, None]
+
+
 def test_tables_and_parquet_are_read_as_they_are_distributed(tmp_path):
     facts = {"title": ["Brass Tower", "Ines Vale"], "sent_id": [1, 0]}
     context = {

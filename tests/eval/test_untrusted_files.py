@@ -1,14 +1,26 @@
 """Files that somebody else wrote: they are data, and name no place and no code by themselves."""
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError
+from graphrag.eval.annotation.ratings import read_ratings
+from graphrag.eval.annotation.review import Review
+from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import ConfigError, EvalError
+from graphrag.eval.dataset.files import read_rows
+from graphrag.eval.errors import ConfigError, DatasetError, EvalError
 from graphrag.eval.report.files import read_shown_run
+from graphrag.eval.results.runs import read_rows as read_run_rows
+from graphrag.eval.runner.importing import Import
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
 from graphrag.eval.suite.cases import parse_suite, read_evaluation_file, read_suite
@@ -117,3 +129,71 @@ def test_a_run_id_leads_nowhere_else(tmp_path, run_id):
     shown = read_shown_run(tmp_path)
     assert shown is not None
     assert shown.run_id is None
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a data set": ("rows.jsonl", lambda path: read_rows(path, {})),
+    "a Parquet file": ("rows.parquet", lambda path: read_rows(path, {})),
+    "an import": ("rows.json", lambda path: Import("squad", [path])),
+    "a configuration": ("eval_config.yaml", EvaluationConfig.from_yaml),
+    "a suite": ("suite.yaml", read_suite),
+    "labels": ("labels.csv", read_sheet),
+    "ratings": ("ratings.csv", read_ratings),
+    "drafts": ("drafts.json", lambda path: Review(path, {}, "Ann").check()),
+    "a baseline": ("base.json", lambda path: read_run_rows(str(path), path.parent / "eval.db")),
+}
+
+
+@pytest.mark.parametrize("kind", ["zero", "pipe", "folder", "loop", "huge"])
+@pytest.mark.parametrize("reader", READERS)
+def test_only_regular_files_of_a_size_that_can_be_are_read(tmp_path, reader, kind):
+    name, read = READERS[reader]
+    path = tmp_path / name
+    if kind == "zero":
+        path.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate(1_000_000_001)  # a hole, which takes no room
+    sentence = {
+        "zero": "it is a pipe or a device; write what it gives into a file, and name that",
+        "pipe": "it is a pipe or a device; write what it gives into a file, and name that",
+        "folder": "it is a folder; name a file",
+        "loop": "ymbolic link",
+        "huge": "it has 1,000,000,001 bytes, where .*00,000 are read; take a part of it",
+    }[kind]
+    with pytest.raises(EvalError, match=f"{name}.*{sentence}"):
+        read(path)
+
+
+def rows_of(n_rows: int, column: str = "evidence") -> dict[str, Any]:
+    same = pa.array([0] * n_rows, pa.int32())
+    text = pa.DictionaryArray.from_arrays(same, pa.array(["What?"]))
+    return {"question": text, "answer": text, column: text}
+
+
+LISTED = pa.ListArray.from_arrays(pa.array([0, 25_000_000], pa.int32()), pa.nulls(25_000_000))
+LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), pa.array(["y" * 2**25]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        (rows_of(1_000_001), "holds 1,000,001 rows; at most 1,000,000 rows, "),
+        ({**rows_of(1), "evidence": LISTED}, "holds 25,000,002 values; at most 1,000,000 rows"),
+        ({**rows_of(1_000), "evidence": LONG}, "holds rows of 33,554,"),
+    ],
+    ids=["rows", "entries", "cells"],
+)
+def test_a_small_parquet_file_that_stands_for_a_large_table_is_refused(tmp_path, columns, sentence):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd")
+    assert path.stat().st_size < 50_000
+    with pytest.raises(DatasetError, match=sentence) as refused:
+        read_rows(path, {})
+    assert "20,000,000 in a row are read. Write fewer." in str(refused.value)

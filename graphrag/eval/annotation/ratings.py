@@ -21,6 +21,7 @@ from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_scale
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
+from graphrag.text.input_files import read_input
 from graphrag.text.phrases import counted
 
 LOWEST, HIGHEST = 1, 5
@@ -95,7 +96,7 @@ def read_ratings(path: Path | str) -> list[Rating]:
     file = Path(path)
     readers = {".csv": _csv_rows, ".jsonl": _json_rows}
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_input(file).decode("utf-8-sig")
     except FileNotFoundError as error:
         msg = f"{file} does not exist; name a .csv or .jsonl file of ratings."
         raise UsageError(msg) from error

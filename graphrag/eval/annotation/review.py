@@ -17,6 +17,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.store.records import now
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.input_files import read_input
 
 Row: TypeAlias = dict[str, object]
 _ANY = "the index"
@@ -167,7 +168,7 @@ class _File:
             raise UsageError(msg)
         lines: list[str] | None = None
         try:
-            content = path.read_bytes()
+            content = read_input(path)
             text = content.decode("utf-8-sig")
             if path.suffix.lower() == ".json":
                 whole: object = json.loads(text)

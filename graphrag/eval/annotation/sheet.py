@@ -16,6 +16,7 @@ from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.controls import harmless_cell, read_cell
+from graphrag.text.input_files import read_input
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 _SKIPPED = "skipped"
@@ -150,10 +151,10 @@ def _read_rows(path: Path) -> list[_Row]:
     """Read the cells of a sheet, further columns included, as they are in the file."""
     make_one = f"name the CSV that this wrote: {eval_line_here('view', '--labels', 'latest')}"
     try:
-        with _long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            file.seek(0)
-            separator = ";" if header.count(";") > header.count(",") else ","
+        text = read_input(path).decode("utf-8-sig")
+        header = text.partition("\n")[0]
+        separator = ";" if header.count(";") > header.count(",") else ","
+        with _long_cells(), io.StringIO(text, newline="") as file:
             reader = csv.DictReader(file, delimiter=separator, strict=True, restval="")
             # Cells beyond the header have no name.
             rows = [{k: v for k, v in row.items() if isinstance(k, str)} for row in reader]

@@ -34,6 +34,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.query.limits import DEFAULT_PATIENCE_S
+from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
@@ -193,7 +194,7 @@ class EvaluationConfig(FrozenSection):
         """
         file = Path(path)
         try:
-            values = read_yaml(file.read_text(encoding="utf-8"))
+            values = read_yaml(read_input(file, MOST_WRITTEN_BYTES).decode())
         except FileNotFoundError as error:
             raise ConfigError(_describe_missing(file)) from error
         except (OSError, UnicodeDecodeError) as error:

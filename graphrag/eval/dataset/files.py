@@ -16,6 +16,7 @@ from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.errors import DatasetError
+from graphrag.text.input_files import MOST_BYTES, read_input
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 ROWS_UNDER = ("questions", "data", "samples")
@@ -51,6 +52,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 NEEDED = ("question", "answer")
 OR_ELSE = {"answer": ("expected_sources", "assertions")}
 """A needed field -> the fields that may stand in for it."""
+_MOST_ROWS, _MOST_VALUES, _MOST_BYTES_A_ROW = 1_000_000, 20_000_000, 20_000_000
+"""Of a Parquet file. The largest benchmark has 170,000 rows of some 60 values and 6,000 bytes."""
+_BYTES_AT_ONCE = 200_000_000
 _FIELD_OF = {name: field for field, names in FIELDS.items() for name in names}
 
 
@@ -103,7 +107,7 @@ def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
 
 def _content(file: Path) -> bytes:
     try:
-        content = file.read_bytes()
+        content = read_input(file)
     except FileNotFoundError as error:
         msg = f"The dataset {file} does not exist; set dataset.path in {config_name()}."
         raise DatasetError(msg) from error
@@ -242,13 +246,47 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    rows: list[object] = []
+    n_bytes = 0
     try:
-        rows = cast("Any", pq).read_table(io.BytesIO(content)).to_pylist()
-        # As JSON has them: null for NaN, text for dates and the like.
-        return json.loads(to_json(rows, inf_nan_mode="null", bytes_mode="base64", fallback=str))
+        table = cast("Any", pq).ParquetFile(io.BytesIO(content), pre_buffer=False)
+        for batch in table.iter_batches(_bounded_rows(file, table.metadata)):
+            # As JSON has them: null for NaN, text for dates and the like.
+            values = batch.to_pylist()
+            text = to_json(values, inf_nan_mode="null", bytes_mode="base64", fallback=str)
+            if len(text) > batch.num_rows * _MOST_BYTES_A_ROW:
+                raise _too_much(file, f"rows of {len(text) // batch.num_rows:,} bytes")
+            if (n_bytes := n_bytes + len(text)) > MOST_BYTES:
+                raise _too_much(file, f"more than {n_bytes:,} bytes once unpacked")
+            rows += json.loads(text)
+        return rows
     except (cast("Any", pa).ArrowException, OSError, ValueError) as error:
         msg = f"The dataset {file} is no Parquet file that can be read; write it again."
         raise DatasetError(msg) from error
+
+
+def _bounded_rows(file: Path, metadata: Any) -> int:
+    """Return how many rows to read at once; refuse a table with more than any data set has.
+
+    A few bytes may stand for millions of equal rows or entries of a list, and each row of a group
+    may hold all that the group holds.
+    """
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    columns = (group.column(n) for group in groups for n in range(group.num_columns))
+    if metadata.num_rows > _MOST_ROWS:
+        raise _too_much(file, f"{metadata.num_rows:,} rows")
+    if (n_values := sum(column.num_values for column in columns)) > _MOST_VALUES:
+        raise _too_much(file, f"{n_values:,} values")
+    largest = max((group.total_byte_size for group in groups), default=0)
+    if largest > MOST_BYTES:
+        raise _too_much(file, f"{largest:,} bytes")
+    return max(1, min(1_000, _BYTES_AT_ONCE // max(1, largest)))
+
+
+def _too_much(file: Path, what: str) -> DatasetError:
+    most = f"{_MOST_ROWS:,} rows, {_MOST_VALUES:,} values, {MOST_BYTES:,} bytes"
+    row = f"{_MOST_BYTES_A_ROW:,} in a row"
+    return DatasetError(f"{file} holds {what}; at most {most} and {row} are read. Write fewer.")
 
 
 def _json(text: str, where: str) -> object:

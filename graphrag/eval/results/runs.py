@@ -52,6 +52,7 @@ from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, Stor
 from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import Usage, sum_usages
+from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
 """Index key -> what is known of it beside its fingerprint, see ``RunDetails``."""
@@ -229,7 +230,7 @@ class PinnedBaseline(BaseModel):
 
 def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
-        pinned = PinnedBaseline.model_validate_json(path.read_bytes())
+        pinned = PinnedBaseline.model_validate_json(read_input(path))
     except FileNotFoundError as error:
         raise no_such_file(path, store_path) from error
     except OSError as error:

@@ -61,9 +61,10 @@ class Import:
                 self._match(support, row, where)
             before = rows.setdefault(question, row)
             if before is row:
-                if str(row.get("id")) in ids:
+                if "id" in row and str(row["id"]) in ids:
                     self.reading.note(_SAME_ID, f"{where}: {row.pop('id')}")
-                ids.add(str(row.get("id", "")))
+                elif "id" in row:
+                    ids.add(str(row["id"]))
             elif len({str(each["answer"]) for each in (before, row) if "answer" in each}) > 1:
                 self.reading.note(_CONTRADICTED, where)
             elif row.keys() - before.keys():  # assertions may be in a file of their own

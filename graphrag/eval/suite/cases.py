@@ -17,6 +17,7 @@ from graphrag.eval.config.evaluation import check_below
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
+from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 EVALUATION_FILE = "evaluation.yml"
 SUITES_FOLDER = Path("eval") / "suites"
@@ -230,7 +231,7 @@ def read_values_of(file: Path) -> object:
         raise ConfigError(msg)
     is_json = file.suffix.lower() == ".json"
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_input(file, MOST_WRITTEN_BYTES).decode("utf-8-sig")
         return json.loads(text) if is_json else read_yaml(text)
     except FileNotFoundError as error:
         raise ConfigError(f"The suite {file} does not exist.") from error
