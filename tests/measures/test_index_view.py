@@ -62,7 +62,7 @@ def all_parts(view):
         view.texts,
         view.entities,
         view.edges,
-        view.graph.components([0, 1]),
+        view.graph.linked,
         view.cited,
         view.entities_in("Ada and Ben"),
         view.extraction("End."),

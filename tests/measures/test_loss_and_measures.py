@@ -15,8 +15,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Retrieved
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
-    GRAPH_STAGES,
-    NOT_NEEDED,
+    GRAPH_NEEDED,
     STAGES,
     LossRecord,
     summarize_loss,
@@ -127,40 +126,56 @@ def answered(view, **changes):
     return replace(given, **changes)
 
 
-def trace(sample, given, index):
-    return trace_loss(sample, given, index, NOT_NEEDED.get(given.method, GRAPH_STAGES))
+def trace(sample, given, index, is_judged=True):
+    return trace_loss(sample, given, index, GRAPH_NEEDED.get(given.method, ()), is_judged)
 
 
 SHOWN = {"retrieved": None, "context_text": f'1|"{QUOTE}"'}
 HIDDEN = {"retrieved": None, "context_text": "Port Merrow. Oswin Tarrant was there."}
+NOTHING = {"retrieved": Retrieved("tog", ())}
 MARKED = "Oswin Tarrant was [...] from Port Merrow. [4]"
-YES, NO, UNKNOWN = True, False, None
+BARE = "keeps the"  # names no entity
+WRONG = {"response": "A baker.", "correctness": 0}
+LOCAL = {"method": "local"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "lost", "last_stages"),
+    ("changes", "lost", "end"),
     [
-        ({}, None, (YES, YES, YES, YES)),
-        ({"evidence": ("keeps the",)}, "extracted", (YES, YES, YES, YES)),
-        ({"evidence": (QUOTE, "keeps the")}, "extracted", (YES, YES, YES, YES)),  # every source
-        ({"evidence": ()}, None, (UNKNOWN,) * 4),
-        ({"expected_entities": ("oswin  tarrant",)}, None, (YES, YES, YES, YES)),
-        ({"expected_entities": ("Oswin Tarrant", "Nobody")}, "extracted", (YES, YES, YES, YES)),
-        ({"retrieved": Retrieved("tog", ())}, "retrieved", (NO, NO, YES, YES)),
-        ({"context_text": "nothing of it", "n_sources": 0}, "in_context", (YES, NO, YES, YES)),
-        ({"response": "A baker.", "correctness": 0}, "in_answer", (YES, YES, NO, NO)),
-        ({"correctness": 0}, "judged_correct", (YES, YES, YES, NO)),
+        ({}, None, "right"),
+        ({"evidence": ()}, None, "right"),
+        ({"evidence": (), **WRONG}, None, "unknown"),
+        # Nothing was lost before a text that was shown, whatever the graph lacks of it.
+        ({"evidence": (BARE,)}, None, "right"),
+        ({"evidence": (BARE,), **LOCAL}, None, "right"),
+        ({"expected_entities": ("Oswin Tarrant", "Nobody"), **LOCAL}, None, "right"),
+        # Where nothing was shown, the graph lost it only if the method depends on the graph.
+        ({"evidence": (BARE,), **NOTHING, **WRONG}, "retrieved", "retrieved"),
+        ({"evidence": (BARE,), **NOTHING, **WRONG, "method": "ppr"}, "retrieved", "retrieved"),
+        ({"evidence": (BARE,), **NOTHING, **WRONG, **LOCAL}, "extracted", "extracted"),
+        ({"expected_entities": ("Nobody",), **NOTHING, **LOCAL}, "extracted", "right_anyway"),
+        (
+            {"expected_entities": ("oswin  tarrant",), **NOTHING, **LOCAL},
+            "retrieved",
+            "right_anyway",
+        ),
+        ({**NOTHING}, "retrieved", "right_anyway"),
+        # Every source counts, and one that was shown is lost nowhere.
+        ({"evidence": (BARE, QUOTE), **SHOWN, **WRONG}, "in_context", "in_context"),
+        ({"context_text": "nothing of it", "n_sources": 0}, "in_context", "right_anyway"),
+        (WRONG, "in_answer", "in_answer"),
+        ({"correctness": 0}, "judged_correct", "judged_correct"),
         # The verdict outranks the words, and words in the context count.
-        ({"response": "He built bridges.", **SHOWN}, None, (YES, YES, YES, YES)),
-        ({"response": "Bridges.", "correctness": None, **SHOWN}, "in_answer", (YES, YES, NO, None)),
-        ({"evidence": (MARKED,), **SHOWN}, None, (YES, YES, YES, YES)),
-        ({"evidence": (MARKED,), **HIDDEN}, "in_context", (None, NO, YES, YES)),
+        ({"response": "He built bridges.", **SHOWN}, None, "right"),
+        ({"response": "Bridges.", "correctness": None, **SHOWN}, None, "unjudged"),
+        ({"evidence": (MARKED,), **SHOWN}, None, "right"),
+        ({"evidence": (MARKED,), **HIDDEN, **WRONG}, "in_context", "in_context"),
         # An unknown list is not lost, but a context without the quote is.
-        ({"retrieved": None}, "in_context", (UNKNOWN, NO, YES, YES)),
-        ({"failed": True, "correctness": 0}, "retrieved", (NO, NO, NO, NO)),
+        ({"retrieved": None}, "in_context", "right_anyway"),
+        ({"failed": True, "correctness": 0}, "retrieved", "retrieved"),
     ],
 )
-def test_each_stage_can_be_the_first_to_break(view, changes, lost, last_stages):
+def test_each_answer_is_lost_at_one_stage_that_its_method_depends_on(view, changes, lost, end):
     of_sample = {k: v for k, v in changes.items() if k in ("evidence", "expected_entities")}
     given = answered(
         view, **{k: changes[k] for k in changes.keys() - of_sample.keys() - {"n_sources"}}
@@ -168,10 +183,20 @@ def test_each_stage_can_be_the_first_to_break(view, changes, lost, last_stages):
     if "n_sources" in changes:
         given = replace(given, retrieved=replace(given.retrieved, n_sources=0))
     record = trace(replace(SAMPLE, **of_sample), given, view)
-    assert record.first_break == lost
-    assert record.stages[4:] == last_stages
-    if lost is None and of_sample != {"evidence": ()}:
-        assert record.stages[:4] == (YES,) * 4
+    assert (record.first_break, record.end) == (lost, end)
+
+
+def test_a_run_that_asks_for_no_verdict_still_tells_where_evidence_went(view):
+    changes = ({}, NOTHING, WRONG | SHOWN)
+    given = [replace(answered(view, **each), correctness=None) for each in changes]
+    found = [trace(SAMPLE, each, view, is_judged=False).end for each in given]
+    assert found == ["unjudged", "retrieved", "in_answer"]
+
+
+def test_an_answer_whose_context_is_not_known_is_not_said_to_have_had_it(view):
+    given = answered(view, retrieved=None, **WRONG)
+    of_unit = replace(SAMPLE, expected_sources=tuple(view.sources.units_with(QUOTE)))
+    assert trace(of_unit, given, view).end == "unknown"
 
 
 def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tables):
@@ -183,12 +208,12 @@ def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tabl
     assert trace(SAMPLE, given, index).first_break == "in_text_unit"
 
 
-def test_a_fact_without_a_relationship_is_not_connected(view, tables):
+def test_a_fact_without_a_relationship_is_lost_to_global_search_alone(view, tables):
     index = IndexView(IndexTables(**{**tables, "relationships": tables["relationships"][:0]}))
-    for method, lost in (("tog", "connected"), ("local", None), ("basic", None), ("mine", None)):
-        record = trace(SAMPLE, answered(view, method=method), index)
-        assert record.stage("connected") is False
-        assert record.first_break == lost
+    lost = {"global": "connected"}
+    for method in (*METHODS, "mine"):
+        record = trace(SAMPLE, answered(view, method=method, **NOTHING, **WRONG), index)
+        assert record.first_break == lost.get(method, "retrieved"), method
 
 
 def test_evidence_that_is_missing_or_not_in_the_text_is_left_out_and_counted(view):
@@ -202,10 +227,9 @@ def test_evidence_that_is_missing_or_not_in_the_text_is_left_out_and_counted(vie
         (0, 1, None),
         (0, 0, None),
     ]
-    assert records[1].stages == records[2].stages == (None,) * 8
     (film, _) = summarize_loss(records)
     assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (3, 1, 1)
-    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (1, 1, 0)
+    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (1, 3, 0)
     rows = [measure(s, answered(view), view) for s in (partly, wholly)]
     assert [row.values["recall"] for row in rows] == [1, None]
     summary = summarize_measures(rows)["tog"]
@@ -213,37 +237,33 @@ def test_evidence_that_is_missing_or_not_in_the_text_is_left_out_and_counted(vie
     assert (summary.n_with_unmatched_sources, summary.n_without_matched_sources) == (2, 1)
 
 
-stage_values = st.tuples(*[st.sampled_from([True, False, None])] * 8)
 records = st.builds(
     LossRecord,
     imdb_key=st.sampled_from("ab"),
     method=st.sampled_from(["tog", "basic"]),
     n_evidence=st.integers(0, 2),
-    stages=stage_values,
-    not_needed=st.sampled_from([(), GRAPH_STAGES]),
+    first_break=st.sampled_from([None, *STAGES]),
+    is_right=st.sampled_from([True, False, None]),
     n_unmatched=st.integers(0, 2),
 )
 
 
 @settings(max_examples=60)
 @given(st.lists(records, max_size=20))
-def test_the_counts_of_every_row_add_up(given_records):
+def test_the_counts_of_every_row_add_up_to_the_verdicts(given_records):
     rows = summarize_loss(given_records)
     for row in rows:
-        lost = sum(row.lost.values())
-        left_out = row.n_untraced + row.n_unmatched
-        assert row.n == left_out + lost + row.n_kept + row.n_unjudged
-        assert all(row.right_anyway[stage] <= row.lost[stage] for stage in STAGES)
+        own = [
+            r
+            for r in given_records
+            if r.method == row.method and row.imdb_key in (None, r.imdb_key)
+        ]
+        assert row.n_kept + sum(row.right_anyway.values()) == sum(r.is_right is True for r in own)
+        wrong = sum(row.lost.values()) + row.n_unknown + row.n_unjudged
+        assert wrong == sum(not r.is_right for r in own)
+        assert row.n == len(own)
     total = [row for row in rows if row.imdb_key is None]
     assert sum(row.n for row in total) == len(given_records)
-
-
-def test_right_without_evidence_and_retrieved_but_wrong_are_counted(view):
-    lucky = answered(view, retrieved=Retrieved("tog", ()))
-    unlucky = answered(view, correctness=0)
-    rows = summarize_loss([trace(SAMPLE, a, view) for a in (lucky, unlucky)])
-    assert (rows[0].n_right_without_evidence, rows[0].n_retrieved_but_wrong) == (1, 1)
-    assert (rows[0].lost["retrieved"], rows[0].right_anyway["retrieved"]) == (1, 1)
 
 
 FULL = replace(
@@ -294,6 +314,4 @@ def test_every_method_scores_on_real_searches(isle, view, reader):
     listing = set(METHODS) - {"global"}
     assert {m for m in METHODS if summary[m].measures["hit_rate"].estimate.mean == 1} == listing
     assert summary["global"].n_without_list == 1
-    assert {record.method for record in records if record.stage("retrieved")} == listing
-    without_graph = {record.method for record in records if record.not_needed == GRAPH_STAGES}
-    assert without_graph == {"ppr", "basic", "bm25", "hybrid", "agentic"}
+    assert {record.method for record in records if record.end == "right"} == listing

@@ -1,10 +1,14 @@
 """The figures beyond the verdicts, from ``graphrag eval`` to its files and its terminal."""
 
+import base64
+import gzip
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
+from support.lighthouse import METHODS
 from support.openai_server import Behaviour, Fault, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
@@ -64,11 +68,8 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled):
         assert hits[method]["estimate"]["mean"] == 1
     assert hits["closed_book"]["estimate"]["mean"] is None  # it retrieves nothing to measure
     loss = {(row["imdb_key"], row["method"]): row for row in summary["loss"]}
-    for row in loss.values():
-        parts = row["n_untraced"] + sum(row["lost"].values()) + row["n_kept"] + row["n_unjudged"]
-        assert parts == row["n"] == len(ROWS)
-        assert row["n_untraced"] == len(ROWS) - len(EVIDENCE)
     assert loss["clock", "closed_book"]["lost"]["in_context"] == len(EVIDENCE)
+    assert {row["n_untraced"] for row in loss.values()} == {len(ROWS) - len(EVIDENCE)}
     assert {c["result"] for c in summary["criteria"] if c["metric"] == "recall"} == {
         "missed",
         "not measured",
@@ -76,7 +77,7 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled):
     shown = flat(result.output)
     for text in (
         "Measured without a model, in % (95 % interval)",
-        "Where answers were lost: questions with evidence, by the first stage",
+        "Where answers were lost: each question once, by the first stage",
         "Success criteria",
         "1.000 met target 1.000 met target",
     ):
@@ -90,6 +91,56 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled):
     labelled.done("judge", "latest", "-q")
     after = labelled.read_results("summary", labelled.newest_folder)
     assert (after["measures"], after["loss"]) == (summary["measures"], summary["loss"])
+
+
+def test_every_row_of_losses_adds_up_to_the_score_of_every_method(make_evaluation):
+    """On the page, on the terminal and in the files, whatever a method needs of the graph."""
+    methods = [*METHODS, "closed_book", "oracle"]
+    evaluation = make_evaluation(methods=methods, metrics=["correctness"])
+    # No entity stands in the evidence of two, one has none, and two are wrong whatever is said.
+    evidence = {**EVIDENCE, "q4": ["arrested"], "q5": ["is married to"], "q6": []}
+    wrong = {"q3": "Nobody at all", "q6": "A lighthouse"}
+    rows = [
+        {
+            **r,
+            "evidence": evidence[r["id"]],
+            **({"answer": wrong[r["id"]]} if r["id"] in wrong else {}),
+        }
+        for r in ROWS
+    ]
+    evaluation.write_rows(rows)
+    shown = evaluation.done("--full", COLUMNS="250").output
+    summary = evaluation.read_results("summary")
+    table = shown.partition("Where answers were lost")[2].partition("Each question counts")[0]
+    page = (evaluation.newest_folder / "report.html").read_text("utf-8")
+    packed = page.partition('id="packed-index" type="text/plain">')[2].partition("<")[0]
+    index = json.loads(gzip.decompress(base64.b64decode(packed)))
+    for row in summary["loss"]:
+        scores = [
+            of["methods"][row["method"]]["scores"]["correctness"]
+            for of in evaluation.read_results("detailed")["results"]
+            if row["method"] in of["methods"]
+        ]
+        n_right = row["n_kept"] + sum(row["right_anyway"].values())
+        n_wrong = sum(row["lost"].values()) + row["n_unknown"]
+        assert (n_right, n_wrong, row["n_unjudged"]) == (sum(scores), scores.count(0), 0)
+        # An oracle is asked only what has evidence.
+        assert row["n"] == len(scores) == len(rows) - (row["method"] == "oracle")
+        ends = Counter(
+            answer["end"]
+            for question in index["questions"]
+            for answer in question["answers"]
+            if answer["method"] == row["method"]
+        )
+        told = {"right": row["n_kept"], "right_anyway": n_right - row["n_kept"], **row["lost"]}
+        assert dict(ends) == {k: n for k, n in (told | {"unknown": row["n_unknown"]}).items() if n}
+    for line in [line.split() for line in table.splitlines() if line.startswith("clock ")]:
+        assert sum(map(int, line[2:])) == len(rows) - (line[1] == "oracle"), line
+    # No red badge beside evidence that was found: what was shown was not lost before.
+    for question in index["questions"]:
+        for answer in question["answers"]:
+            if answer["share"] == 1:
+                assert answer.get("lost") in (None, "in_context", "in_answer", "judged_correct")
 
 
 def test_further_judges_are_asked_once_and_paid_for(make_evaluation, server):

@@ -41,13 +41,13 @@ def figures() -> Figures:
     traced: list[tuple[MeasuredAnswer, LossRecord]] = []
     for n, sample in enumerate(SAMPLES):
         for method in ("tog", "basic"):
-            at = len(STAGES) if method == "tog" or n % 10 == 0 else 4 if n % 3 == 0 else 7
-            stages = tuple(stage < at for stage in range(len(STAGES)))
+            is_right = method == "tog" or n % 10 == 0
+            lost = None if is_right else STAGES[4] if n % 3 == 0 else STAGES[7]
             values = {"mrr": 0.5 if method == "tog" else None, "recall": 0.5}
             measured = MeasuredAnswer(
                 sample.id, sample.imdb_key, method, (), values, 1, 0, has_list=True, tokens=0
             )
-            traced.append((measured, LossRecord(method, sample.imdb_key, 1, stages)))
+            traced.append((measured, LossRecord(method, sample.imdb_key, 1, 0, lost, is_right)))
     loss = summarize_loss(record for _, record in traced)
     return Figures({}, loss, [], {}, {}, {}, Usage(), {}, {}, traced=traced)
 

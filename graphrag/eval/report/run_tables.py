@@ -22,7 +22,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
-from graphrag.eval.scorers.loss import STAGES, LossRow, Stage
+from graphrag.eval.scorers.loss import LossRow, Stage
 from graphrag.eval.scorers.measures import Group, MeasureForm
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
@@ -66,6 +66,17 @@ STAGE_NAMES: dict[Stage, str] = {
     "in_answer": "said",
     "judged_correct": "verdict",
 }
+LOST: dict[Stage, str] = {
+    "in_source": "not in the source",
+    "in_text_unit": "in no text unit",
+    "extracted": "entity not extracted",
+    "connected": "entity without a relationship",
+    "retrieved": "not found",
+    "in_context": "found, not shown",
+    "in_answer": "shown, not said",
+    "judged_correct": "said, judged wrong",
+}
+"""Stage -> what became of the evidence that was lost there."""
 
 
 def label_results(results: "EvaluationResults") -> str | None:
@@ -442,8 +453,8 @@ def loss_table(figures: "Figures") -> Table | None:
     ]
     if not traced:
         return None
-    stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
-    unjudged = any(row.n_unjudged for row in traced)
+    counts = {loss_label(row): _count_ends(row) for row in traced}
+    names = [name for name in _count_ends(traced[0]) if any(of[name] for of in counts.values())]
     # Every method is asked the same questions, but for an oracle: the largest count is theirs.
     of_all = [row for row in figures.loss if row.imdb_key is None]
     left_out = [
@@ -454,41 +465,39 @@ def loss_table(figures: "Figures") -> Table | None:
         )
         if n
     ]
+    told = {STAGE_NAMES[stage]: phrase for stage, phrase in LOST.items()} | {
+        "unknown": "wrong, and where is not known, as without evidence",
+        "right": "by the verdict on correctness",
+        "right anyway": "the same, although evidence was lost",
+        "unjudged": "no verdict",
+    }
     note = (
-        "Each question counts once, at the first stage where its evidence was lost, even if the "
-        "answer is right: not in the source, in no text unit, entity not extracted, graph not "
-        "connected, not found by the method, not shown to its model, not said (as far as words "
-        "tell), or judged wrong. right: lost nowhere. right*: right without the evidence shown; "
-        "wrong*: shown, but wrong; these two count questions of the other columns again."
+        "Each question counts once, so a row adds up to all of them. An answer that is not right "
+        "counts at the first stage that the method depends on and that its evidence did not pass, "
+        f"as far as words tell. {'; '.join(f'{name}: {told[name]}' for name in names)}."
     )
     if left_out:
         note += (
             f" Left out here and in the retrieval measures: {' and '.join(left_out)}, because the "
             "text does not hold it."
         )
-    names = [
-        *(STAGE_NAMES[s] for s in stages),
-        "right",
-        *["unjudged"] * unjudged,
-        "right*",
-        "wrong*",
-    ]
     return Table(
-        "Where answers were lost: questions with evidence, by the first stage",
+        "Where answers were lost: each question once, by the first stage",
         [("index  method", "text"), *((name, "count") for name in names)],
-        [
-            [
-                loss_label(row),
-                *(row.lost.get(stage, 0) for stage in stages),
-                row.n_kept,
-                *[row.n_unjudged] * unjudged,
-                row.n_right_without_evidence,
-                row.n_retrieved_but_wrong,
-            ]
-            for row in traced
-        ],
+        [[label, *(of[name] for name in names)] for label, of in counts.items()],
         note,
     )
+
+
+def _count_ends(row: LossRow) -> dict[str, int]:
+    """Return column -> answers; each answer counts in one."""
+    return {
+        **{STAGE_NAMES[stage]: n for stage, n in row.lost.items()},
+        "unknown": row.n_unknown,
+        "right": row.n_kept,
+        "right anyway": sum(row.right_anyway.values()),
+        "unjudged": row.n_unjudged,
+    }
 
 
 def assertions_table(figures: "Figures") -> Table | None:

@@ -23,8 +23,7 @@ from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvalua
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
-    GRAPH_STAGES,
-    NOT_NEEDED,
+    GRAPH_NEEDED,
     LossRecord,
     LossRow,
     summarize_loss,
@@ -205,13 +204,15 @@ def compute_figures(
     telling = {each.method for each in measurable if each.retrieved is not None}
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
+    has_verdicts = sources.is_judged and "correctness" in config.metrics
     for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
         sample, view = samples[result.sample_id], sources.views[result.imdb_key]
         whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
         is_told = result.method in telling
         measured.append(measure(sample, whole, view, settings, is_told=is_told))
         search = sources.search_methods.get(result.method, "")
-        records.append(trace_loss(sample, whole, view, NOT_NEEDED.get(search, GRAPH_STAGES)))
+        needed = GRAPH_NEEDED.get(search, ())
+        records.append(trace_loss(sample, whole, view, needed, has_verdicts))
     by_method = summarize_measures(measured, settings)
     methods = list(dict.fromkeys(result.method for result in first))
     n_asked = Counter(result.method for result in first)

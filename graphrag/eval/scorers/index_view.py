@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.entities import Extraction, NameRule, component_labels
+from graphrag.eval.scorers.entities import Extraction, NameRule
 from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
 from graphrag.eval.scorers.index_columns import cells_of, id_lists_of, texts_of
 from graphrag.query.index_header import IndexHeader, IndexTables, open_tables
@@ -50,24 +48,18 @@ class IndexGraph:
         self._keys = [phrase_key(entity.title) for entity in entities]
         self._named: dict[str, set[int]] = defaultdict(set)
         self._in_unit: dict[str, set[int]] = defaultdict(set)
-        self._linked_in_unit: dict[str, set[int]] = defaultdict(set)
         node_of: dict[str, int] = {}
         for node, entity in enumerate(entities):
             node_of[entity.title] = node
             self._named[self._rule.key(entity.title)].add(node)
             for unit in entity.text_unit_ids:
                 self._in_unit[unit].add(node)
-        pairs: list[tuple[int, int]] = []
-        for edge in edges:
-            if edge.source in node_of and edge.target in node_of:
-                pairs.append((node_of[edge.source], node_of[edge.target]))
-                for unit in edge.text_unit_ids:
-                    self._linked_in_unit[unit].update(pairs[-1])
-        self.linked = {node for pair in pairs for node in pair}
-        joined = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        self._component: list[int] = (
-            component_labels(len(entities), joined).tolist() if entities else []
-        )
+        self.linked = {
+            node_of[end]
+            for edge in edges
+            if edge.source in node_of and edge.target in node_of
+            for end in (edge.source, edge.target)
+        }
 
     def named(self, name: str) -> set[int]:
         """Return the nodes with a name, compared as :class:`NameRule` compares."""
@@ -75,24 +67,12 @@ class IndexGraph:
 
     def taken_from(self, unit_ids: Iterable[str]) -> set[int]:
         """Return the nodes that were taken from one of the text units."""
-        return _union(self._in_unit, unit_ids)
-
-    def linked_in(self, unit_ids: Iterable[str]) -> set[int]:
-        """Return the nodes with a relationship that was taken from one of the text units."""
-        return _union(self._linked_in_unit, unit_ids)
+        return set[int]().union(*(self._in_unit.get(unit, ()) for unit in unit_ids))
 
     def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
         """Return those of the nodes whose titles stand in a text."""
         said = phrase_key(text)
         return {node for node in nodes if self._keys[node] and self._keys[node] in said}
-
-    def components(self, nodes: Iterable[int]) -> set[int]:
-        """Return the connected components in which nodes lie."""
-        return {self._component[node] for node in nodes}
-
-
-def _union(of_unit: Mapping[str, set[int]], units: Iterable[str]) -> set[int]:
-    return set[int]().union(*(of_unit.get(unit, ()) for unit in units))
 
 
 class IndexView:

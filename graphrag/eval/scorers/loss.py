@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.evidence import Evidence
@@ -23,113 +23,116 @@ Stage = Literal[
     "judged_correct",
 ]
 STAGES: tuple[Stage, ...] = get_args(Stage)
-# What a method can do without. Basic search, however it ranks, reads text units only, and no other
-# method is assumed to use the graph; local search and DRIFT go from entities to text units.
-GRAPH_STAGES: tuple[Stage, ...] = ("extracted", "connected")
-NOT_NEEDED: Mapping[str, tuple[Stage, ...]] = {
-    "tog": (),
-    "global": (),
-    "local": ("connected",),
-    "drift": ("connected",),
+_Passed: TypeAlias = dict[Stage, bool | None]
+End: TypeAlias = Stage | Literal["right", "right_anyway", "unknown", "unjudged"]
+# What of the graph a method can't show a text without. Local search and DRIFT come to a text unit
+# by its entities, global search to an entity by the report on those that it is related to. All
+# others rank the texts themselves, ToG and PPR among them: a walk only moves texts up.
+GRAPH_NEEDED: Mapping[str, tuple[Stage, ...]] = {
+    "global": ("extracted", "connected"),
+    "local": ("extracted",),
+    "drift": ("extracted",),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LossRecord:
-    """The stages of one question asked of one method.
+    """Where one answer's evidence was lost.
 
-    ``stages`` are in the order of :data:`STAGES`, None where it can't be said, or does not apply;
-    those of ``not_needed`` are reported, but are no loss for this method. ``n_evidence``: expected
-    sources that the text holds, 0 for a question that is not traced; ``n_unmatched``: those that it
-    does not hold, which are left out of the stages.
+    ``n_evidence``: expected sources that the text holds, 0 for a question that is not traced;
+    ``n_unmatched``: those that it does not hold, which are left out. ``first_break``: the stage at
+    which the evidence was lost; None where it is not known to be, and for an answer without the
+    verdict that was asked for. ``is_right``: the verdict, None without one.
     """
 
     method: str
     imdb_key: str
     n_evidence: int
-    stages: tuple[bool | None, ...]
-    not_needed: tuple[Stage, ...] = ()
     n_unmatched: int = 0
-
-    def stage(self, name: Stage) -> bool | None:
-        """Return one stage by its name."""
-        return self.stages[STAGES.index(name)]
+    first_break: Stage | None = None
+    is_right: bool | None = None
 
     @property
-    def first_break(self) -> Stage | None:
-        """The first stage that fails and that the method needs; None when none does."""
-        for name, passed in zip(STAGES, self.stages, strict=True):
-            if passed is False and name not in self.not_needed:
-                return name
-        return None
+    def end(self) -> End:
+        """What the answer counts as in the table, where each counts once."""
+        if self.is_right:
+            return "right_anyway" if self.first_break else "right"
+        return self.first_break or ("unjudged" if self.is_right is None else "unknown")
 
 
 def trace_loss(
     sample: Sample,
     answered: Answered,
     index: IndexView,
-    not_needed: tuple[Stage, ...] = GRAPH_STAGES,
+    needed: tuple[Stage, ...] = (),
+    is_judged: bool = True,
 ) -> LossRecord:
     """Follow one question from the source to the verdict.
 
-    ``not_needed`` are the stages that the method can do without. Stages are None where the
-    retrieval is missing; all are, and ``n_evidence`` is 0, when the sample names no evidence, or
-    only quotes that the text does not hold.
+    ``needed`` are the stages of the graph that the method depends on; ``is_judged``: a verdict was
+    asked for. A quote that the text does not hold is a fault of the dataset: left out and counted.
 
-    A quote that the text does not hold is a fault of the dataset, and is left out and counted.
-    in_source, in_text_unit: the quote stands there (:class:`SourceIndex`). extracted: the index
-    has an entity from that text unit whose title stands in the quote (or, if the sample lists
-    expected entities, has those). connected: such an entity has a relationship taken from that
-    text unit, and all are in one component. retrieved: a text unit with the quote is in the
-    ranked list, or the quote stands in the context. in_context: the text of such a unit was
-    shown, or the quote stands in the context. in_answer: :func:`states_answer`, or the verdict
-    is 1. judged_correct: the verdict.
+    A source that was shown is not lost before that, and one that was retrieved not before that. Any
+    other is lost at the first of these stages that it fails. in_source, in_text_unit: the quote
+    stands there (:class:`SourceIndex`). extracted: the index has an entity from that text unit
+    whose title stands in the quote (or, if the sample lists expected entities, has those).
+    connected: such an entity has a relationship. retrieved: a text unit with the quote is in the
+    ranked list, or the quote stands in the context. in_context: the text of such a unit was shown,
+    or the quote stands in the context.
+
+    The earliest stage of all sources counts. If all were shown, and the answer is not right, it is
+    lost in_answer unless :func:`states_answer`, and else, judged wrong, at judged_correct; if it is
+    not known whether they were, only the latter can be said.
     """
     evidence = index.evidence_of(sample)
     items = [item for item in evidence if item.counts]
-    stages: tuple[bool | None, ...] = (None,) * len(STAGES)
-    if items:
-        correct = None if answered.correctness is None else answered.correctness == 1
-        response = "" if answered.failed else answered.response
-        retrieved, shown = zip(*retrieval_stages(items, answered), strict=True)
-        stages = (
-            *_index_stages(sample, items, index.graph),
-            _all(retrieved),
-            _all(shown),
-            True if correct else states_answer(sample.ground_truth, response),
-            correct,
-        )
-    n_unmatched = len(evidence) - len(items)
+    is_right = None if answered.correctness is None else answered.correctness == 1
+    lost: Stage | None = None
+    if items and not (is_judged and is_right is None):
+        stages = retrieval_stages(items, answered)
+        breaks = [
+            _first_break(_index_stages(sample, item, index.graph, needed), found, shown)
+            for item, (found, shown) in zip(items, stages, strict=True)
+        ]
+        lost = min((each for each in breaks if each), key=STAGES.index, default=None)
+        if lost is None and not is_right:
+            said = states_answer(sample.ground_truth, "" if answered.failed else answered.response)
+            if said is False:
+                lost = "in_answer" if all(shown for _, shown in stages) else None
+            elif is_right is False:
+                lost = "judged_correct"
     return LossRecord(
-        answered.method, answered.imdb_key, len(items), stages, not_needed, n_unmatched
+        method=answered.method,
+        imdb_key=answered.imdb_key,
+        n_evidence=len(items),
+        n_unmatched=len(evidence) - len(items),
+        first_break=lost,
+        is_right=is_right,
     )
 
 
-def _all(passed: Iterable[bool | None]) -> bool | None:
-    """Return whether every source passes; None when what is not known could decide it."""
-    values = set(passed)
-    return False if False in values else None if None in values else True
+def _first_break(in_index: _Passed, found: bool | None, shown: bool | None) -> Stage | None:
+    """Return where a source was lost before an answer; None where it is not known to be."""
+    if shown:
+        return None
+    if not found:
+        failed = [stage for stage, passed in in_index.items() if passed is False]
+        if failed or found is False:
+            return failed[0] if failed else "retrieved"
+    return "in_context" if shown is False else None
 
 
 def _index_stages(
-    sample: Sample, items: Sequence[Evidence], graph: IndexGraph
-) -> tuple[bool | None, ...]:
-    """Return the first four stages, which no method changes."""
-    if sample.expected_entities:
-        nodes = [graph.named(name) for name in sample.expected_entities if name.strip()]
+    sample: Sample, item: Evidence, graph: IndexGraph, needed: tuple[Stage, ...]
+) -> _Passed:
+    """Return what a source passed of the index, as far as the method depends on it."""
+    passed: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
+    if needed:
+        names = [name for name in sample.expected_entities if name.strip()]
+        nodes = [graph.named(name) for name in names] if names else [_nodes_of(item, graph)]
         linked = [each & graph.linked for each in nodes]
-    else:
-        nodes = [_nodes_of(item, graph) for item in items]
-        linked = [
-            each & graph.linked_in(item.unit_ids) for each, item in zip(nodes, items, strict=True)
-        ]
-    components = [graph.components(each) for each in linked]
-    return (
-        _all(item.in_source for item in items),
-        all(item.unit_ids for item in items),
-        all(nodes) if nodes else None,
-        bool(set[int].intersection(*components)) if components else None,
-    )
+        passed |= {stage: all(nodes if stage == "extracted" else linked) for stage in needed}
+    return passed
 
 
 def _nodes_of(item: Evidence, graph: IndexGraph) -> set[int]:
@@ -139,15 +142,18 @@ def _nodes_of(item: Evidence, graph: IndexGraph) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """One method's losses in one index; ``imdb_key`` is None for all of them together.
+    """One method's answers in one index by where they were lost; ``imdb_key`` None: in all.
 
-    ``n``, the responses, is ``n_untraced + n_unmatched + sum(lost.values()) + n_kept +
-    n_unjudged``: those of questions without evidence; of questions all of whose evidence is not in
-    the text; stage -> those whose first break it is (``right_anyway``: those of them that were
-    judged correct all the same); right answers without a break; and answers without a verdict and
-    without a break before it. The rest cuts across these: ``n_partly_unmatched``, of questions
-    some of whose evidence is not in the text; judged correct although the evidence was not before
-    the model; judged wrong although it was.
+    ``n``, the answers, is ``n_kept + sum(right_anyway.values()) + sum(lost.values()) + n_unknown +
+    n_unjudged``. The first two are the right answers by the verdicts: those of which nothing is
+    known to be lost, and stage -> those whose evidence was lost there. ``lost``: stage -> those
+    that are not right; ``n_unknown``: wrong, and where is not known, as of a question without
+    evidence. ``n_unjudged``: no verdict came; in a run that asked for none, those that ``lost``
+    does not hold.
+
+    These count some of ``n`` again: answers to questions without evidence (``n_untraced``), to
+    those all of whose evidence is not in the text (``n_unmatched``), or some of it
+    (``n_partly_unmatched``).
     """
 
     method: str
@@ -159,9 +165,8 @@ class LossRow:
     lost: Mapping[Stage, int]
     right_anyway: Mapping[Stage, int]
     n_kept: int
+    n_unknown: int
     n_unjudged: int
-    n_right_without_evidence: int
-    n_retrieved_but_wrong: int
 
 
 def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
@@ -174,21 +179,18 @@ def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
 
 
 def _count(method: str, key: str | None, records: Sequence[LossRecord]) -> LossRow:
-    traced = [record for record in records if record.n_evidence]
-    lost = Counter(r.first_break for r in traced)
-    right = Counter(r.first_break for r in traced if r.stage("judged_correct"))
-    outcomes = Counter((r.stage("in_context"), r.stage("judged_correct")) for r in traced)
+    ends = Counter(record.end for record in records)
+    anyway = Counter(r.first_break for r in records if r.end == "right_anyway")
     return LossRow(
         method=method,
         imdb_key=key,
         n=len(records),
         n_untraced=sum(not r.n_evidence and not r.n_unmatched for r in records),
         n_unmatched=sum(not r.n_evidence and r.n_unmatched > 0 for r in records),
-        n_partly_unmatched=sum(r.n_unmatched > 0 for r in traced),
-        lost={stage: lost[stage] for stage in STAGES},
-        right_anyway={stage: right[stage] for stage in STAGES},
-        n_kept=right[None],
-        n_unjudged=lost[None] - right[None],
-        n_right_without_evidence=outcomes[False, True],
-        n_retrieved_but_wrong=outcomes[True, False],
+        n_partly_unmatched=sum(r.n_evidence > 0 and r.n_unmatched > 0 for r in records),
+        lost={stage: ends[stage] for stage in STAGES},
+        right_anyway={stage: anyway[stage] for stage in STAGES},
+        n_kept=ends["right"],
+        n_unknown=ends["unknown"],
+        n_unjudged=ends["unjudged"],
     )

@@ -29,17 +29,18 @@ DEFAULT_MEASURES = MeasuresSettings()
 class Answered:
     """One response with all that the measures without a model look at.
 
-    ``context_text`` is what the method showed to its model; ``retrieved`` is None when it was not
-    recorded, or the search failed. ``correctness``: the verdict, 0 or 1, and ``quality``, in
-    [0, 1]: the quality judge's overall score, None when unscored; ``judged_by`` says which of them
-    counts as the judge's. ``tokens``: prompt and output tokens of the search.
+    ``context_text`` is what the method showed to its model, None when it does not tell;
+    ``retrieved`` is None when it was not recorded, or the search failed. ``correctness``: the
+    verdict, 0 or 1, and ``quality``, in [0, 1]: the quality judge's overall score, None when
+    unscored; ``judged_by`` says which of them counts as the judge's. ``tokens``: prompt and output
+    tokens of the search.
     """
 
     sample_id: str
     imdb_key: str
     method: str
     response: str
-    context_text: str = ""
+    context_text: str | None = ""
     retrieved: Retrieved | None = None
     correctness: int | None = None
     tokens: int | None = None
@@ -113,7 +114,7 @@ def retrieval_stages(
     where that is not known.
     """
     stages: list[tuple[bool | None, bool | None]] = []
-    given, context = answered.retrieved, QuotableTexts([answered.context_text])
+    given, context = answered.retrieved, QuotableTexts([answered.context_text or ""])
     for item in items:
         retrieved: bool | None = False
         shown: bool | None = False
@@ -122,7 +123,7 @@ def retrieval_stages(
             shown = not item.unit_ids.isdisjoint(given.shown_text_unit_ids)
         elif not answered.failed:
             retrieved, shown = None, False if answered.context_text else None
-        if not shown and item.kind == "quote":
+        if not shown and item.kind == "quote" and answered.context_text is not None:
             # The whole context is known, even of a method that does not say what it retrieved.
             shown = bool(context.rows_with(read_quote(item.text)))
             retrieved = shown or retrieved
@@ -192,7 +193,7 @@ class MeasureInput:
     def citations(self) -> Shares:
         """The answer's citations against what was shown; an abstention has nothing to cite."""
         citing = "" if self.answered.abstained else self.response
-        return check_citations(self.retrieved, citing, self.index, self.answered.context_text)
+        return check_citations(self.retrieved, citing, self.index, self.answered.context_text or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,7 @@ function passes(question, by) {
       return false;
     }
   }
-  if (by.lost && !answers.some((a) => a.method === by.lost[0]
-    && (a.lost === by.lost[1] || a.aside === by.lost[1]))) return false;
+  if (by.lost && !answers.some((a) => a.method === by.lost[0] && a.end === by.lost[1])) return false;
   if (by.cause && !question.answers.some((a) => a.causes?.includes(by.cause))) return false;
   if (by.differ) {
     const scores = answers.map((a) => counted(a.states[by.metric])).filter((s) => s !== null);
@@ -143,18 +142,16 @@ function fillOutcomes() {
 
 /** Offer the stages at which each method's evidence was lost, with how often. */
 function fillLost() {
-  const asides = { right: "right", "right*": "right, evidence not shown",
-    "wrong*": "wrong, evidence shown", unjudged: "no verdict" };
+  const others = { unknown: "not known", right: "right", right_anyway: "right anyway",
+    unjudged: "no verdict" };
   for (const method of index.methods) {
     const n = {};
     for (const question of index.questions) {
       for (const answer of answersOf(question)) {
-        if (answer.method !== method || !answer.lost) continue;
-        n[answer.lost] = (n[answer.lost] || 0) + 1;
-        if (answer.aside) n[answer.aside] = (n[answer.aside] || 0) + 1;
+        if (answer.method === method && answer.end) n[answer.end] = (n[answer.end] || 0) + 1;
       }
     }
-    const options = Object.entries({ ...index.lost, ...asides }).filter(([stage]) => n[stage])
+    const options = Object.entries({ ...index.lost, ...others }).filter(([stage]) => n[stage])
       .map(([stage, text]) => option(`${method}|${stage}`, `${method}: ${text} (${n[stage]})`));
     if (options.length) byId("lost").append(make("optgroup", { label: method }, ...options));
   }

@@ -27,11 +27,14 @@ function badges(answer) {
   const made = [];
   if (state !== undefined) made.push(make("span", { class: `badge ${kind}`, text: WORDS[state] || state }));
   if (answer.declined && state !== "abstained") made.push(make("span", { class: "badge", text: "declined" }));
-  if (index.lost[answer.lost]) {
-    made.push(make("span", { class: "badge bad", text: `evidence ${index.lost[answer.lost]}`,
-      title: "the first stage that the expected quotes did not pass" }));
+  if (answer.lost) {
+    // Of a right answer it is told, but is no fault.
+    const isPart = answer.share > 0 && answer.share < 1
+      && !["in_answer", "judged_correct"].includes(answer.lost);
+    made.push(make("span", { class: answer.end === answer.lost ? "badge bad" : "badge",
+      text: `${isPart ? "part of the evidence" : "evidence"} ${index.lost[answer.lost]}`,
+      title: "the first stage that the method depends on and an expected quote did not pass" }));
   }
-  if (answer.aside === "right*") made.push(make("span", { class: "badge", text: "evidence not shown" }));
   if (answer.rank) {
     const part = answer.share < 1 ? `, ${Math.round(100 * answer.share)} % of it found` : "";
     made.push(make("span", { class: "badge", text: `evidence first at rank ${answer.rank}${part}` }));

@@ -13,29 +13,14 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, ReadWhole, Walk
 from graphrag.eval.report.questions import cited_rows, edges_of
+from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
-from graphrag.eval.scorers.loss import Stage
+from graphrag.eval.scorers.loss import End, Stage
 from graphrag.query.usage import Usage
 from graphrag.text.path_tree import find_leads
 
 Json: TypeAlias = dict[str, object]
-LOST: Mapping[Stage, str] = {
-    "in_source": "not in the source",
-    "in_text_unit": "in no text unit",
-    "extracted": "entity not extracted",
-    "connected": "graph not connected",
-    "retrieved": "not found",
-    "in_context": "found, not shown",
-    "in_answer": "shown, not said",
-    "judged_correct": "said, judged wrong",
-}
-"""The first stage that a question's evidence did not pass, as a badge."""
-_ASIDES: Mapping[tuple[bool | None, bool | None], str] = {
-    (False, True): "right*",
-    (True, False): "wrong*",
-}
-"""Whether the evidence was shown and the answer is right -> what stands aside."""
 MOST_CAUSE = 300
 """Characters of a failure's cause, in the list and in the table of failures alike."""
 MOST_CONTEXT_CHARACTERS = 24_000_000
@@ -47,13 +32,12 @@ _SCORED = "scored"
 class Trace:
     """Where one answer's evidence went.
 
-    ``lost`` is a stage of ``LOST``, "right" or "unjudged" past all of them; ``aside`` is "right*"
-    for an answer that is right without its evidence, "wrong*" for one that is wrong with it;
+    ``end`` is what the answer counts as, and ``stage`` where its evidence was lost, if it was;
     ``rank`` is that of the first expected source, ``share`` of those found; None if not measured.
     """
 
-    lost: str
-    aside: str
+    end: End
+    stage: Stage | None
     rank: int | None
     share: float | None
 
@@ -71,13 +55,13 @@ class QuestionIndex(TypedDict):
 def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
     """Return (question's id, method) -> where its evidence went, of what could be traced."""
     traces: dict[tuple[str, str], Trace] = {}
+    if not any(record.n_evidence for _, record in figures.traced):
+        return traces
     for measured, record in figures.traced:
-        if not record.n_evidence:
-            continue
-        rank, is_right = measured.values.get("mrr"), record.stage("judged_correct")
+        rank = measured.values.get("mrr")
         traces[measured.sample_id, measured.method] = Trace(
-            record.first_break or ("right" if is_right else "unjudged"),
-            _ASIDES.get((record.stage("in_context"), is_right), ""),
+            record.end,
+            record.first_break,
             round(1 / rank) if rank else None,
             measured.values.get("recall"),
         )
@@ -212,8 +196,8 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
     if causes := [f"{f.kind}: {f.message}"[:MOST_CAUSE] for f in failures if f is not None]:
         values["causes"] = list(dict.fromkeys(causes))
     if trace is not None and not result.trial:
-        values |= {"lost": trace.lost, "rank": trace.rank, "share": trace.share}
-        values |= {"aside": trace.aside} if trace.aside else {}
+        values |= {"end": trace.end, "rank": trace.rank, "share": trace.share}
+        values |= {"lost": trace.stage} if trace.stage else {}
     return values
 
 

@@ -104,7 +104,9 @@ def _links(tables: Mapping[str, Table | None], figures: Figures, primary: str) -
             asked = {"film": row[0], f"is:{name}": "0", "metric": primary}
             found["documents"][cell] = _address(asked)
     stages = {heading: stage for stage, heading in run_tables.STAGE_NAMES.items()}
-    past = {name: name for name in ("right", "unjudged", "right*", "wrong*")}
+    past = {
+        name: name.replace(" ", "_") for name in ("unknown", "right", "right anyway", "unjudged")
+    }
     lost = {run_tables.loss_label(row): row for row in figures.loss}
     for table in ("loss", "lost"):
         for name, cell, row in _cells(tables[table]):
