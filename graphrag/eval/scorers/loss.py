@@ -94,7 +94,7 @@ def trace_loss(
             _first_break(_index_stages(sample, item, index.graph, needed), found, shown)
             for item, (found, shown) in zip(items, stages, strict=True)
         ]
-        lost = min((each for each in breaks if each), key=STAGES.index, default=None)
+        lost = next((stage for stage in STAGES if stage in breaks), None)
         if lost is None and not is_right:
             said = states_answer(sample.ground_truth, "" if answered.failed else answered.response)
             if said is False:
@@ -116,7 +116,7 @@ def _first_break(in_index: _Passed, found: bool | None, shown: bool | None) -> S
     if shown:
         return None
     if not found:
-        failed = [stage for stage, passed in in_index.items() if passed is False]
+        failed: list[Stage] = [stage for stage, passed in in_index.items() if passed is False]
         if failed or found is False:
             return failed[0] if failed else "retrieved"
     return "in_context" if shown is False else None
