@@ -109,7 +109,10 @@ def command(
     ]
     wrapped.__signature__ = inspect.Signature(given)  # pyright: ignore[reportFunctionMemberAccess]
     wrapped.__annotations__ = {each.name: each.annotation for each in given}
-    wrapped.__doc__, wrapped.__name__ = run.__doc__, run.__name__
+    # A paragraph is one line: --help would keep the breaks of the code beside its own.
+    paragraphs = inspect.cleandoc(run.__doc__ or "").split("\n\n")
+    wrapped.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    wrapped.__name__ = run.__name__
     return wrapped
 
 

@@ -69,10 +69,13 @@ class DraftFlags:
 def draft(place: Place, flags: DraftFlags) -> int:
     """Draft questions from a built index; keep those it can prove.
 
-    With --assertions it drafts what answers to the questions of a dataset must say, and keeps what
-    the row's own answer and quotes support. Writes a dataset, the drafts thrown away with their
-    causes, and every call, so that an interrupted draft goes on. Exit code 3: fewer questions than
-    you asked for, or rows without assertions.
+    It writes a dataset, the drafts thrown away with their causes, and every call, so that you can
+    continue after an interruption.
+
+    With --assertions, it drafts what an answer to each question of a dataset must say, and keeps
+    what the row's own answer and quotes support.
+
+    Exit code 3: fewer questions than you asked for, or rows without assertions.
     """
     kinds = _read_kinds(flags.kinds)
     roots = find_roots(place)
