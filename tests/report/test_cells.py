@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphrag.eval.report.cells import p_value, percent, plain, seconds, share, span, unfinished
+from graphrag.eval.report.cells import (
+    figure,
+    p_value,
+    percent,
+    plain,
+    seconds,
+    share,
+    span,
+    unfinished,
+)
 from graphrag.eval.report.comparison import runs_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import StoredRun
@@ -20,7 +29,31 @@ def test_a_run_without_figures_has_a_dash_for_each():
     show(console, [runs_table([run])])
     row, below = console.export_text().splitlines()[3:5]
     assert row.split()[-3:] == ["tog", "-", "-"]
-    assert "basic 1.000" in below
+    assert "basic 100" in below
+
+
+def test_the_list_of_runs_shows_what_people_call_a_run():
+    about = {"cost_usd": None, "is_pinned": False, "label": "before the move", "note": "x " * 99}
+    run = StoredRun("r1", "2026-01-02T03:04:05", "finished", 3, {"tog": 0.5829}, **about)
+    console = Console(record=True, width=120)
+    show(console, [runs_table([run])])
+    lines = [line.strip() for line in console.export_text().splitlines()[3:]]
+    assert lines[0].startswith("before the move")
+    assert "tog 58.3" in lines[0]
+    assert lines[-1] == f"{'x ' * 28}x..."
+
+
+def test_one_form_for_each_figure():
+    forms = {
+        "correctness": "58.3",
+        "hit_rate_at_5": "58.3",
+        "rubric.overall_score": "0.58",
+        "combined_score": "0.58",
+        "median_latency_s": "0.58",
+        "cost_usd": "0.5829",
+    }
+    assert {name: figure(name, 0.5829) for name in forms} == forms
+    assert (figure("tokens", 10_204.4), figure("tokens", None)) == ("10,204", "-")
 
 
 def test_only_a_share_of_exactly_1_is_100():

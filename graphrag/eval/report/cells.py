@@ -22,6 +22,7 @@ UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
 _LEAST_P = 0.001
+_OWN_UNIT = ("latency_s", "median_latency_s", "combined_score")
 
 
 def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
@@ -87,6 +88,18 @@ def unfinished(quantile: "LatencyQuantile") -> str:
     if not part:
         return ""
     return f" ({'<1' if part < 0.01 else f'{100 * part:.0f}'} % unfinished)"
+
+
+def figure(name: str, value: float | None) -> str:
+    """Return a figure of a run as its tables show it, by the name that the list of runs has."""
+    if value is None:
+        return MISSING
+    if name == "tokens":
+        return f"{value:,.0f}"
+    if name == "cost_usd":
+        return money(value)
+    is_share = not (name.startswith(("rubric.", "quality.")) or name in _OWN_UNIT)
+    return share(value) if is_share else number(value)
 
 
 def points(value: float | None, missing: str = MISSING) -> str:

@@ -13,14 +13,14 @@ from graphrag.eval.report.cells import (
     EACH_ALONE,
     in_brackets,
     money,
-    number,
     p_value,
     plain_amount,
     points,
+    share,
     span,
 )
 from graphrag.eval.report.run import describe_payoffs
-from graphrag.eval.report.table import Line, Part, Table, shorten
+from graphrag.eval.report.table import Line, Part, Table, Value, shorten
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.stats.power import ALPHA, POWER
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from graphrag.query.usage import Usage
 
 _FEW = 5  # ids that are named
+_MOST_OF_A_NOTE = 60  # characters, in the list of runs
 
 
 def answer_comparison(
@@ -356,17 +357,17 @@ def render_json(comparison: "RunComparison") -> str:
 def runs_table(runs: "Sequence[StoredRun]") -> Table:
     """Return the runs of a store, one row each."""
     paid = any(run.cost_usd != 0 for run in runs)
-    rows: list[list[str | float | None]] = []
+    rows: list[list[Value]] = []
     for run in runs:
         started = f"{run.started_at[:16].replace('T', ' ')}{', pinned' if run.is_pinned else ''}"
-        label = [run.embedded_models] if run.embedded_models else []
+        said = (run.label, run.run_id, started, f"by {run.origin}", run.embedded_models, run.note)
         means: list[str] = []
         for method, mean in run.correctness.items():
             n = run.n.get(method, {}).get("correctness", 0)
-            means.append(f"{method} {number(mean, '.3f')}{f' (n {n:,})' if n else ''}")
+            means.append(f"{method} {share(mean)}{f' (n {n:,})' if n else ''}")
         rows.append(
             [
-                "\n".join([run.run_id, started, f"by {run.origin}", *label]),
+                "\n".join(shorten(line, _MOST_OF_A_NOTE) for line in said if line),
                 *(run.status, run.n_questions, "\n".join(means)),
                 *([run.cost_usd] if paid else []),
             ]
@@ -375,7 +376,7 @@ def runs_table(runs: "Sequence[StoredRun]") -> Table:
         "Runs, the newest first",
         [
             *(("run, started", "text"), ("status", "text"), ("questions", "count")),
-            ("correctness", "text"),
+            ("correctness %", "text"),
             *([("cost $", "money")] if paid else []),
         ],
         rows,

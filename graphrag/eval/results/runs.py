@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -22,6 +22,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
+from graphrag.eval.results.analysis import search_latency
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
     QuestionKey,
@@ -48,6 +49,7 @@ from graphrag.eval.store.database import (
     open_store,
 )
 from graphrag.eval.store.index_costs import IndexCost
+from graphrag.eval.store.notes import RunNote, read_notes
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names
@@ -255,12 +257,14 @@ class QuestionFigures:
     no judge: ``latency_s`` of searches that answered, ``tokens``, ``cost_usd``, and the retrieval
     measures where the run's own file of them is there; ``failed_as_0``, metrics on which a failed
     search has nothing to judge, with 0 for it, where one failed. What further judges gave, and the
-    retrieval measures, are of the first search.
+    retrieval measures, are of the first search. ``median_latency_s``: method -> seconds, of all
+    searches.
     """
 
     judged: ByMethod
     measured: ByMethod
     failed_as_0: ByMethod
+    median_latency_s: Mapping[str, float | None]
 
 
 def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
@@ -273,6 +277,7 @@ def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
         {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
         {m: _failed_as_0(of) for m, of in by_method.items()},
+        {m: search_latency(of, 0.5).value for m, of in by_method.items()},
     )
 
 
@@ -365,7 +370,8 @@ class StoredRun:
     show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>``
     in [0, 1]; and ``<metric>, failed as 0`` if failed searches make the two differ. ``n``: method
     -> figure -> the questions behind it. ``measured``: method -> figure -> mean of what needs no
-    judge, see ``QuestionFigures``.
+    judge, see ``QuestionFigures``, and ``median_latency_s``, of which failed searches are a part.
+    ``label``, ``note``: what people call it and say of it.
     """
 
     run_id: str
@@ -380,6 +386,13 @@ class StoredRun:
     means: Means = field(default_factory=dict[str, dict[str, float | None]])
     n: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     measured: Means = field(default_factory=dict[str, dict[str, float | None]])
+    label: str = ""
+    note: str = ""
+
+    def with_note(self, note: RunNote | None) -> "StoredRun":
+        """Return it with what people say of it; None for nothing."""
+        said = note or RunNote()
+        return replace(self, label=said.label, note=said.note)
 
     def to_dict(self) -> dict[str, object]:
         """Return the run as JSON-ready values."""
@@ -393,7 +406,11 @@ def list_runs(store_path: Path) -> list[StoredRun]:
     """
     pinned = pinned_run_id(store_path)
     with open_store(store_path) as store:
-        return [describe_run(store, run, run.run_id == pinned) for run in store.runs()]
+        notes = read_notes(store_path)
+        return [
+            describe_run(store, run, run.run_id == pinned).with_note(notes.get(run.run_id))
+            for run in store.runs()
+        ]
 
 
 def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Usage]:
@@ -429,7 +446,10 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
             m: {name: sum(v is not None for v in values.values()) for name, values in of.items()}
             for m, of in judged.items()
         },
-        measured=_means(figures.measured),
+        measured={
+            m: {"median_latency_s": figures.median_latency_s[m], **means}
+            for m, means in _means(figures.measured).items()
+        },
     )
 
 

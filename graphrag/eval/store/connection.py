@@ -222,13 +222,7 @@ def hold_folder(path: Path) -> FileLock:
 def _open_file(path: Path) -> CleanConnection:
     lock = hold_folder(path)
     try:
-        with explain_errors(path):
-            db = _connect(path)
-            try:
-                prepare_database(db, path)
-            except BaseException:
-                db.close()
-                raise
+        db = open_beside(path, "mode=rwc")
     except BaseException:
         lock.release()
         raise
@@ -236,7 +230,22 @@ def _open_file(path: Path) -> CleanConnection:
     return db
 
 
-def _connect(path: Path, how: str = "mode=rwc") -> CleanConnection:
+def open_beside(path: Path, how: str = "mode=rw") -> CleanConnection:
+    """Open an eval.db that is there, to write a row beside the process that holds it.
+
+    Raises StoreError if it is of another format, or can't be opened.
+    """
+    with explain_errors(path):
+        db = _connect(path, how)
+        try:
+            prepare_database(db, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _connect(path: Path, how: str) -> CleanConnection:
     address = f"{path.absolute().as_uri()}?{how}"
     return sqlite3.connect(address, isolation_level=None, factory=CleanConnection, uri=True)
 

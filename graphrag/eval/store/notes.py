@@ -1,0 +1,85 @@
+"""What people say of a run: a label and a note.
+
+They stand in a table that a store gets with the first of them, so that every release of this format
+reads it with the table and without. It is written beside the process that holds the store: a note
+does not wait for the end of a run.
+"""
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.store.connection import (
+    CleanConnection,
+    explain_errors,
+    open_beside,
+    open_connection,
+)
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS run_notes "
+    "(run_id TEXT PRIMARY KEY REFERENCES runs, label TEXT NOT NULL, note TEXT NOT NULL)"
+)
+_IS_THERE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'run_notes'"
+_KEEP = (
+    "INSERT INTO run_notes VALUES (?, ?, ?) "
+    "ON CONFLICT (run_id) DO UPDATE SET label = excluded.label, note = excluded.note"
+)
+MOST_OF_A_LABEL, MOST_OF_A_NOTE = 60, 2_000
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """What a run is called, in a line, and what is to be remembered of it; "" for nothing."""
+
+    label: str = ""
+    note: str = ""
+
+
+class NoteConflict(UsageError):
+    """Somebody else has changed a note meanwhile; ``found`` is what stands there."""
+
+    def __init__(self, found: RunNote) -> None:
+        super().__init__("This note has been changed elsewhere meanwhile.")
+        self.found = found
+
+
+def read_notes(path: Path) -> dict[str, RunNote]:
+    """Return run id -> what people say of it, of runs that have it; StoreError if it can't be."""
+    with explain_errors(path), closing(open_connection(path, reads_only=True)) as db:
+        return _notes(db)
+
+
+def keep_note(path: Path, run_id: str, wanted: RunNote, seen: RunNote) -> RunNote:
+    """Keep what is said of a run in place of what was seen there, and return it.
+
+    NoteConflict if something else stands there; UsageError if there is no such run, or it is too
+    long; StoreError if it can't be written.
+    """
+    wanted = RunNote(" ".join(wanted.label.split()), wanted.note.strip())
+    if len(wanted.label) > MOST_OF_A_LABEL or len(wanted.note) > MOST_OF_A_NOTE:
+        raise UsageError(
+            f"A label has at most {MOST_OF_A_LABEL} characters, a note {MOST_OF_A_NOTE:,}; "
+            "shorten it."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise StoreError(f"{path.parent} can't be written; copy it to elsewhere to note something.")
+    with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
+        if db.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone() is None:
+            raise UsageError(f"{path} holds no run {run_id!r} any more; open the page again.")
+        found = _notes(db).get(run_id, RunNote())
+        if found not in (seen, wanted):
+            raise NoteConflict(found)
+        db.execute(_TABLE)
+        db.execute(_KEEP, (run_id, wanted.label, wanted.note))
+    return read_notes(path)[run_id]
+
+
+def _notes(db: CleanConnection) -> dict[str, RunNote]:
+    if db.execute(_IS_THERE).fetchone() is None:
+        return {}
+    rows = db.execute("SELECT run_id, label, note FROM run_notes").fetchall()
+    return {str(run): RunNote(str(label), str(note)) for run, label, note in rows}
