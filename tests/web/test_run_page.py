@@ -83,15 +83,62 @@ def choose(page: Page, method: str, outcome: str) -> None:
     page.select_option(f'select[name="is:{method}"]', label=outcome)
 
 
-def test_the_answer_comes_first_with_one_table_and_one_plot(page):
+def test_the_answer_comes_first_with_its_table_and_plots(page):
     assert page.inner_text("#answer .headline").startswith("WINNER Use tog")
-    for part in ("#answer", "#won table", "#plot-scores svg"):
+    for part in ("#answer", "#won table", "#plot-scores svg", "#plot-cost svg", "#plot-pairs svg"):
         box = page.locator(part).bounding_box()
         assert box is not None
         assert box["y"] < 900, f"{part} is below the fold"
-    assert page.locator("#plot-pairs").is_hidden(), "what it rests on is folded"
-    page.get_by_text("Every metric, every pair").click()
-    assert page.locator("#plot-pairs svg").is_visible()
+
+
+def test_a_decision_can_be_read_off_the_plots(page):
+    """A mark a method with its limits; a bar from 0 to each difference; and the same in words."""
+    cost = page.locator("#plot-cost svg")
+    told = cost.locator("path.mark title").all_text_contents()
+    assert [line.partition(",")[0] for line in told] == ["tog", "basic"]
+    assert told[0].endswith("US dollars a question: 100 (96-100) %")
+    assert cost.locator("line.limits").count() == 2
+    assert cost.locator("desc").text_content() == "; ".join(told)
+    pairs = page.locator("#plot-pairs svg")
+    assert pairs.locator("rect.bar").count() == pairs.locator("line.limits").count() == 1
+    zero, bar = (
+        float(pairs.locator(part).get_attribute(name) or "nan")
+        for part, name in (("line.marked", "x1"), ("rect.bar", "x"))
+    )
+    assert zero == bar
+    assert (pairs.locator("desc").text_content() or "").startswith("tog - basic: +")
+
+
+def test_seven_methods_with_long_names_fit_a_phone(browser, tmp_path):
+    names = [f"method {n} with a name that is long" for n in range(7)]
+    answers = [
+        answer(n, m, int(n % 8 > place)) for n in range(8, 40) for place, m in enumerate(names)
+    ]
+    for tab in opened(browser, written(tmp_path, aggregate_results(answers, METRICS)), 390):
+        assert overflow(tab) <= 0
+        assert tab.locator("#plot-pairs rect.bar").count() == 6  # those of the best one
+        assert "Pairs with method 0" in tab.inner_text("#plot-pairs .note")
+        for plot in ("scores", "cost", "pairs"):
+            small, wide, crossed = tab.evaluate(_TEXTS, f"#plot-{plot} svg")
+            assert (small >= 11, wide, crossed) == (True, [], []), plot
+        marks = tab.locator("#plot-cost .mark:not(:has(title))").evaluate_all(
+            "all => all.map(e => e.classList[1] + e.getAttribute('d').replace(/[^a-z]/g, ''))"
+        )
+        assert len({*marks}) == len(marks) == 7  # color and shape
+
+
+_TEXTS = """selector => {
+  const svg = document.querySelector(selector);
+  const texts = [...svg.querySelectorAll("text")].filter(text => text.textContent);
+  const boxes = texts.map(text => text.getBoundingClientRect());
+  const own = svg.getBoundingClientRect();
+  const wide = texts.filter((_, n) =>
+    boxes[n].left < own.left - 1 || boxes[n].right > own.right + 1);
+  const over = (a, b) => a.left < b.right - 1 && a.right > b.left + 1
+    && a.top < b.bottom - 3 && a.bottom > b.top + 3;
+  const crossed = texts.filter((_, n) => boxes.some((box, m) => m > n && over(box, boxes[n])));
+  return [12 * own.width / 360, wide.map(t => t.textContent), crossed.map(t => t.textContent)];
+}"""
 
 
 def test_find_what_one_method_lost_and_the_other_won_and_read_why(page):

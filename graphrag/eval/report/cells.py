@@ -63,8 +63,10 @@ def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
     return missing if usd is None else f"{sign}{usd:.4f}"
 
 
-def plain_amount(value: float) -> str:
+def plain_amount(value: float | None) -> str:
     """Return a figure of any size with four digits or more, and without an exponent."""
+    if value is None:
+        return MISSING
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -4,25 +4,29 @@ Colors and shapes go by a series' style; they are classes of ``drawing.css``, wh
 drawing itself brings. Shapes differ, so that a drawing can be read in gray.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2, log10
 
 from markupsafe import Markup
 
+from graphrag.eval.report.cells import plain_amount
+
 N_STYLES = 6
-"""Colors and shapes that there are; further series begin again."""
-_WIDTH, _RIGHT, _TOP, _LINE = 520.0, 14.0, 8.0, 16.0
-_LETTER = 6.6  # of 12 px, about
+"""Colors and shapes that there are: each shape in each color, before any two series are alike."""
+_WIDTH, _RIGHT, _TOP, _LINE = 360.0, 8.0, 8.0, 16.0
+"""As wide as a phone, where 12 px are still 12 px."""
+_LETTER = 7.4  # of 12 px, in a wide font
 _MOST_LETTERS = 28
+_MOST_TOLD = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """A value at a place.
 
-    ``title`` is shown when it is pointed at, ``label`` below it; ``low`` and ``high`` are limits of
-    its interval, along x in rows, else along y.
+    ``title`` is shown when it is pointed at, ``label`` below it, or at the end of its row; ``low``
+    and ``high`` are limits of its interval, along x in rows, else along y.
     """
 
     x: float
@@ -59,10 +63,11 @@ class Axis:
 class Drawing:
     """What is drawn.
 
-    ``title`` stands above it, ``about`` is what those hear who do not see it; ``series`` have at
-    least one point; ``height`` is of the part between the axes, in px at a width of 520;
-    ``in_rows``: y numbers rows, from the top, whose names are its ticks; a dashed line stands where
-    x is ``marked``.
+    ``title`` stands above it, and ``note`` below that; ``about`` is what those hear who do not see
+    it, and after it every point's title; ``series`` have at
+    least one point; ``height`` is of the part between the axes, in px at a width of 360;
+    ``in_rows``: y numbers rows, from the top, and each has its name, a tick of y, above it; a
+    dashed line stands where x is ``marked``, from which in rows a bar leads to each point.
     """
 
     title: str
@@ -73,6 +78,7 @@ class Drawing:
     height: float = 190
     in_rows: bool = False
     marked: float | None = None
+    note: str = ""
 
     @property
     def _points(self) -> list[Point]:
@@ -86,8 +92,9 @@ class Drawing:
         x_at, x_ticks = _scale(self.x, xs if self.marked is None else [*xs, self.marked])
         ys = [p.y for p in points] + ([] if self.in_rows else ends)
         y_at, y_ticks = _scale(self.y, ys)
-        left = 14 + _LETTER * max(len(_short(text)) for _, text in y_ticks)
-        legend = _legend(self.series, left)
+        widest = max(len(_short(text)) for _, text in y_ticks)
+        left = 4.0 if self.in_rows else 14 + _LETTER * widest
+        legend = _legend(self.series)
         top = _TOP + _LINE * (1 + max((line for _, line, _ in legend), default=-1)) + 6
         bottom = top + self.height
 
@@ -96,51 +103,72 @@ class Drawing:
 
         def down(y: float) -> float:
             share = y_at(y) if self.in_rows else 1 - y_at(y)
-            return round(top + share * self.height, 1)
+            return round(top + share * self.height + 7 * self.in_rows, 1)
 
         parts: list[Markup] = []
         for y, text in y_ticks:
+            if self.in_rows:
+                parts.append(_text(left, down(y) - 11, _short(text), "start"))
+                continue
             parts.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
             parts.append(_text(left - 6, down(y) + 4, _short(text), "end"))
         for x, text in x_ticks:
-            parts.append(_text(across(x), bottom + 16, text))
+            half = _LETTER * len(text) / 2
+            parts.append(_text(min(across(x), _WIDTH - half), bottom + 18, text))
             if len(self.x.ticks) == 0:
-                parts.append(_rule("grid", across(x), across(x), top, bottom))
-        parts.append(_text((left + _WIDTH) / 2, bottom + 32, self.x.title))
+                parts.append(_rule("grid", across(x), across(x), top, bottom + 4))
+        parts.append(_text((left + _WIDTH) / 2, bottom + 34, self.x.title))
         if self.marked is not None:
-            parts.append(_rule("marked", across(self.marked), across(self.marked), top, bottom))
+            parts.append(_rule("marked", across(self.marked), across(self.marked), top, bottom + 4))
         for series, (x, line, kind) in zip(self.series, legend, strict=False):
             parts.append(_shape(series.style, x, _TOP + line * _LINE, f"mark {kind}"))
-            parts.append(_text(x + 9, _TOP + line * _LINE + 4, series.name, "start"))
+            parts.append(_text(x + 9, _TOP + line * _LINE + 4, _short(series.name), "start"))
         for series in self.series:
             kind, places = _kind(series), [(across(p.x), down(p.y)) for p in series.points]
             if series.is_joined and len(places) > 1:
                 parts.append(_line(kind, places))
             for point, (x, y) in zip(series.points, places, strict=True):
-                if point.low is not None and point.high is not None:
-                    low, high = point.low, point.high
-                    limits = (
-                        (across(low), across(high), y, y)
-                        if self.in_rows
-                        else (x, x, down(low), down(high))
-                    )
-                    parts.append(_rule(f"limits {kind}", *limits))
-                if point.is_ringed:
-                    parts.append(_tag('<circle class="ring" cx="{}" cy="{}" r="9"/>', x, y))
-                hollow = " hollow" if point.is_hollow else ""
-                small = 1.6 if len(places) > 60 else 4.2
-                parts.append(_shape(series.style, x, y, f"mark{hollow} {kind}", small, point.title))
-                if point.label:
+                parts += self._mark(series, point, (x, y), (across, down))
+                if point.label and self.in_rows:
+                    parts.append(_text(_WIDTH - 4, y - 11, point.label, "end"))
+                elif point.label:
                     parts.append(_text(x, y + 17, point.label))
+        told = [point.title for point in points[:_MOST_TOLD] if point.title]
         return _tag(
             '<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" '
-            'role="img" aria-label="{}">{}{}</svg>',
+            'role="img" aria-label="{}"><desc>{}</desc>{}{}</svg>',
             _WIDTH,
-            bottom + (38 if self.x.title else 22),
+            bottom + (40 if self.x.title else 24),
             self.about,
+            "; ".join(told),
             _tag("<style>{}</style>", Markup(style)) if style else "",
             Markup("").join(parts),
         )
+
+    def _mark(
+        self,
+        series: Series,
+        point: Point,
+        place: tuple[float, float],
+        scales: tuple[Callable[[float], float], Callable[[float], float]],
+    ) -> Iterator[Markup]:
+        """Yield what stands for a point: a bar, limits, a ring, a mark."""
+        (x, y), (across, down), kind = place, scales, _kind(series)
+        if self.in_rows and self.marked is not None:
+            start, end = sorted((across(self.marked), x))
+            form = '<rect class="bar {}" x="{}" y="{}" width="{:.1f}" height="10"/>'
+            yield _tag(form, kind, start, y - 5, end - start)
+        if point.low is not None and point.high is not None:
+            low, high = point.low, point.high
+            limits = (
+                (across(low), across(high), y, y) if self.in_rows else (x, x, down(low), down(high))
+            )
+            yield _rule(f"limits {kind}", *limits)
+        if point.is_ringed:
+            yield _tag('<circle class="ring" cx="{}" cy="{}" r="9"/>', x, y)
+        hollow = " hollow" if point.is_hollow else ""
+        small = 1.6 if len(series.points) > 60 else 4.2
+        yield _shape(series.style, x, y, f"mark{hollow} {kind}", small, point.title)
 
     def line(self) -> Markup:
         """Return its series as lines of a word's height, without axes, for eyes alone."""
@@ -175,7 +203,7 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
     elif not ticks:
         steps = round_steps(low, high)
         low, high = steps[0], steps[-1]
-        ticks = [(step, f"{step:.6g}") for step in steps]
+        ticks = [(step, plain_amount(step)) for step in steps]
     width = high - low
 
     def place(value: float) -> float:
@@ -196,21 +224,21 @@ def round_steps(low: float, high: float, wanted: int = 4) -> list[float]:
     return [round(number * step, 12) for number in range(first, last + 1)]
 
 
-def _legend(series: Sequence[Series], left: float) -> list[tuple[float, int, str]]:
+def _legend(series: Sequence[Series]) -> list[tuple[float, int, str]]:
     """Return where each name stands: x, line, class; nothing where there is one without a name."""
     places: list[tuple[float, int, str]] = []
-    x, line = left + 8, 0
+    x, line = 8.0, 0
     for each in series if any(each.name for each in series) else ():
-        width = 26 + _LETTER * len(each.name)
-        if x + width > _WIDTH and x > left + 8:
-            x, line = left + 8, line + 1
+        width = 26 + _LETTER * len(_short(each.name))
+        if x + width > _WIDTH and x > 8:
+            x, line = 8.0, line + 1
         places.append((x, line, _kind(each)))
         x += width
     return places
 
 
 def _kind(series: Series) -> str:
-    return f"s{series.style % N_STYLES}"
+    return f"s{(series.style + series.style // N_STYLES) % N_STYLES}"
 
 
 def _short(text: str) -> str:

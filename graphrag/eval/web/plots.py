@@ -1,7 +1,10 @@
 """The plots of a run: scores, differences, and what a score costs in tokens or dollars and time."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from graphrag.eval.report.cells import percent, plain_amount, span
+from graphrag.eval.report.cells import points as points_cell
 from graphrag.eval.report.run_tables import by_score, name_figure
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.curves import BudgetCurves
@@ -9,6 +12,9 @@ from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.query.usage import sum_known
+
+_ROW = 34  # px
+_MOST_PAIRS = 10
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
@@ -21,10 +27,10 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
         return _plot_curves(results.curves)
     medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
     plots = {
+        "cost": _plot_tradeoff(analysis, *_costs(results)),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
-        "cost": _plot_tradeoff(analysis, *_costs(results)),
-        "latency": _plot_tradeoff(analysis, medians, "median seconds a search", "latency"),
+        "latency": _plot_tradeoff(analysis, medians, "median seconds of a question"),
     }
     return {name: plot for name, plot in plots.items() if plot is not None}
 
@@ -35,71 +41,88 @@ def _plot_scores(analysis: Analysis) -> Drawing | None:
     order = [method for method in by_score(analysis) if means[method].n]
     if not order:
         return None
+    points = [_point(means[m], m, row) for row, m in enumerate(order)]
     return Drawing(
         f"{analysis.primary} in %, with its 95 % interval",
         f"Mean {analysis.primary} of each method with its 95 % interval, the best on top",
-        [Series("", 0, [_point(means[m], m, row) for row, m in enumerate(order)])],
+        [
+            Series(
+                "",
+                0,
+                [replace(p, label=percent(means[m])) for p, m in zip(points, order, strict=True)],
+            )
+        ],
         Axis("", (0, 100)),
         Axis("", (-0.5, len(order) - 0.5), list(enumerate(order))),
-        height=34 * len(order),
+        height=_ROW * len(order),
         in_rows=True,
     )
 
 
 def _point(of: Estimate, title: str, y: float) -> Point:
     low, high = (None if limit is None else 100 * limit for limit in (of.low, of.high))
-    mean = 100 * (of.mean or 0)
-    return Point(mean, y, f"{title}: {mean:.1f} %", low, high)
+    return Point(100 * (of.mean or 0), y, f"{title}: {percent(of)} %", low, high)
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:
+    """Return the differences of the pairs; of many those of the method with the highest score."""
+    pairs = [
+        each for each in analysis.comparisons if each.in_family and each.decided[1] is not None
+    ]
+    first = next(iter(by_score(analysis)), "")
+    note = "Right of 0 the first is better; all intervals hold together at 95 %."
+    if len(pairs) > _MOST_PAIRS:
+        pairs = [each for each in pairs if first in (each.a, each.b)]
+        note += f" Pairs with {first}; the table of pairs has all."
     points: list[Point] = []
     names: list[str] = []
-    for each in analysis.comparisons:
-        family, difference = each.family, each.result.difference
-        if not each.in_family or each.is_corrected or family is None or difference is None:
+    for each in pairs:
+        (result, family), name = each.decided, f"{each.a} - {each.b}"
+        if family is None or result.difference is None:
             continue
-        limits = (family.low_simultaneous, family.high_simultaneous)
-        if None not in limits:
-            names.append(f"{each.a} - {each.b}")
-            title = f"{names[-1]}: {100 * difference:+.1f} points"
-            low, high = (100 * (limit or 0) for limit in limits)
-            points.append(Point(100 * difference, len(points), title, low, high))
+        low, high = family.low_simultaneous, family.high_simultaneous
+        if low is not None and high is not None:
+            shown = f"{points_cell(result.difference)} ({span(low, high)})"
+            at = 100 * result.difference
+            points.append(Point(at, len(names), f"{name}: {shown}", 100 * low, 100 * high, shown))
+            names.append(name)
     if not points:
         return None
     return Drawing(
-        f"Differences on {analysis.primary}, question by question; right of 0 the first is better",
+        f"Differences on {analysis.primary} in points",
         "Paired differences between methods; all intervals hold together at 95 %",
         [Series("", 0, points)],
         Axis("percentage points"),
         Axis("", (-0.5, len(names) - 0.5), list(enumerate(names))),
-        height=30 * len(names),
+        height=_ROW * len(names),
         in_rows=True,
         marked=0,
+        note=note,
     )
 
 
 def _plot_tradeoff(
-    analysis: Analysis, amounts: Mapping[str, float | None], title: str, what: str = "cost"
+    analysis: Analysis, amounts: Mapping[str, float | None], unit: str
 ) -> Drawing | None:
     """Return the score against what a question costs, or how long it takes."""
     series: list[Series] = []
-    for style, (method, of) in enumerate(analysis.outcomes.items()):
-        mean, amount = of[analysis.primary].mean.mean, amounts.get(method)
-        if mean is not None and amount is not None:
-            told = f"{method}: {100 * mean:.1f} % at {amount:.4g} {title}"
+    for style, method in enumerate(by_score(analysis)):
+        mean, amount = analysis.outcomes[method][analysis.primary].mean, amounts.get(method)
+        if mean.mean is not None and amount is not None:
+            at = _point(mean, f"{method}, {plain_amount(amount)} {unit}", 0)
             ringed = bool(analysis.efficiency[method].is_pareto)
-            point = Point(amount, 100 * mean, told, is_ringed=ringed)
+            point = Point(amount, at.x, at.title, at.low, at.high, is_ringed=ringed)
             series.append(Series(method, style, [point]))
     if len(series) < 2:
         return None
     return Drawing(
-        f"{analysis.primary} in % against {what}; a ring marks a method that no other beats in "
-        "score, tokens and seconds at once",
-        f"{analysis.primary} against {title}; rings mark methods that no other beats in all",
+        f"{analysis.primary} in % against {unit}",
+        f"{analysis.primary} against {unit}; rings mark methods that no other beats in all",
         series,
-        Axis(title, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
+        Axis(unit, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
         Axis(),
+        note="Better is up and to the left; bars are 95 % intervals. A ring marks a method that no "
+        "other beats in score, tokens and seconds at once.",
     )
 
 
