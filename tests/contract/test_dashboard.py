@@ -10,6 +10,7 @@ from support.chromium import open_browser, overflow, watched
 
 from graphrag.eval import MetricsCollector, StoredRun, list_runs, write_dashboard
 from graphrag.eval.errors import UsageError
+from graphrag.eval.report.cells import figure
 from graphrag.eval.web.runs import write_dashboard as same
 
 DONE, USAGE = 0, 2
@@ -83,18 +84,30 @@ def test_it_is_one_file_of_every_figure(make_evaluation, collector, tmp_path):
     assert "answer_s" in (tmp_path / "d.html").read_text("utf-8")
 
 
+HEADINGS = {"median_latency_s": "seconds", "tokens": "tokens", "cost_usd": "$"}
+
+
 def check_runs(page: Page, newest: StoredRun, older: StoredRun) -> None:
-    """Hold every table and a drawing against the store."""
+    """Hold every table and a drawing against the store: every figure that has a value."""
+    runs, n_tables = (newest, older), 0
     for of in ("means", "measured"):
         for name in getattr(newest, of)["tog"]:
-            head, *rows = table(page, name)
-            assert head == ["run, from its start", "tog", "basic"]
-            form = ".3f" if of == "means" else ".4g"
-            for row, run in zip(rows, (newest, older), strict=True):
+            values = [[getattr(run, of)[m][name] for m in ("tog", "basic")] for run in runs]
+            if name == "latency_s" or {v for row in values for v in row} == {None}:
+                continue  # the mean is in the JSON; a run's page has the median
+            head, *rows = table(page, HEADINGS.get(name, name))
+            methods = [
+                m
+                for m, *of_m in zip(("tog", "basic"), *values, strict=True)
+                if any(v is not None for v in of_m)
+            ]
+            assert head == ["run, from its start", *methods]
+            for row, run in zip(rows, runs, strict=True):
                 assert row[0] == f"{run.run_id} (embedded)"
-                values = [getattr(run, of)[method][name] for method in ("tog", "basic")]
                 shown = [cell.partition(" (n ")[0] for cell in row[1:]]
-                assert shown == ["-" if v is None else format(v, form) for v in values]
+                assert shown == [figure(name, getattr(run, of)[m][name]) for m in methods]
+            n_tables += 1
+    assert page.locator(".panel").count() == n_tables + 2  # and two of the collector
     assert newest.embedded_models is not None
     assert newest.embedded_models in page.inner_text("main")
     drawing = page.locator('svg[aria-label^="correctness over time"]')

@@ -81,8 +81,9 @@ def keep_run(
     n_asked: int | None = None,
     price: float | None = 0.5,
     model: str = "m",
+    basic_wrong: int = 0,
 ) -> str:
-    """Keep a run in which basic fails on the sixth question, and tog is wrong on some."""
+    """Keep a run in which basic fails on the sixth question, and each is wrong on the first."""
     samples = [Sample(f"q{i}", f"film{i % 2}", f"Question {i}? {NASTY}", "Truth") for i in range(n)]
     config = EvaluationConfig(
         root=folder, methods=list(METHODS), metrics=("correctness",), output={"dir": str(folder)}
@@ -105,7 +106,7 @@ def keep_run(
                     ),
                 )
                 if failed is None:
-                    score = int(method == "basic" or i >= wrong)
+                    score = int(i >= (wrong if method == "tog" else basic_wrong))
                     verdicts = {"correctness": JudgeResult(score, "said")}
                     store.append_verdicts(run.run_id, unit, verdicts, usage)
         if n_asked is None:

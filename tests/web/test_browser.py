@@ -13,6 +13,7 @@ from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.notes import RunNote, keep_note, read_notes
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,34 @@ def test_compare_two_runs_and_read_what_got_worse(page, served, runs):
     assert page.inner_text("#gate .chip") == "FAIL"
 
 
+def test_a_run_is_noted_and_found_again_by_that(page, served, runs):
+    folder, (first, worse, _) = runs
+    page.goto(served.listener.address)
+    page.get_by_label(f"Label and note of {worse}").click()
+    assert findings(page) == []
+    page.get_by_label("Label", exact=True).fill("bigger chunks")
+    page.get_by_label("Note", exact=True).fill(f"asked by Ann {NASTY}")
+    page.get_by_role("button", name="Save").click()
+    page.locator("#noting").wait_for(state="hidden")
+    name = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert name == f"Label and note of {worse}"
+    seen = read_notes(folder / "eval.db")[worse]
+    keep_note(folder / "eval.db", worse, RunNote("elsewhere"), seen)
+    page.keyboard.press("Enter")
+    page.get_by_label("Label", exact=True).fill("here")
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_selector("#kept:has-text('Changed elsewhere meanwhile to: elsewhere.')")
+    page.get_by_role("button", name="Save").click()
+    page.locator("#noting").wait_for(state="hidden")
+    page.reload()
+    page.keyboard.press("/")
+    page.keyboard.type("HERE ann")
+    assert page.inner_text("#count") == "1 of 3 runs"
+    assert page.locator("#runs > tbody > tr:visible th a").all_inner_texts() == [worse]
+    page.get_by_label("Filter", exact=True).fill("pinned")
+    assert page.locator("#runs > tbody > tr:visible th a").all_inner_texts() == [first]
+
+
 def test_a_page_that_takes_its_time_says_so_and_comes_by_itself(page, runs):
     folder, (first, _, _) = runs
     with serving(folder, patience_s=0) as served:
@@ -104,7 +133,7 @@ def test_each_page_can_be_read_left_and_walked_by_keys(page, served, runs):
             assert page.get_by_role("link", name="Runs", exact=True).is_visible()
             assert page.locator("img").count() == 0
             page.keyboard.press("?")
-            assert page.locator("dialog").is_visible()
+            assert page.locator("#keys").is_visible()
             page.keyboard.press("Escape")
 
 

@@ -80,7 +80,7 @@ def test_embedded_models_are_named_in_the_answer_and_below_it():
 def test_results_that_nobody_analysed_are_their_means_and_nothing_is_nothing():
     made = EvaluationResults({}, [], {"tog": {"correctness": 0.5}}, {}, {})
     shown = Shown(render_cell(made))
-    assert shown.texts[-5:] == ["tog", "0.500", "unscored", "unscored", "unscored"]
+    assert shown.texts[-5:] == ["tog", "50.0", "unscored", "unscored", "unscored"]
     assert shown.images == []
     assert Shown(render_cell(aggregate_results([]))).texts == []
 

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import http.client
 import io
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -137,20 +138,25 @@ def test_runs_are_listed_with_status_scores_and_cost(served, folder):
     html = served.client.get("/").text
     first, worse, unfinished = ids_of(folder)
     assert html.index(f"/runs/{unfinished}") < html.index(f"/runs/{worse}")
-    listed = html.partition('<table id="runs">')[2].partition("</table>")[0].split("<tr>")[2:]
+    listed = (
+        html.partition('<table id="runs">')[2].partition("</form>")[0].split("<tr data-run=")[1:]
+    )
     rows = {i: words(r) for i, r in zip(ids_of(folder)[::-1], listed, strict=True)}
     assert " pinned " in rows[first]
-    assert "correctness tog 1.000 basic 0.983" in rows[first]
-    assert "correctness basic 0.983 tog 0.333" in rows[worse]
-    assert "so far: correctness basic 0.857 (n 7) tog 0.571 (n 7)" in rows[unfinished]
+    assert "correctness tog 100 basic 98.3" in rows[first]
+    assert "correctness basic 98.3 (+0.0) tog 33.3 (-66.7)" in rows[worse]
+    assert f"Same settings as {first}." in rows[worse]
+    assert "so far: correctness basic 85.7 (n 7) tog 57.1 (n 7)" in rows[unfinished]
+    assert "basic 110 31.50 tog 110 30.50" in rows[worse]
     # 120 searches and 119 judgings at half a dollar.
-    assert " 119.5000 " in rows[first]
-    gates = [row.split()[-1] for row in rows.values()]
-    assert gates == ["unfinished", "FAIL", "baseline"]
+    assert " $119.5000 " in rows[first]
+    gates = [row.partition(" </tbody>")[0] for row in rows.values()]
+    assert [gate.split()[-1] for gate in gates[:2]] == ["unfinished", "FAIL"]
+    assert " baseline Compare the two chosen" in gates[2]
     (panel, *_) = html.split('<details class="panel">')[1:]
-    assert f"{worse} 0.333 0.983" in words(panel)
+    assert f"{worse} 33.3 98.3" in words(panel)
     assert 'class="spark"' in panel.partition("</summary>")[0]
-    assert f"{unfinished} 0.571 (n 7) 0.857 (n 7)" in words(panel)
+    assert f"{unfinished} 57.1 (n 7) 85.7 (n 7)" in words(panel)
     drawn = panel.partition("</summary>")[2].partition("</svg>")[0]
     assert 'class="marked"' in drawn
     assert worse in drawn
@@ -162,19 +168,93 @@ def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path):
     with serving(tmp_path) as served:
         html = served.client.get("/").text
     assert html.count("offline baseline models: rules and hashed n-grams") == 1
-    drawn = html.partition("</summary>")[2].partition("</svg>")[0]
+    drawn = html.partition("<figure>")[2].partition("</svg>")[0]
     marks = re.findall(r'<path class="mark( hollow)? s\d" [^>]*><title>[^<]*run ([^\s<]+)', drawn)
     assert sorted(marks) == sorted([("", real), (" hollow", offline)] * 2)
     assert "line s" not in drawn  # what can't be compared is not joined
 
 
-def test_what_can_t_be_compared_is_said(served, folder):
+def test_what_can_t_be_compared_leads_back_to_a_choice(served, folder):
     _, worse, _ = ids_of(folder)
-    others = ("../../etc/passwd", "a.json")
-    for new, old in ((worse, worse), ("", "latest"), *((worse, other) for other in others)):
+    said = {
+        (worse, worse): "name another run to compare with. Choose two of these.",
+        ("", "latest"): "Choose two runs to compare.",
+        (
+            worse,
+            "../../etc/passwd",
+        ): " holds no run &#39;../../etc/passwd&#39;. Choose two of these.",
+        (worse, "a.json"): " holds no run &#39;a.json&#39;. Choose two of these.",
+    }
+    for (new, old), sentence in said.items():
         answer = served.client.get("/compare", params={"new": new, "old": old})
         assert answer.status_code in (400, 404)
-        assert words(answer.text).count("Not shown") == 2
+        told = answer.text.partition('id="told"')[2].partition("</p>")[0]
+        assert sentence in told
+        assert "Compare the two chosen" in answer.text
+
+
+def test_two_runs_count_answers_and_show_each_figure_as_a_run_does(tmp_path):
+    old, new = keep_run(tmp_path, 0), keep_run(tmp_path, 4, basic_wrong=2)
+    with serving(tmp_path) as served:
+        page = served.client.get("/compare", params={"new": new, "old": old}).text
+    assert "6 answers newly wrong: by 2 methods to 4 questions" in words(page)
+    assert "0 answers newly right" in words(page)
+    figures = words(page.partition("Every figure of each run alone")[2])
+    assert "correctness 100 66.7 91.7 75.0" in figures
+    assert "seconds 6.50 6.50 7.50 7.50 tokens 110 110 110 110 $ 0.5000" in figures
+
+
+def test_a_note_is_kept_and_overwrites_no_other(tmp_path):
+    run, nothing = keep_run(tmp_path, n=2), {"label": "", "note": ""}
+    with serving(tmp_path) as served:
+
+        def put(said: Any, seen: Any, origin: str | None = None) -> httpx.Response:
+            body = {"wanted": said, "seen": seen}
+            headers = {"Origin": origin or served.origin}
+            return served.client.post(f"/runs/{run}/note", json=body, headers=headers)
+
+        first = {"label": "base", "note": "before <b>the</b> move"}
+        assert put(first, nothing, "http://evil.example").status_code == 403
+        assert "base</b>" not in served.client.get("/").text
+        assert put(first, nothing).json() == first
+        row = served.client.get("/").text.partition("data-run=")[2]
+        assert words(row).startswith(f'"{run}"> base {run}')
+        assert "before &lt;b&gt;the&lt;/b&gt; move" in row
+        lost = put({"label": "other", "note": ""}, nothing)
+        assert (lost.status_code, lost.json()) == (409, first)
+        assert put({"label": "other", "note": ""}, first).status_code == 200
+        assert put({"label": "x" * 61, "note": ""}, nothing).status_code == 400
+        assert put({"label": 1}, nothing).status_code == 400
+        assert put({"label": "", "note": "x" * 200_000}, nothing).status_code == 413
+        gone = served.client.post(
+            "/runs/none/note",
+            json={"wanted": nothing, "seen": nothing},
+            headers={"Origin": served.origin},
+        )
+        assert (gone.status_code, "open the page again" in gone.text) == (400, True)
+
+
+def test_a_run_says_its_answer_and_what_changed_since_the_one_before(tmp_path):
+    first, second = keep_run(tmp_path, 6), keep_run(tmp_path, 3, model="n")
+    own = tmp_path / "runs" / first
+    own.mkdir(parents=True)
+    answer = {"chip": "TIED", "headline": "Use basic: as good as tog."}
+    (own / "eval_results_summary.json").write_text(json.dumps({"answer": answer}))
+    keep_run(tmp_path, 3, n=4)  # other questions
+    with serving(tmp_path) as served:
+        html = served.client.get("/").text
+    third, newer, older = (words(row) for row in html.split("<tr data-run=")[1:])
+    assert "TIED Use basic: as good as tog. (as it was written; its page is computed anew)" in older
+    assert f"Same settings as {first}." in newer
+    assert second in newer
+    assert "tog 75.0 (+25.0)" in newer
+    assert "settings" not in third
+    assert 'id="newest"' not in html  # as the newest one says nothing
+    (tmp_path / "runs" / first).rename(tmp_path / "runs" / words(third).split('"')[1])
+    with serving(tmp_path) as served:
+        html = served.client.get("/").text
+    newest = words(html.partition('id="newest"')[2].partition("</div>")[0])
+    assert "Use basic: as good as tog. So says the newest finished run" in newest
 
 
 def test_a_run_is_looked_up_and_no_path(served):
@@ -275,7 +355,7 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path):
     assert "1 call sent and not answered" in held
     assert again.split("Read from")[0] in held
     assert f"{run}" in listed
-    assert "so far: correctness mine 0.667 (n 3)" in listed
+    assert "so far: correctness mine 66.7 (n 3)" in listed
     assert "Finished." in done
     assert "6 of 6 planned; 0 of them wait" in done
     assert "method correctness mine 83.3 (" in done

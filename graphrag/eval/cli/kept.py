@@ -8,6 +8,7 @@ code. Where one of these is another now, or a file of the run is missing, nothin
 import json
 from collections.abc import Iterable
 from filecmp import cmpfiles
+from functools import cache
 from hashlib import blake2b
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -88,12 +89,16 @@ def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
     return True
 
 
+def is_current(store_path: Path, run_id: str) -> bool:
+    """Whether a run's files are there, and say what they would if they were written today."""
+    return _read_kept(store_path, run_id) is not None
+
+
 def read_page(store_path: Path, run_id: str) -> str | None:
     """Return the page of a finished run as it was written; None where it would be another now."""
     page = run_folder(store_path.parent, run_id) / PAGE_FILE
     try:
-        is_kept = _read_kept(store_path, run_id) is not None
-        return page.read_text(encoding="utf-8") if is_kept else None
+        return page.read_text(encoding="utf-8") if is_current(store_path, run_id) else None
     except (OSError, ValueError):
         return None
 
@@ -141,6 +146,7 @@ def _is_on_top(folder: Path, run_id: str) -> bool | None:
     return None if lacking and SUMMARY_FILE not in others else SUMMARY_FILE not in others
 
 
+@cache
 def _sources() -> bytes:
     with as_file(files("graphrag.eval")) as folder:
         return b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))

@@ -142,6 +142,8 @@ def dashboard(
     quiet: Quiet = False,
 ) -> int:
     """Write every figure of every run over time as one page that loads nothing."""
+    from graphrag.eval.cli.kept import is_current
+
     store_path = place.store_path()
     recorded = collector or store_path.with_name(COLLECTOR_FILE)
     if collector is not None and not collector.is_file():
@@ -149,20 +151,24 @@ def dashboard(
         raise UsageError(msg)
     with starting(quiet):
         from graphrag.eval.monitoring.collector import MetricsCollector
-        from graphrag.eval.web.runs import write_dashboard
+        from graphrag.eval.web.runs import StorePages
 
     series = MetricsCollector(recorded) if recorded.is_file() else None
     # Without a run the store's own sentence says so, unless something was recorded.
     shown = None if series is not None and not store_path.is_file() else store_path
+    path = to or store_path.with_name(DASHBOARD_FILE)
     with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
-        path = write_dashboard(to or store_path.with_name(DASHBOARD_FILE), shown, series)
+        pages = StorePages(
+            shown or Path(), is_current=lambda run_id: is_current(store_path, run_id)
+        )
+        write_file(path, pages.page(series))
     say(f"Dashboard: {path}", quiet=quiet)
     return DONE
 
 
 def viewed_of(place: Place) -> "Viewed":
     """Return what is served of a place."""
-    from graphrag.eval.cli.kept import read_page
+    from graphrag.eval.cli.kept import is_current, read_page
     from graphrag.eval.cli.show_run import draw_page
     from graphrag.eval.web.app import Viewed
 
@@ -174,6 +180,7 @@ def viewed_of(place: Place) -> "Viewed":
     return Viewed(
         store,
         render,
+        is_current=lambda run_id: is_current(store, run_id),
         draw_line=eval_line_here("view", "--labels", "latest"),
         import_line=lambda sheet: eval_line_in(store.parent, "judge", "--labels", sheet),
     )

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Thread
 from time import monotonic
+from typing import NamedTuple
 
 from anyio.to_thread import run_sync
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import METRICS
+from graphrag.eval.store.notes import NoteConflict, RunNote
 from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render
@@ -27,24 +29,34 @@ from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, i
 from graphrag.redaction import redact
 
 _MOST_BYTES = 100_000
-"""Of a label with its comment."""
+"""Of a label with its comment, and of a run's note."""
 _MOST_OF_A_ROW = 1_000_000
 """Of a mended question with its quotes."""
 _FRESH_S = 10
 """How long a page that was made while nobody waited any more is still given out."""
 
 
+class _NoteChange(NamedTuple):
+    wanted: RunNote
+    seen: RunNote
+
+
+_NOTE = TypeAdapter(_NoteChange)
+
+
 @dataclass(frozen=True, slots=True)
 class Viewed:
     """The store at ``place``, to be served.
 
-    ``render``: a run's id -> its page; ``draw_line``: the command line that draws responses to
+    ``render``: a run's id -> its page; ``is_current``: whether its files say what that page does,
+    see ``StorePages``; ``draw_line``: the command line that draws responses to
     label; ``import_line``: a sheet of labels -> the command line that reads it; ``patience_s``:
     seconds after which a page that is still made says so, and asks for itself again.
     """
 
     place: Path
     render: Callable[[str], str]
+    is_current: Callable[[str], bool]
     draw_line: str
     import_line: Callable[[Path], str]
     patience_s: float = 2
@@ -52,7 +64,8 @@ class Viewed:
 
 def make_app(viewed: Viewed) -> Starlette:
     """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
-    pages, store = _Pages(viewed), StorePages(viewed.place, viewed.render)
+    pages = _Pages(viewed)
+    store = StorePages(viewed.place, viewed.render, viewed.is_current)
     place = redact(str(viewed.place))
 
     def at(path: str, answer: Callable[[Request], Response | str], waits: bool = False) -> Route:
@@ -74,9 +87,27 @@ def make_app(viewed: Viewed) -> Starlette:
         is_whole = store.is_whole(request.path_params["run"])
         return report(request) if is_whole else live(request, "run.html.j2")
 
-    def compare(request: Request) -> str:
+    def compare(request: Request) -> Response | str:
+        """Return the page of two runs, or the runs to choose from where these can't be compared."""
         names = request.query_params
-        return store.compare(names.get("new", ""), names.get("old", ""), place)
+        new, old = names.get("new", ""), names.get("old", "")
+        try:
+            return store.compare(new, old, place)
+        except UsageError as error:
+            told = f"{error} Choose two of these." if new and old else "Choose two runs to compare."
+            html = store.page(place=place, told=redact(told))
+            return HTMLResponse(html, 404 if isinstance(error, NotFound) else 400, own_policy(html))
+
+    def keep_note(request: Request, body: bytes) -> Response:
+        """Keep what is said of a run; 409 with what stands there if somebody else changed it."""
+        try:
+            change = _NOTE.validate_json(body)
+            kept = store.keep_note(request.path_params["run"], change.wanted, change.seen)
+        except NoteConflict as error:
+            return JSONResponse(asdict(error.found), status_code=409)
+        except ValidationError as error:
+            raise UsageError("That is no note of this page.") from error
+        return JSONResponse(asdict(kept))
 
     def label(request: Request) -> str:
         metric = request.path_params["metric"]
@@ -92,6 +123,9 @@ def make_app(viewed: Viewed) -> Starlette:
             at("/runs/{run}", run),
             at("/runs/{run}/now", live, waits=True),
             at("/runs/{run}/report", report),
+            Route(
+                "/runs/{run}/note", body_handler(keep_note, _MOST_BYTES, "note"), methods=["POST"]
+            ),
             at("/compare", compare),
             at("/audit", lambda _: pages.audits()),
             at("/audit/{metric}", label),

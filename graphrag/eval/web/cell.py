@@ -8,7 +8,7 @@ scripts and inline SVG are taken out, as by GitHub and in notebooks that are not
 import base64
 from typing import TYPE_CHECKING
 
-from graphrag.eval.report.cells import number
+from graphrag.eval.report.cells import share
 from graphrag.eval.report.run import list_answer
 from graphrag.eval.report.run_tables import (
     METHOD,
@@ -69,10 +69,10 @@ def render_cell(results: "EvaluationResults") -> str:
 
 def _plain_means(results: "EvaluationResults") -> Table:
     return Table(
-        "Mean scores",
+        "Mean scores in %",
         [METHOD, *((metric, "percent") for metric in results.metrics)],
         [
-            [method, *(number(means.get(m), ".3f", "unscored") for m in results.metrics)]
+            [method, *(share(means.get(m), missing="unscored") for m in results.metrics)]
             for method, means in results.by_method.items()
         ],
     )

@@ -1,19 +1,17 @@
-"""The runs of a store on one page, each figure over time; served, or written as a file."""
+"""The runs of a store on one page: what each says, what changed since, each figure over time."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from statistics import fmean
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.errors import EvalError, UsageError
-from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
-from graphrag.eval.report.cells import number
+from graphrag.eval.monitoring.collector import MetricsCollector
+from graphrag.eval.report.cells import figure, money, points
 from graphrag.eval.report.comparison import answer_comparison
-from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import (
     RunRows,
     StoredRun,
@@ -24,9 +22,19 @@ from graphrag.eval.results.runs import (
     stored_rows,
 )
 from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path, open_store
+from graphrag.eval.store.notes import RunNote, keep_note, read_notes
 from graphrag.eval.store.records import Run, now
-from graphrag.eval.store.whole_files import run_folder, write_file
-from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
+from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
+from graphrag.eval.web.history import (
+    NOT_SHOWN,
+    TOOK,
+    by_run,
+    draw_runs,
+    draw_series,
+    mean_of,
+    minute,
+    names_of,
+)
 from graphrag.eval.web.live import LiveRun, read_live
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
@@ -36,35 +44,41 @@ Kept = TypeVar("Kept")
 _GATED = 20
 """Of how many runs, the newest, the gate is asked."""
 _KEPT_PAGES = 4
-_MOST_DRAWN = 400
-_MOST_LISTED = 50
-_UNITS = {"latency_s": "seconds", "tokens": "tokens a search", "cost_usd": "US dollars a search"}
-_JUDGED = (
-    "Means by method, one step a run. A failed search counts 0 where the metric says so; what is "
-    "unscored is left out. Lines leave out unfinished runs."
-)
-_MEASURED = (
-    "Means by method, one step a run: latency of searches that answered, tokens, cost, and "
-    "retrieval measures where the run kept them."
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A figure over time: a drawing if it has a value, a table, and the ``latest`` values."""
+class Answer(NamedTuple):
+    """What a run's files say that is to be done; ``is_current``: as it is computed today."""
 
-    drawing: Drawing | None
-    table: Table
-    latest: str
+    chip: str
+    headline: str
+    is_current: bool
+
+
+class Score(NamedTuple):
+    """A method's line of a run, as text; ``difference`` is to the run that it is held against."""
+
+    method: str
+    mean: str
+    difference: str
+    tokens: str
+    seconds: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRun:
-    """A run in the list, and what the gate says of it against the baseline, "" if not asked."""
+    """A run in the list.
+
+    ``gate``: what the gate says of it against the baseline, "" if not asked. ``against``: the
+    pinned run, else the finished one before it, if it was asked the same questions; None without
+    one. ``changes``: what differs from that, beside its answers.
+    """
 
     run: StoredRun
     gate: str
     is_of_suites: bool
+    answer: Answer | None
+    against: StoredRun | None
+    changes: Sequence[str]
 
     @property
     def metric(self) -> str:
@@ -72,23 +86,44 @@ class ShownRun:
         return next((name for means in self.run.means.values() for name in means), "")
 
     @property
-    def scores(self) -> list[tuple[str, str]]:
-        """Each method with its mean on that metric, the best first."""
-        means = {method: of.get(self.metric) for method, of in self.run.means.items()}
-        order = sorted(means, key=lambda method: -(means[method] or 0))
-        return [(method, _mean(self.run, method, self.metric)) for method in order]
+    def cost(self) -> str:
+        """What the run cost in all."""
+        usd = self.run.cost_usd
+        return "price unknown" if usd is None else "nothing paid" if not usd else money(usd, "$")
+
+    @property
+    def scores(self) -> list[Score]:
+        """The methods, the best first."""
+        of, metric = self.run, self.metric
+        means = {method: found.get(metric) for method, found in of.means.items()}
+        then = {} if self.against is None else self.against.means
+        lines: list[Score] = []
+        for method in sorted(means, key=lambda method: -(means[method] or 0)):
+            mean, old = means[method], then.get(method, {}).get(metric)
+            by = "" if mean is None or old is None else points(mean - old)
+            took = of.measured.get(method, {})
+            amounts = (figure(name, took.get(name)) for name in ("tokens", "median_latency_s"))
+            lines.append(Score(method, mean_of(of, method, metric), by, *amounts))
+        return lines
 
 
 class StorePages:
     """Reads what the pages show from the store anew, a finished run's figures once.
 
-    ``render_run``: a run's id -> its page. Each method raises UsageError or StoreError if there is
-    no store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
+    ``render_run``: a run's id -> its page; ``is_current``: whether a run's files say what they
+    would if they were written today. Each method raises UsageError or StoreError if there is no
+    store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
     """
 
-    def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
-        self._place, self._render_run = place, render_run
+    def __init__(
+        self,
+        place: Path,
+        render_run: Callable[[str], str] = lambda _: "",
+        is_current: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._place, self._render_run, self._is_current = place, render_run, is_current
         self._described: dict[object, StoredRun] = {}
+        self._answers: dict[object, Answer | None] = {}
         self._gated: dict[object, str] = {}
         self._drawn: dict[object, str] = {}
         self._pinned: dict[object, str | None] = {}
@@ -149,37 +184,95 @@ class StorePages:
                 del self._drawn[next(iter(self._drawn))]
             return page
 
+    def keep_note(self, run_id: str, wanted: RunNote, seen: RunNote) -> RunNote:
+        """Keep what a person says of a run; see ``store.notes.keep_note``."""
+        return keep_note(self._place, run_id, wanted, seen)
+
     def _runs(self) -> list[ShownRun]:
         with open_store(self._place) as store:
-            runs, pinned = store.runs(), self._pinned_id()
-            told = [self._describe(store, run, pinned) for run in runs]
+            runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
+            told = {
+                run.run_id: self._describe(store, run, pinned).with_note(notes.get(run.run_id))
+                for run in runs
+            }
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
-        return [
-            ShownRun(each, gates.get(run.run_id, ""), run.setup.is_of_suites)
-            for run, each in zip(runs, told, strict=True)
-        ]
+            answers = {run.run_id: self._answer(store, run) for run in runs}
+        shown: list[ShownRun] = []
+        for place, run in enumerate(runs):
+            against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
+            shown.append(
+                ShownRun(
+                    told[run.run_id],
+                    gates.get(run.run_id, ""),
+                    run.setup.is_of_suites,
+                    answers[run.run_id],
+                    None if against is None else told[against.run_id],
+                    [] if against is None else _list_changes(run, against),
+                )
+            )
+        return shown
 
-    def page(self, collector: MetricsCollector | None = None, place: str = "") -> str:
-        """Return the page of all runs; with ``place``, which is shown, the one that is served."""
+    def _answer(self, store: EvaluationStore, run: Run) -> Answer | None:
+        """Return what a finished run's summary says; None where there is none."""
+        if run.status != "finished":
+            return None
+
+        def read() -> Answer | None:
+            path = run_folder(self._place.parent, run.run_id) / SUMMARY_FILE
+            try:
+                said = json.loads(path.read_text(encoding="utf-8"))["answer"]
+                return Answer(said["chip"], said["headline"], self._is_current(run.run_id))
+            except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
+                return None
+
+        return _once(self._answers, self._key(store, run), read)
+
+    def page(
+        self, collector: MetricsCollector | None = None, place: str = "", told: str = ""
+    ) -> str:
+        """Return the page of all runs.
+
+        With ``place``, which is shown, it is the one that is served; ``told`` is why it is shown in
+        place of what was asked for.
+        """
         runs = [] if self._place == Path() else self._runs()
         judged = [each.run for each in runs if not each.is_of_suites]
         names = [] if collector is None else collector.names()
+        series = [] if collector is None else [draw_series(collector, name) for name in names]
+        means, took = (by_run(judged, of) for of in ("means", "measured"))
+        measured = [name for name in names_of(took) if name not in (*TOOK, NOT_SHOWN)]
         return render(
             "runs.html.j2",
+            ["runs.js"],
             asks=bool(place),
             place=place,
-            written_at=_minute(now()),
+            told=told,
+            written_at=minute(now()),
             runs=runs,
+            newest=next(
+                (e for e in runs if e.run.status == "finished" and not e.is_of_suites), None
+            ),
             has_baseline=bool(runs) and self._baseline.is_file(),
             embedded_models=sorted({r.embedded_models for r in judged if r.embedded_models}),
             parts=[
-                ("What was judged", _JUDGED, _run_panels(judged, "means")),
-                ("What needs no judge", _MEASURED, _run_panels(judged, "measured")),
                 (
-                    "What was recorded",
-                    "Values that a program recorded, over time.",
-                    [] if collector is None else [_series(collector, name) for name in names],
+                    "What was judged",
+                    "Means by method in %, rubrics from 1 to 5, quality from 0 to 1. Lines leave "
+                    "out unfinished runs.",
+                    draw_runs(means, names_of(means), True),
                 ),
+                (
+                    "What it took",
+                    "Seconds of all searches, failed ones as the slowest; tokens and dollars of "
+                    "the searches alone.",
+                    draw_runs(took, [name for name in TOOK if name in names_of(took)]),
+                ),
+                (
+                    "What was retrieved",
+                    "Means in % of what is measured without a model; combined_score has no unit.",
+                    draw_runs(took, measured),
+                ),
+                ("What was recorded", "Values that a program recorded, over time.", series),
             ],
         )
 
@@ -240,128 +333,29 @@ def write_dashboard(
     return written
 
 
-def _run_panels(runs: Sequence[StoredRun], of: str) -> list[Panel]:
-    """Draw each figure of the runs, one step a run, the oldest first."""
-    by_run: list[tuple[StoredRun, Mapping[str, Mapping[str, float | None]]]]
-    by_run = [(run, getattr(run, of)) for run in reversed(runs)]
-    names = dict.fromkeys(name for _, means in by_run for found in means.values() for name in found)
-    return [_run_panel(name, by_run, of == "means") for name in names]
+def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Run | None:
+    """Return what a run is held against: the pinned run, else the finished one before it."""
+    asked = run.setup.root.get("dataset")
+    if run.setup.is_of_suites or run.status != "finished":
+        return None
+    for each in (*pinned, *earlier):
+        is_alike = not each.setup.is_of_suites and each.setup.root.get("dataset") == asked
+        if is_alike and each.status == "finished" and each.run_id != run.run_id:
+            return each
+    return None
 
 
-def _run_panel(
-    name: str,
-    by_run: Sequence[tuple[StoredRun, Mapping[str, Mapping[str, float | None]]]],
-    is_judged: bool,
-) -> Panel:
-    methods = list(dict.fromkeys(m for _, means in by_run for m in means if name in means[m]))
-    shown = [(run, means) for run, means in by_run if any(name in f for f in means.values())]
-    labels = list(dict.fromkeys(run.embedded_models for run, _ in by_run))
-    # A line through runs with and without embedded models would compare what can't be compared.
-    lines: dict[tuple[str, str | None], list[Point]] = {(m, e): [] for e in labels for m in methods}
-    for step, (run, means) in enumerate(by_run):
-        for method in methods:
-            value = means.get(method, {}).get(name)
-            if value is not None and run.status == "finished":
-                label = f" ({run.embedded_models})" if run.embedded_models else ""
-                told = f"{method}: {_text(value)}, {_minute(run.started_at)}, run {run.run_id}"
-                point = Point(step, value, told + label, is_hollow=bool(label))
-                lines[method, run.embedded_models].append(point)
-    series = [
-        Series(method, methods.index(method), points, is_joined=True)
-        for (method, _), points in lines.items()
-        if points
-    ]
-    limits = ((1.0, 5.0) if name.startswith("rubric.") else (0.0, 1.0)) if is_judged else None
-    ends = {0: by_run[0][0], len(by_run) - 1: by_run[-1][0]}
-    pinned = [step for step, (run, _) in enumerate(by_run) if run.is_pinned]
-    x = Axis("", (0, len(by_run) - 1), [(n, run.started_at[:10]) for n, run in ends.items()])
-    cell = partial(_mean, name=name) if is_judged else partial(_measured, name=name)
-    return Panel(
-        Drawing(
-            name,
-            f"{name} over time; its values are in the table",
-            series,
-            x,
-            Axis(_UNITS.get(name, ""), limits),
-            marked=pinned[0] if pinned else None,
-        )
-        if series
-        else None,
-        Table(
-            name,
-            [("run, from its start", "text"), *((method, "percent") for method in methods)],
-            [
-                [
-                    f"{run.run_id}{' (embedded)' if run.embedded_models else ''}",
-                    *(cell(run, method) for method in methods),
-                ]
-                for run, _ in reversed(shown)
-            ],
-            _UNITS.get(name, ""),
-        ),
-        ", ".join(
-            f"{m} {cell(shown[-1][0], m)}" for m in methods if name in shown[-1][1].get(m, {})
-        ),
-    )
-
-
-def _series(collector: MetricsCollector, name: str) -> Panel:
-    points, summary = collector.history(name), collector.summary(name)
-    by_labels: dict[str, list[MetricPoint]] = {}
-    for point in points:
-        by_labels.setdefault(_labels(point), []).append(point)
-    interval = ""
-    if summary["low"] is not None:
-        interval = f" (95 %: {_text(summary['low'])} to {_text(summary['high'])})"
-    notes = [f"n = {summary['n']}, mean {_text(summary['mean'])}{interval}"]
-    if any(len(of) > _MOST_DRAWN for of in by_labels.values()):
-        notes.append("each point of the drawing is a mean of several values")
-    if len(points) > _MOST_LISTED:
-        notes.append(f"the table has the latest {_MOST_LISTED}")
-    ends = [(p.at.timestamp(), f"{p.at:%Y-%m-%d %H:%M}") for p in (points[0], points[-1])]
-    return Panel(
-        Drawing(
-            name,
-            f"{name} over time; its values are in the table",
-            [
-                Series(labels or name, style, _thin(of), is_joined=True)
-                for style, (labels, of) in enumerate(by_labels.items())
-            ],
-            Axis("", ticks=ends[: len(points)]),
-            Axis(),
-        ),
-        Table(
-            name,
-            [("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],
-            [
-                [f"{p.at:%Y-%m-%d %H:%M:%S}", _text(p.value), _labels(p)]
-                for p in reversed(points[-_MOST_LISTED:])
-            ],
-            "; ".join(notes),
-        ),
-        notes[0],
-    )
-
-
-def _thin(points: Sequence[MetricPoint]) -> list[Point]:
-    """Return points to draw; of many, means of as many neighbors each."""
-    size = -(-len(points) // _MOST_DRAWN)
-    groups = [points[n : n + size] for n in range(0, len(points), size)]
+def _list_changes(run: Run, against: Run) -> list[str]:
+    now_, then = run.setup.methods, against.setup.methods
+    both = [method for method in now_ if method in then]
+    new, gone = ([m for m in some if m not in both] for some in (now_, then))
     return [
-        Point(
-            fmean(p.at.timestamp() for p in group),
-            value := fmean(p.value for p in group),
-            f"{_text(value)}, {group[0].at:%Y-%m-%d %H:%M:%S} UTC",
-        )
-        for group in groups
+        *([f"new methods: {', '.join(new)}"] if new else []),
+        *([f"methods left out: {', '.join(gone)}"] if gone else []),
+        *list_setup_changes(
+            run.setup, against.setup, both, (run.details.indexes, against.details.indexes)
+        ),
     ]
-
-
-def _labels(point: MetricPoint) -> str:
-    return ", ".join(
-        f"{key}={json.dumps(value, ensure_ascii=False).strip(chr(34))}"
-        for key, value in sorted(point.labels.items())
-    )
 
 
 def _take(store: EvaluationStore, run_id: str | None) -> Run:
@@ -386,21 +380,3 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _mean(run: StoredRun, method: str, name: str) -> str:
-    n = run.n.get(method, {}).get(name)
-    behind = f" (n {n:,})" if n and n != run.n_questions else ""
-    return number(run.means.get(method, {}).get(name), ".3f") + behind
-
-
-def _measured(run: StoredRun, method: str, name: str) -> str:
-    return _text(run.measured.get(method, {}).get(name))
-
-
-def _text(value: float | None) -> str:
-    return number(value, ".4g")
-
-
-def _minute(at: str) -> str:
-    return at[:16].replace("T", " ")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from graphrag.eval.compare.changes import list_setup_changes, read_both_labels
 from graphrag.eval.compare.compare import Flip, GateTerms, RunComparison, compare_runs
-from graphrag.eval.report.cells import number
+from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import (
     answer_comparison,
     differences_table,
@@ -16,7 +16,9 @@ from graphrag.eval.report.comparison import (
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.runs import RunRows, StoredRun
 from graphrag.eval.store.database import EvaluationStore, open_store
+from graphrag.eval.web.history import NOT_SHOWN, TOOK
 from graphrag.eval.web.page import render
+from graphrag.text.phrases import counted
 
 _MOST = 100
 """Of answers newly wrong, and newly right, that are shown."""
@@ -80,12 +82,26 @@ def render_two_runs(
             *(line for line in comparison.warnings if line not in settings),
             *list_notes(comparison),
         ],
-        counts={
-            word: sum(f.newly == word for f in comparison.flips) for word in ("wrong", "right")
+        headings={
+            word: _count([f for f in comparison.flips if f.newly == word], word) for word in newly
         },
         newly=newly,
+        left={
+            word: sum(f.newly == word for f in comparison.flips) - len(newly[word])
+            for word in newly
+        },
         tables=[differences_table(comparison), means],
     )
+
+
+def _count(flips: Sequence[Flip], word: str) -> str:
+    """Return how many answers flipped, and to how many questions by how many methods they are."""
+    said = f"{counted(len(flips), 'answer')} newly {word}"
+    n_questions = len({(flip.document, flip.question_id) for flip in flips})
+    n_methods = len({flip.method for flip in flips})
+    if n_methods < 2:
+        return said
+    return f"{said}: by {n_methods} methods to {counted(n_questions, 'question')}"
 
 
 def _changed(
@@ -133,12 +149,21 @@ def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
         {m: {**of.means.get(m, {}), **of.measured.get(m, {})} for m in methods}
         for of in (before, now)
     ]
-    names = dict.fromkeys(name for side in sides for of in side.values() for name in of)
-    rows: list[list[Value]] = []
-    for name in names:
-        is_judged = any(name in of for run in (now, before) for of in run.means.values())
-        form = ".3f" if is_judged else ".4g"
-        rows.append([name, *(number(side[m].get(name), form) for m in methods for side in sides)])
+    names = dict.fromkeys(
+        name
+        for side in sides
+        for of in side.values()
+        for name, value in of.items()
+        if value is not None
+    )
+    rows: list[list[Value]] = [
+        [
+            TOOK.get(name, (name,))[0],
+            *(figure(name, side[m].get(name)) for m in methods for side in sides),
+        ]
+        for name in names
+        if name != NOT_SHOWN
+    ]
     return Table(
         "Every figure of each run alone",
         [
@@ -146,6 +171,6 @@ def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
             *((f"{m} {side}", "percent") for m in methods for side in ("before", "now")),
         ],
         rows,
-        "Each over its run's own questions, and not tested; the difference above is over the "
-        "questions of both.",
+        "Shares in %, seconds the median of a question. Each over its run's own questions, and not "
+        "tested; the difference above is over the questions of both.",
     )

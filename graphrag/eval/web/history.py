@@ -1,0 +1,186 @@
+"""Figures over time: of each run, one step a run, and of what a program recorded."""
+
+import json
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
+from graphrag.eval.report.cells import figure, plain_amount
+from graphrag.eval.report.table import Table
+from graphrag.eval.results.runs import Means, StoredRun
+from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
+
+_MOST_DRAWN = 400
+_MOST_LISTED = 50
+TOOK = {
+    "median_latency_s": ("seconds", "median of a question"),
+    "tokens": ("tokens", "mean of a question"),
+    "cost_usd": ("$", "mean of a question"),
+}
+"""Figure -> its name on a run's page, and what it is of."""
+NOT_SHOWN = "latency_s"  # the mean, where every other page has the median
+
+
+class Panel(NamedTuple):
+    """A figure over time: a drawing of two runs or more, a table, and the ``latest`` values."""
+
+    drawing: Drawing | None
+    table: Table
+    latest: str
+
+
+ByRun: TypeAlias = Sequence[tuple[StoredRun, Means]]
+"""Runs with figures of theirs, the oldest first."""
+
+
+def by_run(runs: Sequence[StoredRun], of: str) -> ByRun:
+    """Return each run with those of its figures, the oldest first."""
+    return [(run, getattr(run, of)) for run in reversed(runs)]
+
+
+def names_of(by_run: ByRun) -> list[str]:
+    """Return the figures that any run has a value of."""
+    values = (pair for _, means in by_run for of in means.values() for pair in of.items())
+    return [*dict.fromkeys(name for name, value in values if value is not None)]
+
+
+def draw_runs(by_run: ByRun, names: Sequence[str], is_judged: bool = False) -> list[Panel]:
+    """Draw each figure of the runs, one step a run."""
+    return [_run_panel(name, by_run, is_judged) for name in names]
+
+
+def _run_panel(name: str, by_run: ByRun, is_judged: bool) -> Panel:
+    having = [
+        (step, run, {m: of[name] for m, of in means.items() if of.get(name) is not None})
+        for step, (run, means) in enumerate(by_run)
+    ]
+    shown = [(run, values) for _, run, values in having if values]
+    methods = [*dict.fromkeys(method for _, values in shown for method in values)]
+    labels = [*dict.fromkeys(run.embedded_models for run, _ in by_run)]
+    heading, of_what = TOOK.get(name, (name, ""))
+    is_share = figure(name, 1) == "100"
+    # A line through runs with and without embedded models would compare what can't be compared.
+    lines: dict[tuple[str, str | None], list[Point]] = {(m, e): [] for e in labels for m in methods}
+    for step, run, values in having:
+        for method, value in values.items():
+            if value is not None and run.status == "finished":
+                label = f" ({run.embedded_models})" if run.embedded_models else ""
+                told = (
+                    f"{method}: {figure(name, value)}, {minute(run.started_at)}, run {run.run_id}"
+                )
+                at = 100 * value if is_share else value
+                lines[method, run.embedded_models].append(
+                    Point(step, at, told + label, is_hollow=bool(label))
+                )
+    series = [
+        Series(method, methods.index(method), of, is_joined=True)
+        for (method, _), of in lines.items()
+        if of
+    ]
+    limits = (0.0, 100.0) if is_share else (1.0, 5.0) if name.startswith("rubric.") else None
+    ends = {0: by_run[0][0], len(by_run) - 1: by_run[-1][0]}
+    pinned = [step for step, (run, _) in enumerate(by_run) if run.is_pinned]
+    x = Axis("", (0, len(by_run) - 1), [(n, run.started_at[:10]) for n, run in ends.items()])
+
+    def cell(run: StoredRun, method: str, value: float | None) -> str:
+        return mean_of(run, method, name) if is_judged else figure(name, value)
+
+    unit = "in %" if is_share else of_what
+    return Panel(
+        Drawing(
+            heading,
+            f"{heading} over time; its values are in the table",
+            series,
+            x,
+            Axis("", limits),
+            marked=pinned[0] if pinned else None,
+        )
+        if series and len(by_run) > 1
+        else None,
+        Table(
+            heading,
+            [("run, from its start", "text"), *((method, "percent") for method in methods)],
+            [
+                [
+                    f"{run.label or run.run_id}{' (embedded)' if run.embedded_models else ''}",
+                    *(cell(run, method, values.get(method)) for method in methods),
+                ]
+                for run, values in reversed(shown)
+            ],
+            unit,
+        ),
+        ", ".join(f"{m} {cell(shown[-1][0], m, v)}" for m, v in shown[-1][1].items()),
+    )
+
+
+def draw_series(collector: MetricsCollector, name: str) -> Panel:
+    """Draw what a program recorded under a name, a line for each set of labels."""
+    points, summary = collector.history(name), collector.summary(name)
+    by_labels: dict[str, list[MetricPoint]] = {}
+    for point in points:
+        by_labels.setdefault(_labels(point), []).append(point)
+    interval = ""
+    if summary["low"] is not None:
+        interval = f" (95 %: {plain_amount(summary['low'])} to {plain_amount(summary['high'])})"
+    notes = [f"n = {summary['n']}, mean {plain_amount(summary['mean'])}{interval}"]
+    if any(len(of) > _MOST_DRAWN for of in by_labels.values()):
+        notes.append("each point of the drawing is a mean of several values")
+    if len(points) > _MOST_LISTED:
+        notes.append(f"the table has the latest {_MOST_LISTED}")
+    ends = [(p.at.timestamp(), f"{p.at:%Y-%m-%d %H:%M}") for p in (points[0], points[-1])]
+    return Panel(
+        Drawing(
+            name,
+            f"{name} over time; its values are in the table",
+            [
+                Series(labels or name, style, _thin(of), is_joined=True)
+                for style, (labels, of) in enumerate(by_labels.items())
+            ],
+            Axis("", ticks=ends[: len(points)]),
+            Axis(),
+        ),
+        Table(
+            name,
+            [("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],
+            [
+                [f"{p.at:%Y-%m-%d %H:%M:%S}", plain_amount(p.value), _labels(p)]
+                for p in reversed(points[-_MOST_LISTED:])
+            ],
+            "; ".join(notes),
+        ),
+        notes[0],
+    )
+
+
+def _thin(points: Sequence[MetricPoint]) -> list[Point]:
+    """Return points to draw; of many, means of as many neighbors each."""
+    size = -(-len(points) // _MOST_DRAWN)
+    groups = [points[n : n + size] for n in range(0, len(points), size)]
+    return [
+        Point(
+            fmean(p.at.timestamp() for p in group),
+            value := fmean(p.value for p in group),
+            f"{plain_amount(value)}, {group[0].at:%Y-%m-%d %H:%M:%S} UTC",
+        )
+        for group in groups
+    ]
+
+
+def _labels(point: MetricPoint) -> str:
+    return ", ".join(
+        f"{key}={json.dumps(value, ensure_ascii=False).strip(chr(34))}"
+        for key, value in sorted(point.labels.items())
+    )
+
+
+def mean_of(run: StoredRun, method: str, name: str) -> str:
+    """Return a mean of a run, with its n where it is not over all questions."""
+    n = run.n.get(method, {}).get(name)
+    behind = f" (n {n:,})" if n and n != run.n_questions else ""
+    return figure(name, run.means.get(method, {}).get(name)) + behind
+
+
+def minute(at: str) -> str:
+    """Return a time (ISO 8601) to the minute."""
+    return at[:16].replace("T", " ")
