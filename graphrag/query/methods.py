@@ -15,6 +15,10 @@ GRAPH_METHODS = ("tog", "ppr")
 RANKED = ("bm25", "hybrid", "agentic")
 """Basic search with another ranking of text units, or with several searches by one."""
 
+Need = Literal["nothing", "text units", "vectors", "graph"]
+NEEDS: tuple[Need, ...] = get_args(Need)
+"""What a method may need of an index, the least first; each is made from what stands before it."""
+
 AGENTIC_ROUNDS = 3
 """Searches of an agentic one at most, and so the completions of a question: its answer is one."""
 
@@ -35,3 +39,23 @@ def section_name(method: str) -> str:
 def embeds(method: str) -> bool:
     """Say whether a search method asks an embedding model, and so reads stored vectors."""
     return method not in ("global", "bm25", *GRAPH_METHODS)
+
+
+def need_of(method: str) -> Need | None:
+    """Return what a method needs of an index; None of one's own and of an oracle: nobody knows.
+
+    Vectors of entities, and reports of communities, are made of a graph, and count with it.
+    """
+    if method == "closed_book":
+        return "nothing"
+    if method in ("basic", *RANKED):
+        return "vectors" if embeds(method) else "text units"
+    return "graph" if method in METHODS else None
+
+
+def has_budget(method: str) -> bool:
+    """Say whether a setting bounds the context that a search answers from.
+
+    Global search and DRIFT read reports in many calls, and nothing bounds them.
+    """
+    return method in METHODS and method not in ("global", "drift")

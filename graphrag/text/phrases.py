@@ -1,6 +1,15 @@
 """Phrases that messages are made of."""
 
+from collections.abc import Sequence
+
 
 def counted(n: int, one: str, many: str = "") -> str:
     """Return a number and its noun: 1 call, 2 calls."""
     return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+def join_names(names: Sequence[str], most: int = 0, last: str = " and ") -> str:
+    """Return names as a phrase: all, or so many of them at most."""
+    if most and len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -175,13 +175,23 @@ def test_a_reader_that_goes_away_costs_no_file(make_evaluation):
     assert len(list((evaluation.output / "runs").iterdir())) == 1
 
 
+BUDGETS = "Budgets of context differ: tog 8,000; basic 12,000 tokens."
+
+
+def test_what_methods_with_one_budget_take_is_compared(make_evaluation):
+    evaluation = make_evaluation(equal_terms={"max_context_tokens": 500}, methods=["bm25", "basic"])
+    text = flat(evaluation.done("--limit", "2").output)
+    assert "Budgets" not in text
+    assert " tokens a question, " in text
+
+
 def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(make_evaluation):
     evaluation = make_evaluation(concurrency=5)
     for name in ("one", "two"):
         result = evaluation.run("-q", "--output", str(evaluation.root / name))
         (answer,) = result.output.splitlines()
         assert result.exit_code == DONE
-        assert answer.startswith("TOO FEW (offline baseline models): Undecided")
+        assert answer.startswith(f"TOO FEW (offline baseline models): {BUDGETS} Undecided")
     shown = evaluation.run("show", "latest", "-q", "--output", str(evaluation.root / "two"))
     assert shown.stdout == result.stdout
     for kind in ("detailed", "summary"):
@@ -190,6 +200,9 @@ def test_equal_runs_write_equal_files_and_quiet_says_the_answer_alone(make_evalu
         )
         assert one == two
     assert one["metadata"]["is_complete"]
+    assert one["answer"]["headline"].startswith(BUDGETS)
+    assert one["metadata"]["context_budgets"] == {"tog": {"clock": 8000}, "basic": {"clock": 12000}}
+    assert BUDGETS in (evaluation.root / "one" / "report.html").read_text("utf-8")
     assert one["counts"]["tog"]["n_scored"] == dict.fromkeys(one["by_method"]["tog"], 6)
     detailed = evaluation.read_results("detailed", evaluation.root / "one")
     assert [entry["id"] for entry in detailed["results"]] == [row["id"] for row in ROWS]

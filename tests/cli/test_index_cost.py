@@ -84,7 +84,7 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
     ):
         payoff = hold_against(names, usd, costs)
         assert payoff is not None
-        assert (payoff.first, payoff.more_usd, payoff.questions) == ("a", 4.0, 191)
+        assert (payoff.first, payoff.more, payoff.questions) == ("a", 4.0, 191)
         assert payoff.at_most is not None
         assert 191 < payoff.at_most < 200
         (told,) = describe_payoffs([payoff])
@@ -103,7 +103,7 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
     assert hold_against(("a", "b"), (5.0, 5.0), (cheap, dear)) is None
     unknown = hold_against(("a", "b"), (None, 1.0), (dear, {**cheap, ("film", "q1"): None}))
     assert unknown is not None
-    assert (unknown.more_usd, unknown.saved_usd, unknown.questions) == (None, None, None)
+    assert (unknown.more, unknown.saved, unknown.questions) == (None, None, None)
 
 
 def test_two_indexes_of_the_same_documents_are_compared_by_cost(make_evaluation, server):

@@ -9,10 +9,11 @@ from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.judged import METRICS
-from graphrag.eval.report.comparison import answer_comparison
+from graphrag.eval.report.comparison import answer_comparison, tell_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.results.terms import BUDGET
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.usage import Usage
@@ -118,9 +119,52 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison):
         "\n".join(lines)
     )
     place = lines.index("<details>")
-    assert lines[place + 1] == "<summary>Flipped: 3 newly wrong, 1 newly right</summary>"
+    assert (
+        lines[place + 1] == "<summary>Answers that flipped: 3 newly wrong, 1 newly right</summary>"
+    )
     assert lines[place + 3].startswith("- newly wrong: tog, correctness: q1 of clock: Who ")
     assert lines[place + 6] == "- newly right: tog, correctness: q2 of clock: Question 2?"
+
+
+def test_one_reason_is_told_once_with_the_names_of_what_it_is_of():
+    loss = "a loss of up to {} points can't be ruled out, more than the accepted loss of 5 points"
+    same = {"tog": loss.format(8.1), "ppr": loss.format(12.5), "bm25": loss.format(8.1)}
+    assert tell_reasons(same) == (
+        "A loss of up to 8.1 (tog and bm25) and 12.5 (ppr) points can't be ruled out, more than "
+        "the accepted loss of 5 points."
+    )
+    assert tell_reasons({"tog": loss.format(8.1)}) == f"A{loss.format(8.1)[1:]}."
+    other = {**same, "local": "there is nothing to compare"}
+    assert tell_reasons(other).endswith("loss of 5 points; local: there is nothing to compare")
+    judged = {m: f"{n}% of {k} verdicts" for m, n, k in (("tog", 90, 10), ("ppr", 80, 20))}
+    assert tell_reasons(judged) == "tog: 90% of 10 verdicts; ppr: 80% of 20 verdicts"
+
+
+def test_flips_are_counted_of_answers_and_few_questions_give_no_number():
+    def twice(rows: list[Row]) -> list[Row]:
+        return [*rows, *(replace(each, method="ppr") for each in rows)]
+
+    old = [right(n) if n % 2 else wrong(n) for n in range(12)]
+    new = [right(0), *old[1:11], wrong(11)]
+    answer = answer_comparison(compare(twice(new), twice(old)))
+    assert answer.score == (
+        "12 questions in both runs; of 24 answers, 2 newly wrong, 2 newly right."
+    )
+    assert (answer.chip, answer.next) == ("TOO FEW", "hundreds more questions decide")
+
+
+def test_a_budget_that_changed_is_said_first(comparison):
+    budgets = {"new": 8000, "baseline": 2000}
+    sides = {
+        side: replace(
+            getattr(comparison, side),
+            setup=RunSetup({"indexes": {"clock": {"tog": {"settings": {BUDGET: tokens}}}}}),
+        )
+        for side, tokens in budgets.items()
+    }
+    answer = answer_comparison(replace(comparison, **sides))
+    told = "Budgets of context changed: tog 2,000 -> 8,000 tokens. Undecided"
+    assert answer.headline.startswith(told)
 
 
 def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison):

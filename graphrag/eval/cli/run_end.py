@@ -50,6 +50,7 @@ from graphrag.eval.results.figures import Figures, FigureSources, compute_figure
 from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import FAILED_AS_0, Row, rows_of
+from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -110,7 +111,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         FigureSources(
             description.samples,
             description.views,
-            description.details.search_methods,
+            results.terms,
             outcome.judged,
             {
                 method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
@@ -118,14 +119,12 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             },
             is_judged=not description.details.skip_judge,
             read_whole=outcome.read_whole,
-            index_costs={
-                key: description.details.index_costs.get(key)
-                for key in description.run.setup.indexes
-            },
         ),
         results.metadata,
     )
-    results = replace(results, figures=figures.to_dict(), curves=figures.curves)
+    results = replace(
+        results, figures=figures.to_dict(), payoffs=figures.payoffs, curves=figures.curves
+    )
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
     notes = (
@@ -143,18 +142,27 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         method: Counter(sample.imdb_key for sample in of for _ in range(config.trials))
         for method, of in asked.items()
     }
+    terms = read_terms(
+        run.setup,
+        details.search_methods,
+        {key: details.index_costs.get(key) for key in run.setup.indexes},
+    )
+    if config.curves:  # every method has every budget
+        terms = replace(terms, budgets={})
     results = aggregate_results(
         outcome.results,
         config.metrics,
         planned if samples else None,
         config.equivalence_margin,
         config.curves,
-    )
+    ).on_terms(terms)
     if results.analysis is not None and outcome.results:
         rows = rows_of(outcome.results)
         analysis = _correct(results.analysis, description, rows)
         is_one_budget = config.metrics and not config.curves
-        kinds = group_questions(rows, asked, config.metrics[0]) if is_one_budget else ()
+        kinds = ()
+        if is_one_budget:
+            kinds = group_questions(rows, asked, config.metrics[0], not terms.differ)
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from graphrag.eval.results.index_costs import Payoff, costs_by_method, hold_against, index_usd
+from graphrag.eval.results.index_costs import (
+    UNITS,
+    Payoff,
+    choose_payoff,
+    costs_by_method,
+    hold_against,
+    index_cost,
+)
 from graphrag.eval.results.labels import RunLabels, read_labels
 from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
@@ -195,12 +202,16 @@ def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tu
     texts = [{k: cost.documents for k, cost in side.index_costs.items()} for side in sides]
     is_same = texts[0] == texts[1] and None not in texts[0].values()
     ours, theirs = (side.index_costs if is_same else dict[str, IndexCost]() for side in sides)
-    costs = [costs_by_method(side.rows) for side in (new, baseline)]
+    costs = [{u: costs_by_method(side.rows, u) for u in UNITS} for side in (new, baseline)]
     payoffs = (
-        hold_against(
-            (f"{name} of the new run", f"{name} of the baseline"),
-            (index_usd(search, ours), index_usd(search, theirs)),
-            (costs[0][name], costs[1][name]),
+        choose_payoff(
+            hold_against(
+                (f"{name} of the new run", f"{name} of the baseline"),
+                (index_cost(search, ours, unit), index_cost(search, theirs, unit)),
+                (costs[0][unit][name], costs[1][unit][name]),
+                unit,
+            )
+            for unit in UNITS
         )
         for name, search in sides[0].search_methods.items()
         if name in methods and changed_indexes(*sides, name, [""])

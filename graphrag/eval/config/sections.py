@@ -20,7 +20,7 @@ from pydantic import (
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records import METRICS
-from graphrag.query.methods import SearchMethod
+from graphrag.query.methods import SearchMethod, has_budget
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
 _USUAL: Mapping[str, tuple[float | None, float]] = {
@@ -311,8 +311,6 @@ LEAST_BUDGET = 200
 """Tokens; the smallest budget that Think-on-Graph takes."""
 SETTING = "max_context_tokens"
 _BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
-# Global search and DRIFT read reports in many calls: no setting bounds what they answer from.
-_WITH_BUDGET = frozenset(get_args(SearchMethod)) - {"global", "drift"}
 
 
 def read_budgets(given: object) -> tuple[int, ...]:
@@ -388,7 +386,7 @@ def _settings_of(name: str, variants: Mapping[str, object]) -> dict[str, object]
     if not isinstance(given, Mapping):
         return None
     settings = {k: v for k, v in cast("Mapping[str, object]", given).items() if k != "function"}
-    return settings if settings.get("method") in _WITH_BUDGET else None
+    return settings if has_budget(str(settings.get("method"))) else None
 
 
 def without_own_budget(terms: object) -> object:

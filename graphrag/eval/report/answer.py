@@ -8,16 +8,16 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag.command_lines import eval_line, eval_line_here
-from graphrag.eval.report.cells import percent
+from graphrag.eval.report.cells import percent, round_up
 from graphrag.eval.report.kinds import answer_kinds
+from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results, name_figure
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER
-from graphrag.query.usage import sum_known
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison
@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
+_ENOUGH = 50  # questions from which on it can be told about how many more decide
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a run says that is to be done, the same on every surface, in plain words.
 
-    ``chip``: WINNER, a method is shown to be better than every other; TIED, one is taken for its
-    price, as it is shown to lose less than the margin to each that is not worse; TOO FEW, neither.
+    ``chip``: WINNER, a method is shown to be better than every other; TIED, one is taken that needs
+    less of an index, or costs less, as it is shown to lose less than the margin to each that is not
+    worse; TOO FEW, neither.
     Of two runs PASS, FAIL, TOO FEW or, where more questions would not help, INCONCLUSIVE. "": there
-    is nothing to choose. ``headline``: what to do. ``score``: on how many questions it is right,
+    is nothing to choose. ``headline``: what to do, after the budgets of context where methods had
+    different ones. ``score``: on how many questions it is right,
     what was asked and is missing. ``lead``: how far it is ahead, and what that holds for.
     ``by_kind``: where the kind of a question changes what to do. ``next``: the one thing to do
     next, and its ``command``. ``how``: how it was computed, for who doubts.
@@ -80,10 +83,10 @@ class Answer:
 def answer_run(results: "EvaluationResults") -> Answer | None:
     """Return the answer of a run; None where no metric was to be judged.
 
-    A method is recommended when it is shown to be better than every other, or when it is the
-    cheapest of those not shown to be worse and is shown to lose less than the equivalence margin
-    to each of them, however the missing verdicts fell. Of a run at several context budgets it is by
-    the areas under the curves, without a metric too.
+    A method is recommended when it is shown to be better than every other, or when of those not
+    shown to be worse it needs least of an index, then costs least, and is shown to lose less than
+    the equivalence margin to each of them, however the missing verdicts fell. Of a run at several
+    context budgets it is by the areas under the curves, without a metric too.
     """
     analysis, curves, label = results.analysis, results.curves, label_results(results) or ""
     if curves is not None and curves.primary is not None:
@@ -96,7 +99,7 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
 class _Run:
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
         self._results, self._analysis, self._best = results, analysis, analysis.best
-        self._primary = analysis.primary
+        self._primary, self._prices = analysis.primary, Prices(results, analysis)
         self._outcomes = {m: of[self._primary] for m, of in analysis.outcomes.items()}
         self._scored = analysis.scores
         self._means = {m: of.mean for m, of in self._scored.items() if of.mean is not None}
@@ -146,44 +149,58 @@ class _Run:
             nearest = min(rest, key=lambda other: self._behind(winner, other)[0])
             lead = f"Lead over {nearest}: {_limits(*self._behind(winner, nearest))} points."
             return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
-        worse, cheapest = self._worse(), self._cheapest()
+        worse = self._worse()
+        least = self._prices.least_of_an_index(contenders)
+        taken = self._prices.cheapest(least)
         # Methods without a score are not beaten either.
         unbeaten = [*contenders, *(m for m in self._outcomes if m not in self._means)]
-        rivals = [method for method in unbeaten if method != (cheapest or contenders[0])]
-        if cheapest is not None and all(self._is_near(cheapest, rival) for rival in rivals):
+        pivot = taken or least[0]
+        rivals = [method for method in unbeaten if method != pivot]
+        if taken is None and all(self._is_near(a, b) for a in least for b in unbeaten if a != b):
+            headline = f"{join_names(least)} tie, and which of them is cheaper is not known."
+            return self._make("TIED", headline, None, None, worse.strip())
+        if taken is not None and all(self._is_near(taken, rival) for rival in rivals):
             lead = f"Every other method is shown to be worse than another.{worse}"
-            headline, nearest = f"Use {cheapest}.", None
+            headline = f"Use {taken}."
             if rivals:
                 lead = (
                     f"It loses less than {self._margin:g} points to {join_names(rivals)}, if any."
                 )
-                headline = f"Use {cheapest}, the cheapest of {len(unbeaten)} that tie."
-                nearest = max(rivals, key=lambda method: self._means.get(method, 0))
-            return self._make("TIED", headline, cheapest, nearest, f"{lead}{worse}")
-        pivot, between = cheapest or contenders[0], join_names([*contenders])
+                reason = self._prices.reason(taken, rivals)
+                headline = f"Use {taken}: as good as {join_names(rivals)} here, and it {reason}."
+            return self._make("TIED", headline, taken, next(iter(rivals), None), f"{lead}{worse}")
+        headline = f"Undecided between {join_names([*contenders])}."
+        if len(contenders) == 1:
+            headline = "Undecided."
         rival = max(rivals, key=lambda other: self._may_lose(pivot, other), default=pivot)
-        headline = f"Undecided between {between}." if len(contenders) > 1 else "Undecided."
         return self._make("TOO FEW", headline, pivot, rival, f"{self._gap(pivot, rival)}{worse}")
 
-    def _make(self, chip: Chip, headline: str, method: str, rival: str | None, lead: str) -> Answer:
-        is_open = chip == "TOO FEW"
-        next_, command = (self._more(method, rival or method), "") if is_open else self._check()
+    def _make(
+        self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
+    ) -> Answer:
+        taken = None if chip == "TOO FEW" else method
         if self._missing():
             next_, command = "get what is missing", self._retry()
+        elif self._prices.budgets:
+            next_, command = "give all methods one budget: equal_terms in eval_config.yaml", ""
+        elif chip == "TOO FEW" and method is not None:
+            next_, command = self._more(method, rival or method), ""
+        else:
+            next_, command = self._check()
         how = (
             f"WINNER: shown to be better on {self._primary} than every other method. TIED: shown "
             f"to lose less than {self._margin:g} points, however missing verdicts fell, to each "
-            "that is not shown to be worse, and the cheapest of them. TOO FEW: neither. All "
+            "that is not shown to be worse; of several such methods the one that needs least of an "
+            "index (text units, vectors, a graph), then the cheapest. TOO FEW: neither. All "
             "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
         )
-        taken = None if is_open else method
         return Answer(
             chip,
-            headline,
+            " ".join(filter(None, (self._prices.budgets, headline))),
             f"{self._scores(taken)} {self._asked()}",
-            f"{lead} {self._scope(taken)}",
+            f"{lead} {self._scope(taken)}".lstrip(),
             "" if self._missing() else answer_kinds(self._results, taken),
-            self._price(method, rival, is_named=chip != "WINNER"),
+            "" if method is None else self._prices.line(method, rival, is_named=chip != "WINNER"),
             next_,
             command,
             (how, *self._how()),
@@ -210,7 +227,7 @@ class _Run:
             f"{self._judge([method])} {self._asked()}".lstrip(),
             f"{lead}{self._scope(None)}",
             "",
-            self._price(method, None),
+            self._prices.line(method, None),
             next_,
             command,
             tuple(self._how()),
@@ -361,9 +378,7 @@ class _Run:
         power = 1 + normal.inv_cdf((1 + POWER) / 2) / level
         times = max(power * half / margin, half / max(seen, margin - seen))
         more = each.result.n_pairs * (times**2 - 1)
-        if more < 1:
-            return "ask further questions"
-        return f"about {round_up(more):,} more questions decide"
+        return describe_more(more, each.result.n_pairs) if more >= 1 else "ask further questions"
 
     def _check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
@@ -415,36 +430,6 @@ class _Run:
         (low, up), seen = each.result.difference_bounds, each.result.difference
         return high + 100 * max(0.0, up - seen if each.a == rival else seen - low)
 
-    def _cheapest(self) -> str | None:
-        """Return the contender that costs least; None when not all prices are known."""
-        prices = {method: self._amount(method) for method in self._best.contenders}
-        known = {method: amount[0] for method, amount in prices.items() if amount is not None}
-        return min(known, key=known.__getitem__) if len(known) == len(prices) else None
-
-    def _amount(self, method: str) -> tuple[float, str] | None:
-        """Return what a question costs and in which words: dollars where any are paid."""
-        dollars = {m: of["cost_usd"] for m, of in self._results.efficiency.items()}
-        n, of = self._results.counts[method]["n"], self._results.efficiency[method]
-        if n and None not in dollars.values() and any(dollars.values()):
-            return dollars[method] / n, f"${dollars[method] / n:.4f}"
-        tokens = sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
-        return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
-
-    def _price(self, method: str, rival: str | None, is_named: bool = False) -> str:
-        """Return what a question costs, beside a rival, and who is much faster; "" if unknown."""
-        own = self._amount(method)
-        if own is None:
-            return ""
-        other = None if rival in (None, method) else self._amount(rival)
-        beside = f", {_times(own[0] / other[0])} {rival}" if other and other[0] and own[0] else ""
-        medians = {m: of.latency_median.value for m, of in self._analysis.efficiency.items()}
-        mine = medians.pop(method, None)
-        times = {m: mine / each for m, each in medians.items() if mine and each}
-        fastest = max(times, key=times.__getitem__, default="")
-        if fastest and times[fastest] >= 2:
-            beside += f"; {fastest} is {times[fastest]:.0f} times faster"
-        return f"Cost: {f'{method} takes ' * is_named}{own[1]} a question{beside}."
-
 
 def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
     """Return which method's area is shown to be the largest on the primary figure."""
@@ -485,25 +470,13 @@ def list_lines(answer: Answer) -> Iterator[Line]:
         yield Line(answer.next_line, "bold", is_command=bool(answer.command))
 
 
-def round_up(number: float) -> int:
-    """Return a number, at least 0, with two digits that say something, rounded up."""
-    digits = 10 ** max(0, len(str(int(number))) - 2)
-    return ceil(max(0, number) / digits) * digits
+def describe_more(more: float, n: int) -> str:
+    """Say how many more questions decide, as n questions let one tell."""
+    number = f"about {round_up(more):,}" if n >= _ENOUGH else "hundreds"
+    return f"{number} more questions decide"
 
 
 def _limits(low: float, high: float) -> str:
     """Return limits of a lead in whole points, rounded outwards, or in tenths where it is small."""
     low = max(0.0, low)
     return f"{low:.1f} to {high:.1f}" if low < 1 else f"{floor(low)} to {ceil(high)}"
-
-
-def join_names(names: list[str], most: int = 0, last: str = " and ") -> str:
-    """Return names as a phrase: all, or so many of them at most."""
-    if most and len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _times(times: float) -> str:
-    shown = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
-    return "about as" if 0.9 <= times <= 1.1 else f"{shown} times"

@@ -155,3 +155,9 @@ def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> f
     # 100 * 0.57 is 56.99999999999999: what only the arithmetic took away is put back first.
     rounded = towards(round(steps, 9))
     return copysign(rounded / 10**decimals, limit)
+
+
+def round_up(number: float) -> int:
+    """Return a number, at least 0, with two digits that say something, rounded up."""
+    digits = 10 ** max(0, len(str(int(number))) - 2)
+    return ceil(max(0, number) / digits) * digits

@@ -1,5 +1,6 @@
 """Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import NormalDist
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.compare.compare import BASELINE, NEW
 from graphrag.eval.judged import METRICS
-from graphrag.eval.report.answer import Answer, Chip, join_names, list_lines, round_up
+from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     in_brackets,
@@ -19,13 +20,15 @@ from graphrag.eval.report.cells import (
     share,
     span,
 )
+from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, Value, shorten
+from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.json_pieces import whole_json
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import Flip, MethodComparison, RunComparison
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 _FEW = 5  # ids that are named
 _MOST_OF_A_NOTE = 60  # characters, in the list of runs
+_FIGURE = re.compile(r"p [=<] [\d.e-]+|\d[\d,.]*")
 
 
 def answer_comparison(
@@ -48,19 +52,16 @@ def answer_comparison(
     items = [item for item in comparison.items if item in decisive]
     decided = list_decided(comparison)
     has_one = len({name for _, name, _ in decided}) == 1
-    because: dict[str, dict[str, None]] = {}  # reason -> what it is of
-    for each, (method, name, _) in zip(every, decided, strict=True):
-        if each in decisive:
-            of = method if has_one else f"{method}'s {name}"
-            because.setdefault(each.decision.reason, {})[of] = None
-    lead = "; ".join(
-        f"{f'{join_names([*of])}: ' * (len(because) > 1)}{reason}" for reason, of in because.items()
-    )
+    reasons = {
+        (method if has_one else f"{method}'s {name}"): each.decision.reason
+        for each, (method, name, _) in zip(every, decided, strict=True)
+        if each in decisive
+    }
     who = join_names(list(dict.fromkeys(each.method for each in decisive)))
     n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
     dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
-    n_pairs = max((each.decision.n_pairs for each in comparison.items or every), default=0)
-    n_more = max((_more(item.decision) for item in items), default=0)
+    asked = [each.decision.n_pairs for each in comparison.items or every]
+    n_pairs, more = max(asked, default=0), max((_more(i.decision) for i in items), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
     run_id = comparison.new.run_id
@@ -74,16 +75,16 @@ def answer_comparison(
         if is_whole and all(item.decision.is_complete for item in items):
             chip = "TOO FEW"
         headline = f"Undecided{f' for {who}' if who else ''}."
-        next_, command = f"about {n_more:,} more questions decide" if n_more else "", ""
-    if n_wrong and outcome is not GateOutcome.PASS and not n_more:
+        next_, command = describe_more(more, n_pairs) if more else "", ""
+    if n_wrong and outcome is not GateOutcome.PASS and not more:
         next_ = f"look at {counted(n_wrong, 'newly wrong answer')}"
         command = look_line(comparison)
     return Answer(
         chip,
-        headline,
-        f"{counted(n_pairs, 'question')} in both runs, {n_wrong:,} newly wrong, {n_right:,} newly "
-        f"right{f'; left out: {dropped}' if dropped else ''}.",
-        f"{lead[:1].upper()}{lead[1:]}." if len(because) == 1 else lead,
+        f"{_changed_budgets(comparison)}{headline}",
+        f"{counted(n_pairs, 'question')} in both runs{_answers(comparison, asked)}, {n_wrong:,} "
+        f"newly wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
+        tell_reasons(reasons),
         "",
         _costs(comparison, usages) if usages else "",
         next_,
@@ -93,7 +94,48 @@ def answer_comparison(
     )
 
 
-def _more(decision: "GateDecision") -> int:
+def _changed_budgets(comparison: "RunComparison") -> str:
+    """Say which methods had another budget of context in the baseline; "" without any."""
+    sides = comparison.baseline, comparison.new
+    then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
+    compared = dict.fromkeys(method for method, _, _ in list_decided(comparison))
+    changed = [m for m in compared if m in then and m in now and then[m] != now[m]]
+    each = [f"{m} {tell_budget(then[m])} -> {tell_budget(now[m])}" for m in changed]
+    return f"Budgets of context changed: {'; '.join(each)} tokens. " if each else ""
+
+
+def _answers(comparison: "RunComparison", asked: Sequence[int]) -> str:
+    """Return how many answers, or verdicts on them, flips are counted of, where it isn't plain."""
+    if len(comparison.items) < 2:
+        return ""
+    what = "answers" if len({item.metric for item in comparison.items}) == 1 else "verdicts"
+    return f"; of {sum(asked):,} {what}"
+
+
+def tell_reasons(reasons: Mapping[str, str]) -> str:
+    """Return the reasons, by what each is of, as a text; what differs by a figure alone is one."""
+    alike: dict[str, dict[str, str]] = {}
+    for of, reason in reasons.items():
+        alike.setdefault(_FIGURE.sub("#", reason), {})[of] = reason
+    told: list[str] = []
+    for group in alike.values():
+        reason, figures = next(iter(group.values())), map(_FIGURE.findall, group.values())
+        differing = [n for n, of in enumerate(zip(*figures, strict=True)) if len({*of}) > 1]
+        if len(differing) > 1:  # too much for one sentence
+            told += (f"{of}: {own}" for of, own in group.items())
+        elif differing:
+            by_figure: dict[str, list[str]] = {}
+            for of, own in group.items():
+                by_figure.setdefault(_FIGURE.findall(own)[differing[0]], []).append(of)
+            place = [*_FIGURE.finditer(reason)][differing[0]]
+            each = join_names([f"{figure} ({join_names(of)})" for figure, of in by_figure.items()])
+            told.append(f"{reason[: place.start()]}{each}{reason[place.end() :]}")
+        else:
+            told.append(f"{join_names([*group])}: {reason}" if len(alike) > 1 else reason)
+    return f"{told[0][:1].upper()}{told[0][1:]}." if len(told) == 1 else "; ".join(told)
+
+
+def _more(decision: "GateDecision") -> float:
     """Return how many more questions would let it pass with 80 % power, if nothing changes.
 
     The limit comes nearer to the difference with the root of the questions.
@@ -106,7 +148,7 @@ def _more(decision: "GateDecision") -> int:
         return 0
     normal = NormalDist()
     power = 1 + normal.inv_cdf(POWER) / normal.inv_cdf(1 - ALPHA)
-    return round_up(decision.n_pairs * ((power * (difference - lower) / room) ** 2 - 1))
+    return max(0, decision.n_pairs * ((power * (difference - lower) / room) ** 2 - 1))
 
 
 def list_comparison(

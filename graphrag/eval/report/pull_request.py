@@ -94,7 +94,7 @@ def _flips(flips: "Sequence[Flip]") -> list[str]:
     lines = [f"- newly {escape(describe_flip(each, 200))}" for each in ordered[:_MOST_FLIPS]]
     if len(flips) > _MOST_FLIPS:
         lines.append(f"- ... and {len(flips) - _MOST_FLIPS:,} more")
-    name = f"Flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"
+    name = f"Answers that flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"
     return _details(name, lines)
 
 

@@ -9,14 +9,14 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report import run_tables
-from graphrag.eval.report.answer import answer_run, join_names, list_lines
+from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain, points, share, span
 from graphrag.eval.report.kinds import describe_routers, kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.eval.records import QueryResult
@@ -228,26 +228,30 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
 
 def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
     """Yield after how many questions the more expensive indexes pay, where that is known."""
-    never: dict[str, list[str]] = {}
+    never: dict[tuple[str, str], list[str]] = {}
     unknown: dict[str, None] = {}
     for each in payoffs:
-        more, saved = each.more_usd, each.saved_usd
+        more, saved, by = each.more, each.saved, "tokens" if each.unit == "tokens" else "cost"
         if more is None or saved is None:
             unknown |= dict.fromkeys(["indexes"] * (more is None) + ["searches"] * (saved is None))
         elif each.questions is None:
-            never.setdefault(each.first, []).append(each.second)
+            never.setdefault((each.first, by), []).append(each.second)
         else:
             shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
             if each.at_most is not None:
                 shown = f"at most {each.at_most:,} with 95 % confidence"
+            amounts = [
+                money(of, "$") if by == "cost" else f"{of:,.0f} tokens"
+                for of in (more, 1000 * (saved.mean or 0))
+            ]
             yield (
                 f"{each.first} pays after about {counted(each.questions, 'question')} against "
-                f"{each.second}: its index costs {money(more, '$')} more, a thousand of its "
-                f"searches {money(1000 * (saved.mean or 0), '$')} less on average; {shown}."
+                f"{each.second}: its index costs {amounts[0]} more, a thousand of its "
+                f"searches {amounts[1]} less on average; {shown}."
             )
-    for first, others in never.items():
+    for (first, by), others in never.items():
         yield (
-            f"{first} never pays by cost against {join_names(others)}: its index costs more, and "
+            f"{first} never pays by {by} against {join_names(others)}: its index costs more, and "
             "its searches cost no less on average."
         )
     if unknown:

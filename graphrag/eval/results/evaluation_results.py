@@ -25,8 +25,10 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.kinds import Grouping
 from graphrag.eval.results.rows import Section, rows_of, state_of
+from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import (
     cost_of_searches,
     cost_of_verdicts,
@@ -120,6 +122,7 @@ class EvaluationResults:
     ``analysis``: None when the results were not put together by :func:`aggregate_results`,
     ``repeats`` when nothing was repeated. ``curves``: of a run at several context budgets.
     ``kinds``: by columns of the dataset.
+    ``terms``: what methods were given and need; ``payoffs``: see ``index_costs.compute_payoffs``.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
     began the run; in no file.
@@ -135,9 +138,19 @@ class EvaluationResults:
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     curves: BudgetCurves | None = field(default=None, repr=False)
     kinds: Sequence[Grouping] = field(default=(), repr=False)
+    terms: Terms = field(default_factory=Terms, repr=False)
+    payoffs: Sequence[Payoff] = field(default=(), repr=False)
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
+
+    def on_terms(self, terms: Terms) -> "EvaluationResults":
+        """Return the same with the terms; where budgets differ, no method is Pareto-optimal."""
+        analysis, metadata = self.analysis, {**self.metadata, "context_budgets": terms.budgets}
+        if analysis is not None and terms.differ:
+            unknown = {m: replace(e, is_pareto=None) for m, e in analysis.efficiency.items()}
+            analysis = replace(analysis, efficiency=unknown)
+        return replace(self, terms=terms, analysis=analysis, metadata=metadata)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import Section, paired_score, rows_of
 from graphrag.eval.results.runs import GRADES, read_grades
+from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
@@ -163,23 +164,21 @@ class Figures:
 class FigureSources:
     """What figures are computed from, beside the results.
 
-    ``views``: index key -> view; results of other indexes are not measured. ``search_methods``:
-    method name -> the search method behind it. ``means``: method -> name -> mean of what the
-    results hold, for success criteria. ``is_judged``: the judge was to be asked; else a failed
-    search has no score of it either. ``read_whole`` gives the results with what they retrieved and
-    were shown.
+    ``views``: index key -> view; results of other indexes are not measured. ``means``: method ->
+    name -> mean of what the results hold, for success criteria. ``is_judged``: the judge was to be
+    asked; else a failed search has no score of it either. ``read_whole`` gives the results with
+    what they retrieved and were shown.
     """
 
     samples: Sequence[Sample]
     views: Mapping[str, IndexView]
-    search_methods: Mapping[str, str]
+    terms: Terms
     judged: _Judged = ()
     means: Mapping[str, Mapping[str, float | None]] = field(
         default_factory=dict[str, Mapping[str, float | None]]
     )
     is_judged: bool = True
     read_whole: ReadWhole = iter
-    index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
 
 
 def compute_figures(
@@ -210,7 +209,7 @@ def compute_figures(
         whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
         is_told = result.method in telling
         measured.append(measure(sample, whole, view, settings, is_told=is_told))
-        search = sources.search_methods.get(result.method, "")
+        search = sources.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, whole, view, needed, has_verdicts))
     by_method = summarize_measures(measured, settings)
@@ -285,8 +284,8 @@ def compute_figures(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
         traced=list(zip(measured, records, strict=True)),
-        index_costs=sources.index_costs,
-        payoffs=compute_payoffs(rows_of(results), sources.index_costs, sources.search_methods),
+        index_costs=sources.terms.index_costs,
+        payoffs=compute_payoffs(rows_of(results), sources.terms),
     )
 
 

@@ -112,12 +112,16 @@ class Grouping:
 
 
 def group_questions(
-    rows: Sequence[Row], asked: Mapping[str, Sequence[Sample]], primary: str
+    rows: Sequence[Row],
+    asked: Mapping[str, Sequence[Sample]],
+    primary: str,
+    compares_costs: bool = True,
 ) -> tuple[Grouping, ...]:
     """Look at a run by each column that puts its questions into two groups or more.
 
     ``rows``: one a question, method and trial. ``asked``: method -> the samples that it was to be
     asked. ``primary``: the metric; of several searches of a question their mean counts.
+    ``compares_costs``: whether methods had equal budgets, so that a router has a cost.
     """
     samples = {(s.imdb_key, s.id): s for of in asked.values() for s in of}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
@@ -132,7 +136,7 @@ def group_questions(
         return ()
     open_ = [method for method in asked if method != _UNAVAILABLE]
     keys = [key for key in samples if all(scores[m].get(key) is not None for m in open_)]
-    costs, unit = _costs({m: by_method[m] for m in open_}, keys)
+    costs, unit = _costs({m: by_method[m] for m in open_}, keys if compares_costs else [])
     found: list[Grouping] = []
     for column, of in groups.items():
         kinds = {key: s.values_of(column) for key, s in samples.items()}

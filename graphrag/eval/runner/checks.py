@@ -30,7 +30,7 @@ from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
 from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.query.methods import GRAPH_METHODS
+from graphrag.query.methods import GRAPH_METHODS, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.text.phrases import counted
@@ -428,10 +428,8 @@ def _room(
 
 
 def _budget(name: str, methods: MethodSet, header: IndexHeader) -> int | None:
-    if name not in methods.search_methods():
-        return None
     method = methods.search_method(name)
-    if method in ("global", "drift"):
+    if name not in methods.search_methods() or not has_budget(method):
         return None
     return int(methods.header(name, header).section(method).max_context_tokens)
 

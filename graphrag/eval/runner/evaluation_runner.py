@@ -55,7 +55,7 @@ from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import RunDetails, StoredResponse, Unit
+from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.log_lines import stay_silent
 from graphrag.query.calls import describe_error
@@ -359,13 +359,18 @@ async def run_evaluation(
     from graphrag.eval.results.evaluation_results import (
         aggregate_results,  # numpy: no run of a runner needs it
     )
+    from graphrag.eval.results.terms import read_terms
 
     roots = {key: str(root) for key, root in index_configs.items()}
     given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
     config = parse_config(given, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
-    await read_headers(config.project_folders(), MethodSet(config).reads_vectors(config.methods))
-    return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
+    method_set = MethodSet(config)
+    headers = await read_headers(config.project_folders(), method_set.reads_vectors(config.methods))
+    described = describe_indexes(headers, method_set, config.methods, headers)
+    terms = read_terms(RunSetup({"indexes": described}), method_set.search_methods())
+    results = aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
+    return results.on_terms(terms)
 
 
 def _watch(callback: ProgressCallback | None) -> Watch:

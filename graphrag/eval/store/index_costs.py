@@ -53,9 +53,14 @@ class IndexCost:
     @property
     def tokens(self) -> int | None:
         """All tokens; None where they are not known."""
+        return self.count_tokens()
+
+    def count_tokens(self, kinds: Iterable[CallKind] = KINDS) -> int | None:
+        """Return tokens of completions, embeddings or both; None where they are not known."""
         if self.steps is None:
             return None
-        return sum_known(n for s in self.steps for n in (s.prompt_tokens, s.output_tokens))
+        of = [step for step in self.steps if step.kind in kinds]
+        return sum_known(n for step in of for n in (step.prompt_tokens, step.output_tokens))
 
     def cost_usd(self, kinds: Iterable[CallKind] = KINDS) -> float | None:
         """Return US dollars of completions, embeddings or both; None where they are not known."""

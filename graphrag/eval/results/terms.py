@@ -1,0 +1,57 @@
+"""What the methods of a run were given and what they need, where that differs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag.eval.store.index_costs import IndexCost
+from graphrag.eval.store.records import RunSetup
+from graphrag.query.methods import Need, has_budget, need_of
+
+BUDGET = "max_context_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms the methods of a run answered, as far as it is known.
+
+    ``search_methods``: method -> the search behind it; one that is not there has its own name.
+    ``budgets``: method -> index key -> the most tokens of context that an answer is written from,
+    of methods with such a setting. ``index_costs``: index key -> what it took to build, None where
+    that is not known.
+    """
+
+    search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
+
+    def need_of(self, method: str) -> Need | None:
+        """Return what a method needs of an index; None where that is not known."""
+        return need_of(self.search_methods.get(method, method))
+
+    def are_equal(self, a: str, b: str) -> bool:
+        """Say whether what two methods take may be compared: no budgets of theirs differ."""
+        ours, theirs = self.budgets.get(a), self.budgets.get(b)
+        return ours is None or theirs is None or ours == theirs
+
+    @property
+    def differ(self) -> bool:
+        """Whether methods had different budgets."""
+        budgets = list(self.budgets.values())
+        return any(each != budgets[0] for each in budgets)
+
+
+def read_terms(
+    setup: RunSetup,
+    search_methods: Mapping[str, str],
+    index_costs: Mapping[str, IndexCost | None] | None = None,
+) -> Terms:
+    """Return the terms of a run that was set up so."""
+    budgets: dict[str, dict[str, int]] = {}
+    indexes = setup.indexes if "indexes" in setup.root else dict[str, dict[str, Any]]()
+    for key, by_method in indexes.items():
+        for method, described in by_method.items():
+            budget = described.get("settings", {}).get(BUDGET)
+            if budget is not None and has_budget(search_methods.get(method, method)):
+                budgets.setdefault(method, {})[key] = budget
+    return Terms(search_methods, budgets, index_costs or {})
