@@ -19,7 +19,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run import list_results
-from graphrag.eval.report.run_tables import score_table
+from graphrag.eval.report.run_tables import metrics_table, score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.index_costs import compute_payoffs
@@ -29,6 +29,7 @@ from graphrag.eval.results.rows import Row, rows_of, with_every_metric
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.index_costs import IndexCost, StepCost
+from graphrag.eval.web.plots import plot_run
 from graphrag.query.usage import Usage
 
 NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
@@ -107,6 +108,12 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
         ["basic", ANY, "40.0 (30-50)"],
     ]
     assert str(table.texts[0][1]).startswith("80.0 (")
+    every = metrics_table(["correctness"], analysis)
+    assert every.title == "Every metric in %, by the judge (95 % interval each), n questions"
+    drawn = plot_run(corrected, analysis)
+    assert [point.x for point in drawn["scores"].series[0].points] == pytest.approx(
+        [80, 78 if n_labels == 100 else 80]
+    )
     kept = analysis.to_dict()
     assert kept["corrected_means"]["correctness"]["tog"]["estimate"]["mean"] == pytest.approx(0.8)
     assert kept["best"]["contenders"] == ["tog", "basic"]

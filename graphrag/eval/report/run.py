@@ -71,7 +71,7 @@ def list_results(results: "EvaluationResults") -> list[Part]:
     parts += map(Line, () if answer is None else answer.how)
     parts += (Line(line, is_command=True) for line in describe_gold(results))
     if results.metrics:
-        parts += run_tables.metrics_table(results.metrics, analysis.outcomes).split()
+        parts += run_tables.metrics_table(results.metrics, analysis).split()
     parts.append(run_tables.spent_table(results))
     n, documents = len(analysis.outcomes_by_document), run_tables.documents_table(analysis)
     if n > _MOST_DOCUMENTS:

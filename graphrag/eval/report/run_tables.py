@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.scorers.measures import MethodMeasures
-    from graphrag.eval.stats.outcomes import Outcomes
 
 METHOD: tuple[str, Kind] = ("method", "text")
 RIGHT = {
@@ -150,20 +149,18 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     )
 
 
-def metrics_table(
-    metrics: Sequence[str], outcomes: Mapping[str, Mapping[str, "Outcomes"]]
-) -> Table:
-    """Return each method's means on metrics, each with its interval and n.
+def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
+    """Return each method's means on metrics by the judge, each with its interval and n.
 
     Where a failed search has nothing to judge, and searches failed, the mean in which they count 0
     has a column of its own.
     """
-    columns: list[tuple[str, bool]] = []
+    outcomes, columns = analysis.outcomes, list[tuple[str, bool]]()
     for metric in metrics:
         differs = any(has_two_means(of[metric]) for of in outcomes.values())
         columns += [(metric, False)] + [(metric, True)] * differs
     return Table(
-        "Every metric in % (95 % interval each), n questions",
+        f"Every metric in %{_by_judge(analysis)} (95 % interval each), n questions",
         [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
         [
             [name, *(mean_and_n(of[metric], failed_as_0=as_0) for metric, as_0 in columns)]
@@ -171,6 +168,11 @@ def metrics_table(
         ],
         EACH_ALONE,
     )
+
+
+def _by_judge(analysis: "Analysis") -> str:
+    """Return whose means these are where the scores are not the judge's."""
+    return ", by the judge" if analysis.scored_by_labels else ""
 
 
 def documents_table(analysis: "Analysis") -> Table | None:
@@ -184,7 +186,8 @@ def documents_table(analysis: "Analysis") -> Table | None:
         rows.append([document, *(None if each is None else mean_and_n(each) for each in of)])
     left = len(by_document) - len(rows)
     return Table(
-        f"Documents x methods: {analysis.primary} in % (95 % interval each), n questions",
+        f"Documents x methods: {analysis.primary} in %{_by_judge(analysis)} "
+        "(95 % interval each), n questions",
         [("document", "text"), *((method, "percent") for method in methods)],
         rows,
         f"{left:,} more documents stand in the summary file." if left else "",

@@ -52,7 +52,7 @@ def render_cell(results: "EvaluationResults") -> str:
     curves = results.curves
     tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
     further = [
-        *([metrics_table(results.metrics, analysis.outcomes)] if results.metrics else []),
+        *([metrics_table(results.metrics, analysis)] if results.metrics else []),
         *([pairs_table(analysis)] if analysis.comparisons else []),
         *([areas_table(curves)] if curves else []),
         spent_table(results),

@@ -37,7 +37,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
 
 def _plot_scores(analysis: Analysis) -> Drawing | None:
     """Return the primary metric's mean of each method, the best on top."""
-    means = {m: of[analysis.primary].mean for m, of in analysis.outcomes.items()}
+    means = analysis.scores
     order = [method for method in by_score(analysis) if means[method].n]
     if not order:
         return None
@@ -107,7 +107,7 @@ def _plot_tradeoff(
     """Return the score against what a question costs, or how long it takes."""
     series: list[Series] = []
     for style, method in enumerate(by_score(analysis)):
-        mean, amount = analysis.outcomes[method][analysis.primary].mean, amounts.get(method)
+        mean, amount = analysis.scores[method], amounts.get(method)
         if mean.mean is not None and amount is not None:
             at = _point(mean, f"{method}, {plain_amount(amount)} {unit}", 0)
             ringed = bool(analysis.efficiency[method].is_pareto)

@@ -137,7 +137,7 @@ def _tables(
     curves, judged = results.curves, bool(results.metrics)
     return {
         "score": run_tables.score_table(results, analysis),
-        "means": run_tables.metrics_table(results.metrics, analysis.outcomes) if judged else None,
+        "means": run_tables.metrics_table(results.metrics, analysis) if judged else None,
         "pairs": run_tables.pairs_table(analysis) if analysis.comparisons else None,
         "curves": None if curves is None else run_tables.curves_table(curves),
         "areas": None if curves is None else run_tables.areas_table(curves),
