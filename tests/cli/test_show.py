@@ -188,6 +188,13 @@ def test_wrong_use_is_one_sentence(finished):
         ("--config", "no.yaml"): ("no.yaml does not exist", "check --config"),
         ("latest", "--output", "nowhere"): ("There is no run in",),
         ("--question", "q7"): ("holds no question 'q7'",),
+        ("--question", "WHO"): (
+            "3 questions of run",
+            "begin with 'WHO'; give more of the text, or an id: q1: Who built the tower clock of "
+            "Ashcombe?; q3: Who stole the silver pendulum?; q5: Whom is Clara Reed married to?",
+        ),
+        ("--failed", "--method", "togg"): ("did you mean 'tog'? It has tog, basic.",),
+        ("--method", "tog"): ("--method goes with --failed, --question or --changed",),
         ("--failed", "--export", "a.csv"): ("write no file",),
         ("--export", "a.xlsx"): (".csv or .parquet",),
     }.items():
@@ -216,6 +223,36 @@ def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished):
     )
     assert ROWS[1]["question"] not in shown.stdout
     assert files_in(finished.output) == before
+
+
+def test_failed_lists_what_the_best_has_wrong_and_then_where_methods_differ(finished_copy):
+    evaluation = finished_copy
+    with sqlite3.connect(evaluation.store_path) as connection:
+        connection.execute("UPDATE verdicts SET score = 1")
+        wrong = "SELECT unit FROM responses WHERE method = 'basic' OR sample_id = 'q4'"
+        connection.execute(f"UPDATE verdicts SET score = 0 WHERE unit IN ({wrong})")
+    connection.close()
+    listed = evaluation.done("show", "--failed", COLUMNS="200").stdout.splitlines()
+    ids = [line.split()[0] for line in listed]
+    assert ids[:6] == ["q4", "q1", "q2", "q3", "q5", "q6"]
+    assert "tog wrong: " in listed[0]
+    assert not any("tog wrong: " in line for line in listed[1:])
+    assert listed[6] == (
+        "tog has 1 of 6 questions wrong, failed or unscored; it has 5 right that others have not "
+        f"{LABEL}."
+    )
+    assert "--failed --method NAME" in listed[8]
+    of_basic = evaluation.done("show", "--failed", "--method", "basic", COLUMNS="200").stdout
+    assert [line.split()[0] for line in of_basic.splitlines()[:6]] == [f"q{n}" for n in range(1, 7)]
+    assert "tog wrong" not in of_basic
+    assert f"basic has 6 of 6 questions wrong, failed or unscored {LABEL}." in of_basic
+    full = evaluation.done("show", "--failed", "--method", "basic", "--full", COLUMNS="200").stdout
+    assert (full.count(f"basic {LABEL}: "), full.count(f"tog {LABEL}: ")) == (6, 0)
+    full = evaluation.done("show", "--failed", "--full", COLUMNS="200").stdout
+    assert full.index("q4 of clock") < full.index("q1 of clock")
+    shown = evaluation.done("show", "--question", "who  STOLE", COLUMNS="200").stdout
+    assert "q3 of clock: Who stole the silver pendulum?" in shown
+    assert "q1 of clock" not in shown
 
 
 def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy):
@@ -248,7 +285,8 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy):
     assert "q2 of clock" not in shown.stdout
     failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200").stdout
     assert "q1  Who built the tower clock of Ashcombe?  basic wrong: correctness" in failed
-    assert f"6 questions have a failure or a 0 {LABEL}." in failed
+    assert f"basic has {failed.count(' wrong: ')} of 6 questions wrong, failed or uns" in failed
+    assert f"unscored {LABEL}." in failed
     whole = evaluation.run("show", new.run_id, "--failed", "--full", COLUMNS="200").stdout
     assert "q1 of clock" in whole
 

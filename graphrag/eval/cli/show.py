@@ -18,15 +18,27 @@ from graphrag.eval.report.table import show as show_parts
 from graphrag.eval.store.database import open_store
 from graphrag.text.controls import escape_controls
 
+_MOST_NAMED = 10  # questions that begin alike
+
 
 @dataclass(frozen=True, slots=True)
 class ShowFlags:
     """The flags of ``graphrag eval show`` that speak of a run, and how much is printed."""
 
-    question: Annotated[str | None, option("Show this question: answers, verdicts, paths.")] = None
+    question: Annotated[
+        str | None, option("Show this question, by its id or the beginning of its text.")
+    ] = None
     failed: Annotated[
-        bool, option("List questions with a failure or a 0; --full: in full.", "--failed")
+        bool,
+        option(
+            "List what the method that the answer names has wrong, then where methods differ; "
+            "--full: in full.",
+            "--failed",
+        ),
     ] = False
+    method: Annotated[
+        str | None, option("With --failed, --question or --changed: this method alone.")
+    ] = None
     changed: Annotated[
         str | None, option("Show answers that changed since this run, latest or pinned.")
     ] = None
@@ -84,8 +96,10 @@ def show(
     run_id = place.find_run(run or "latest", quiet=flags.quiet)
     if flags.changed is not None:
         flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
+    if flags.method is not None and not flags.asks:
+        raise UsageError("--method goes with --failed, --question or --changed; add one of them.")
     if flags.question is not None:
-        _check_question(place, run_id, flags.question)
+        flags = replace(flags, question=_find_question(place, run_id, flags.question))
     if flags.asks and flags.writes:
         raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export, "
@@ -131,10 +145,26 @@ def history(
     return DONE
 
 
-def _check_question(place: Place, run_id: str, question: str) -> None:
+def _find_question(place: Place, run_id: str, question: str) -> str:
+    """Return the id of the question that has this id, or whose text begins so."""
     with open_store(place.store_path()) as store:
-        known = [sample.id for sample in store.samples(run_id)]
-    if known and question not in known:
-        msg = f"Run {run_id} holds no question {question!r}{nearest(question, known)}"
-        listed = eval_line_here("show", run_id, "--export", "rows.csv")
-        raise UsageError(f"{as_sentence(msg)} List all with: {listed}")
+        samples = store.samples(run_id)
+    known = [sample.id for sample in samples]
+    start = _folded(question)
+    found = [s for s in samples if start and _folded(s.question).startswith(start)]
+    if not known or question in known:
+        return question
+    if len(found) == 1:
+        return found[0].id
+    if found:
+        first = "; ".join(f"{each.id}: {each.question}" for each in found[:_MOST_NAMED])
+        more = f"; and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+        msg = f"{len(found):,} questions of run {run_id} begin with {question!r}"
+        raise UsageError(f"{msg}; give more of the text, or an id: {first}{more}")
+    msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
+    listed = eval_line_here("show", run_id, "--export", "rows.csv")
+    raise UsageError(f"{as_sentence(msg + nearest(question, known))} List all with: {listed}")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
@@ -18,10 +19,17 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import QueryResult
+from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
-from graphrag.eval.report.questions import ShownAnswer, list_wrong, name_wrong, show_question
+from graphrag.eval.report.questions import (
+    ShownAnswer,
+    WrongAnswers,
+    find_wrong,
+    list_wrong,
+    show_question,
+)
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.plan import RunDescription, read_run
@@ -79,15 +87,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         with working(notes, f"Reading run {run.run_id}"):
             about, outcome = _read(store, place, run)
         if flags.asks and flags.lists:
-            lines = list(list_wrong(about.samples, list(filter(name_wrong, outcome.results))))
-            for line in lines:
-                say(line, quiet=flags.quiet)
-            n = f"{len(lines):,} of {counted(run.setup.n_questions, 'question')}"
-            label = label_embedded(outcome.results)
-            say(f"{n} have a failure or a 0{in_brackets(label)}.")
-            if lines:
-                one = eval_line_here("show", run.run_id, "--question", lines[0].split()[0])
-                say(f"Look at one with: {one}", quiet=flags.quiet)
+            _list_wrong(about, outcome, flags)
             return DONE
         if flags.asks:
             with working(notes, "Reading the indexes"):
@@ -106,6 +106,53 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             return DONE
         _write(supervisor, report, newest)
     return DONE
+
+
+def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: "ShowFlags") -> None:
+    found = _find_wrong(about, outcome, flags.method)
+    _, results = _of_method(outcome.results, flags.method)
+    run, n = about.run, counted(about.run.setup.n_questions, "question")
+    lines = list(list_wrong(about.samples, results, found.ids))
+    for line in lines:
+        say(line, quiet=flags.quiet)
+    differ = (
+        f"; it has {len(found.differing):,} right that others have not" if found.differing else ""
+    )
+    label = in_brackets(label_embedded(outcome.results))
+    say(f"{found.method} has {len(found.wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
+    if lines:
+        one = eval_line_here("show", run.run_id, "--question", found.ids[0])
+        say(f"Look at one with: {one}", quiet=flags.quiet)
+    if len(set(run.setup.methods)) > 1 and flags.method is None:
+        other = eval_line_here("show", run.run_id, "--failed", "--method", "NAME")
+        say(f"Those of another method: {other}", quiet=flags.quiet)
+
+
+def _find_wrong(about: RunDescription, outcome: RunOutcome, method: str | None) -> WrongAnswers:
+    """Find what a method has wrong; without one what the best has, and where others differ."""
+    metric = next(iter(about.config.metrics), None) if not about.details.skip_judge else None
+    if method is None:
+        results = make_report(about, outcome).results
+        answer = answer_run(results)
+        means = {name: of.get(metric or "") or 0.0 for name, of in results.by_method.items()}
+        best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
+        return find_wrong(outcome.results, best, metric)
+    name, _ = _of_method(outcome.results, method)
+    found = find_wrong(outcome.results, name, metric)
+    return replace(found, differing=())
+
+
+def _of_method(
+    results: Sequence[QueryResult], method: str | None
+) -> tuple[str, Sequence[QueryResult]]:
+    """Return a method's name and results; all results without one."""
+    if method is None:
+        return "", results
+    known = list(dict.fromkeys(result.method for result in results))
+    if method not in known:
+        msg = f"The run has no method {method!r}{nearest(method, known)}"
+        raise UsageError(f"{as_sentence(msg)} It has {', '.join(known)}.")
+    return method, [result for result in results if result.method == method]
 
 
 def _read(store: EvaluationStore, place: Place, run: Run) -> tuple[RunDescription, RunOutcome]:
@@ -241,7 +288,7 @@ def _show_questions(
     description, whole = read
     notes = open_console(stderr=True, quiet=console.quiet)
     with working(notes, "Looking for the questions"):
-        chosen = _choose(description.run.run_id, whole.results, flags, store_path)
+        chosen = _choose(description, whole, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     shown = ids if flags.full else ids[:_MOST]
     samples = [sample for sample in description.samples if sample.id in shown]
@@ -257,8 +304,8 @@ def _show_questions(
         for each in report.figures.retrieval["results"]
     }
     label = in_brackets(report.results.metadata["embedded_models"])
-    wanted = chosen if flags.changed is not None else of_these
-    for sample in samples:
+    wanted = of_these if flags.changed is None and flags.method is None else chosen
+    for sample in sorted(samples, key=lambda sample: shown.index(sample.id)):
         results = [result for result in wanted if result.sample_id == sample.id]
         answers = _answers(results, measures.get(sample.id, {}), label, whole, before)
         show_question(console, sample, answers, flags.full)
@@ -268,12 +315,18 @@ def _show_questions(
 
 
 def _choose(
-    run_id: str, results: Sequence[QueryResult], flags: "ShowFlags", store_path: Path
+    about: RunDescription, whole: RunOutcome, flags: "ShowFlags", store_path: Path
 ) -> list[QueryResult]:
+    run_id = about.run.run_id
+    _, results = _of_method(whole.results, flags.method)
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        results = list(filter(name_wrong, results))
+        order = {each: at for at, each in enumerate(_find_wrong(about, whole, flags.method).ids)}
+        results = sorted(
+            (result for result in results if result.sample_id in order),
+            key=lambda result: order[result.sample_id],
+        )
     if flags.changed is not None:
         rows = read_rows(run_id, store_path), read_rows(flags.changed, store_path)
         flips = compare_rows(rows, store_path).flips

@@ -55,6 +55,8 @@ class Answer:
     command: str = ""
     how: tuple[str, ...] = ()
     label: str = ""
+    method: str | None = None
+    """The method that it says to use, or that alone was asked."""
 
     @property
     def line(self) -> str:
@@ -204,6 +206,7 @@ class _Run:
             next_,
             command,
             (how, *self._how()),
+            method=taken,
         )
 
     def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
@@ -231,6 +234,7 @@ class _Run:
             next_,
             command,
             tuple(self._how()),
+            method=method,
         )
 
     def _how(self) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from graphrag.eval.report.table import Line, shorten, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
 from graphrag.eval.scorers.traced import read_citations
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
@@ -58,14 +59,43 @@ def show_question(
     console.print()
 
 
-def list_wrong(samples: Sequence[Sample], results: Sequence[QueryResult]) -> Iterator[str]:
-    """Yield a line a question of what is wrong with its answers, of those that are."""
-    for sample in samples:
-        key = sample.imdb_key, sample.id
-        wrong = {r.method: name_wrong(r) for r in results if (r.imdb_key, r.sample_id) == key}
-        if wrong:
-            said = "; ".join(f"{method} {what}" for method, what in wrong.items())
-            yield f"{sample.id}  {shorten(sample.question, _MOST_QUESTION)}  {said}"
+@dataclass(frozen=True, slots=True)
+class WrongAnswers:
+    """The questions that a method has wrong, and others that it has right and another wrong."""
+
+    method: str
+    wrong: tuple[str, ...]
+    differing: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All of these, the ids of samples."""
+        return (*self.wrong, *self.differing)
+
+
+def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) -> WrongAnswers:
+    """Find the questions that a method has wrong by a metric, failed or unscored."""
+    wrong: dict[str, set[str]] = {}
+    for result in results:
+        of = wrong.setdefault(result.sample_id, set())
+        verdict = result.scores.get(metric) if metric else None
+        is_wrong = verdict is not None and (verdict.score == 0 or verdict.failure is not None)
+        if is_wrong or result.failure is not None:
+            of.add(result.method)
+    own = tuple(each for each, of in wrong.items() if method in of)
+    return WrongAnswers(method, own, tuple(e for e, of in wrong.items() if of and e not in own))
+
+
+def list_wrong(
+    samples: Sequence[Sample], results: Iterable[QueryResult], ids: Iterable[str]
+) -> Iterator[str]:
+    """Yield a line a question, in the order of ``ids``, of what is wrong with its answers."""
+    known = {sample.id: sample for sample in samples}
+    by_id = grouped((result.sample_id, result) for result in results)
+    for each in ids:
+        named = {r.method: name_wrong(r) for r in by_id.get(each, ())}
+        said = "; ".join(f"{method} {what}" for method, what in named.items() if what)
+        yield f"{each}  {shorten(known[each].question, _MOST_QUESTION)}  {said}"
 
 
 def name_wrong(result: QueryResult) -> str:
