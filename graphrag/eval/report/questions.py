@@ -49,9 +49,12 @@ def show_question(
         told = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
         lines += (f"  {line}" for line in (*told, _cost(result)))
         show(console, map(Line, lines))
-        tree = None if result.retrieved is None else _tree_of(result, result.retrieved, full)
+        told = result.retrieved
+        tree = None if told is None else _tree_of(result, told, full)
         if tree is not None:
             console.print(tree)
+        elif told is not None and (line := describe_texts(told)):
+            show(console, [Line(f"  {line}")])
         if full and result.context_text is None:
             show(console, [Line("Context: unknown, as the method does not tell it", "dim")])
         elif full and result.context_text:
@@ -184,14 +187,15 @@ def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None"
         replace(each, **{n: redact(getattr(each, n)) for n in ("source", "target", "relationship")})
         for each in name_edges(edges, _descriptions(result.context_text or ""))
     ]
-    rests = found.walk is not None and found.walk.rests_on
+    walk = drawn_walk(found)
+    rests = walk is not None and walk.rests_on
     cited = cited_rows(result.response) if rests else ()
     return path_tree("Paths", [redact(name) for name in starts], shown, full, cited)
 
 
 def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
     """Return where a search began and its edges: all it scored, or those of the paths it kept."""
-    walk = found.walk
+    walk = drawn_walk(found)
     if walk is not None and walk.edges:
         return [walk.entities[place] for place in walk.starts], edges_of(walk)
     seen: dict[tuple[int, str, str], ShownEdge] = {}
@@ -204,6 +208,26 @@ def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
             if hop.hop == 1:
                 starts.setdefault(ends[0])
     return list(starts), list(seen.values())
+
+
+def drawn_walk(found: Retrieved) -> Walk | None:
+    """Return a walk whose edges a model was asked about; of any other only shown paths are drawn.
+
+    ``ppr`` scores edges without a model, to find paths that its prompt may have no room for.
+    """
+    return None if found.method == "ppr" else found.walk
+
+
+def describe_texts(found: Retrieved) -> str:
+    """Return what a prompt held where it had no path of a walk that no model was asked about."""
+    walk = found.walk
+    if found.method != "ppr" or walk is None or found.paths or not found.n_sources:
+        return ""
+    near = ", ".join(redact(walk.entities[place]) for place in walk.starts)
+    ranked = f"ranks 1 to {found.n_sources:,}" if found.n_sources > 1 else "rank 1"
+    held = f"Its prompt held no path or relationship, only {counted(found.n_sources, 'text')}"
+    nearest = f"; nearest entities: {near}" if near else ""
+    return f"{held}: {ranked} by what reaches a text from the question's words and names{nearest}."
 
 
 def edges_of(walk: Walk) -> list[ShownEdge]:

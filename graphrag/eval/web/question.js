@@ -123,7 +123,7 @@ async function showQuestion(position) {
   const answers = question.answers.map((answer, n) =>
     read(question, answer, found.details[position][n], found));
   const elsewhere = (edge) => findElsewhere(question.film, edge, found);
-  const paths = answers.filter(({ detail }) => detail.walk || detail.paths)
+  const paths = answers.filter(({ detail }) => detail.walk || detail.paths || detail.texts)
     .map((each) => pathsBox(each, elsewhere));
   byId("question").replaceChildren(
     make("nav", { class: "marks", "aria-label": "Other questions" },

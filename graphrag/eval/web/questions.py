@@ -12,7 +12,7 @@ from typing import TypeAlias, TypedDict
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, ReadWhole, Walk
-from graphrag.eval.report.questions import cited_rows, edges_of
+from graphrag.eval.report.questions import cited_rows, describe_texts, drawn_walk, edges_of
 from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
@@ -219,9 +219,13 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     if result.grades:
         values["grades"] = {name: dict(given) for name, given in result.grades.items()}
     told = result.retrieved
-    if told is not None and told.walk is not None and (told.walk.edges or not told.paths):
-        values["walk"] = _walk(told.walk, result.response)
+    walk = None if told is None else drawn_walk(told)
+    if told is not None and (texts := describe_texts(told)):
+        values["texts"] = texts
+    elif told is not None and walk is not None and (walk.edges or not told.paths):
+        values["walk"] = _walk(walk, result.response)
     elif told is not None and told.paths:
+        values["isWhole"] = told.walk is not None and walk is None
         values["paths"] = [
             [[h.hop, h.source, h.target, h.forward, round(h.score, 4)] for h in path]
             for path in told.paths

@@ -124,9 +124,14 @@ function pathsBox({ question, answer, detail, sections, trial }, elsewhere) {
   const name = `${answer.method}${trial}`;
   const box = make("section", { class: "paths card", "aria-label": `Paths of ${name}` },
     make("h2", {}, "How ", own(name), " walked the graph"));
+  if (detail.texts) {
+    box.append(make("p", { class: "texts" }, own(detail.texts)));
+    return box;
+  }
   if (!detail.walk) {
-    box.append(make("p", { class: "note", text: "Only the paths that the model was shown: this run "
-      + "did not record which edges were scored and pruned. Scores are of the path so far." }));
+    box.append(make("p", { class: "note", text: `Only the paths that the model was shown${
+      detail.isWhole ? "" : ": this run did not record which edges were scored and pruned"
+    }. Scores are of the path so far.` }));
   }
   const { edges } = treeOf(question.question, detail, true);
   const nPruned = edges.filter((edge) => edge.kind === "pruned").length;
