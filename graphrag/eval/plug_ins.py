@@ -4,17 +4,61 @@ They are read where a name is not built in, or where all are listed, and loaded 
 is broken is named by its package, and stops nothing that does not ask for it.
 """
 
+import signal
+import sys
+import threading
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, TypeVar, get_args
+from typing import Literal, NoReturn, TypeVar, get_args
 
 from graphrag.eval.errors import ConfigError
+from graphrag.redaction import redact
+from graphrag.text.controls import strip_controls
 
 Kind = Literal["methods", "metrics", "measures", "exporters"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+NAMED_AFTER_S = 10.0
+"""What others wrote is named on stderr when it has held everything up for so long."""
 T = TypeVar("T")
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr, from any thread; above the progress bar, where there is one."""
+    sys.stderr.write(f"{strip_controls(redact(text))}\n")
+    sys.stderr.flush()
+
+
+def import_part(load: Callable[[], T], what: str) -> T:
+    """Import what others wrote, and name it when that takes long.
+
+    Raises ImportError for whatever it raises, which may be made to pass all that catches errors:
+    SystemExit, a panic of Rust's. Ctrl-C stays what it is.
+    """
+    is_interrupted = False
+
+    def interrupt(*_: object) -> NoReturn:
+        nonlocal is_interrupted
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+    slow = f"Still importing {what} after {NAMED_AFTER_S:g} s; Ctrl-C ends it."
+    timer = threading.Timer(NAMED_AFTER_S, tell, [slow])
+    timer.daemon = True
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if is_main else None
+    timer.start()
+    try:
+        return load()
+    except BaseException as error:
+        if is_interrupted:
+            raise
+        raise ImportError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+    finally:
+        timer.cancel()
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +73,9 @@ class PlugIn:
     def load(self, wanted: type[T]) -> T:
         """Import the part; a ConfigError names the package if it can't be, or is no ``wanted``."""
         try:
-            part: object = self.entry.load()
-        except (Exception, SystemExit) as error:
-            raise self.refuse(f"{type(error).__name__}: {error}") from error
+            part: object = import_part(self.entry.load, f"{self.package} ({self.entry.value})")
+        except ImportError as error:
+            raise self.refuse(str(error)) from error
         if not isinstance(part, wanted):
             raise self.refuse(f"{self.entry.value} is no {wanted.__name__}")
         return part

@@ -9,6 +9,7 @@ import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
+from graphrag.eval import plug_ins
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.plug_ins import list_plug_ins
 from graphrag.eval.scorers.measures import list_forms
@@ -35,12 +36,20 @@ wild = Measure("wild", "share", "words", "this package", lambda given: 7)
 def tsv(rows):
     return rows.to_csv(sep="\\t", index=False)
 """
+OTHERS = {
+    "panics": "class PanicException(BaseException):\n    pass\nraise PanicException('no GPU')",
+    "interrupts": "raise KeyboardInterrupt",
+    "slow": f"import time\ntime.sleep(0.5)\n{MODULE}",
+}
 ENTRIES = """\
 [gtog.methods]
 echo = {module}:echo
 tog = {module}:echo
 broken = {module}:no_such_name
 twice = {module}:echo
+panics = {module}_panics:echo
+interrupts = {module}_interrupts:echo
+slow = {module}_slow:echo
 
 [gtog.metrics]
 brevity = {module}:brevity
@@ -61,6 +70,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Install two packages as pip would leave them; return the module's name."""
     module = f"rag_pack_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{module}.py").write_text(MODULE, encoding="utf-8")
+    for name, text in OTHERS.items():
+        (tmp_path / f"{module}_{name}.py").write_text(text, encoding="utf-8")
     other = f"[gtog.methods]\ntwice = {module}:echo\nlost = no_such_module_at_all:f\n"
     texts = {"rag_pack": ENTRIES.format(module=module), "other_pack": other}
     for name, entries in texts.items():
@@ -75,7 +86,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     list_plug_ins.cache_clear()
     list_forms.cache_clear()
     JUDGED_METRICS.pop("brevity", None)
-    sys.modules.pop(module, None)
+    for name in ("", *(f"_{name}" for name in OTHERS)):
+        sys.modules.pop(f"{module}{name}", None)
 
 
 @pytest.fixture
@@ -138,6 +150,11 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
     [
         ({"methods": ["basic", "broken"]}, "broken of rag-pack 1.2 (methods) can't be used: Attr"),
         ({"methods": ["basic", "lost"]}, "lost of other-pack 1.2 (methods) can't be used: ModuleN"),
+        (
+            {"methods": ["panics"]},
+            "panics of rag-pack 1.2 (methods) can't be used: PanicException: no",
+        ),
+        ({"methods": ["interrupts"]}, "can't be used: KeyboardInterrupt. Mend"),
         ({"methods": ["twice"]}, "rag-pack 1.2 brings one of the same name"),
         ({"methods": ["ecko"]}, "unknown name 'ecko'"),
         ({"metrics": ["renamed"]}, "renamed of rag-pack 1.2 (metrics) can't be used: it calls"),
@@ -150,6 +167,15 @@ def test_a_broken_part_is_one_sentence_that_names_its_package(evaluation, change
     evaluation.configure(**changes)
     result = evaluation.done(COLUMNS="400", code=2)
     assert sentence in result.output
+
+
+def test_a_package_that_is_slow_to_import_is_named(evaluation, package, monkeypatch):
+    monkeypatch.setattr(plug_ins, "NAMED_AFTER_S", 0.1)
+    evaluation.configure(methods=["slow"])
+    output = evaluation.done("--skip-judge").output
+    assert f"Still importing rag-pack 1.2 ({package}_slow:echo) after 0.1 s" in output
+    evaluation.configure(methods=["echo"])
+    assert "Still importing" not in evaluation.done("--skip-judge").output
 
 
 @pytest.mark.usefixtures("package")

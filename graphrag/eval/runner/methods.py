@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from string import Template
@@ -31,7 +32,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.plug_ins import find_plug_in
+from graphrag.eval.plug_ins import find_plug_in, import_part
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     GarbledReplyError,
@@ -166,10 +167,9 @@ def load_method(spec: str, root: Path) -> Method:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        module = import_module(module_name)
-    except (Exception, SystemExit) as error:
-        msg = f"{spec}: {module_name} can't be imported ({type(error).__name__}: {error})."
-        raise ConfigError(msg) from error
+        module = import_part(partial(import_module, module_name), f"{module_name} for {spec}")
+    except ImportError as error:
+        raise ConfigError(f"{spec}: {module_name} can't be imported ({error}).") from error
     found = getattr(module, name, None)
     if not callable(found):
         raise ConfigError(f"{spec}: {module_name} holds no function {name}.")
