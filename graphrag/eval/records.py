@@ -226,7 +226,7 @@ class MetricScores:
 
     def get(self, metric: str) -> JudgeResult:
         """Return the verdict of a metric by its name."""
-        if metric in METRICS and metric not in DEFAULT_METRICS:
+        if metric not in DEFAULT_METRICS and metric in METRICS:
             return self.further.get(metric, _NOT_JUDGED)
         result: JudgeResult = getattr(self, metric)
         return result
@@ -276,7 +276,7 @@ class EfficiencyMetrics:
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Return the four figures."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
@@ -246,6 +247,11 @@ class Usage:
         """Read what :meth:`to_dict` gave; ValueError if it is something else."""
         return _USAGE.validate_python(values)
 
+    @classmethod
+    def from_json(cls, text: str) -> "Usage":
+        """Read the JSON of what :meth:`to_dict` gave; ValueError if it is something else."""
+        return _USAGE.validate_json(text)
+
 
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
@@ -302,7 +308,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         for model, cost in usage.cost_usd_by_model.items():
             by_model.setdefault(model, []).append(cost)
     asked = [u for u in every if u.models]
-    totals: dict[str, int] = {name: sum(getattr(u, name) for u in every) for name in _TOTALS}
+    totals: dict[str, int] = {name: sum(map(attrgetter(name), every)) for name in _TOTALS}
     return Usage(
         **totals,
         cached_prompt_tokens=sum(cached) if cached else None,
@@ -341,10 +347,11 @@ def sum_usd(costs: Iterable[float | None]) -> float | None:
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
+    total: dict[str, int] = {}
     for count in counts:
-        total.update(count)
-    return dict(total)
+        for name, n in count.items():
+            total[name] = total.get(name, 0) + n
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ from graphrag.eval.results.evaluation_results import EvaluationResults, aggregat
 from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
 from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
-from graphrag.eval.results.rows import FAILED_AS_0, Row, rows_of
+from graphrag.eval.results.rows import FAILED_AS_0, Row
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
@@ -112,6 +112,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             description.samples,
             description.views,
             results.terms,
+            results.rows,
             outcome.judged,
             {
                 method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
@@ -157,7 +158,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         config.curves,
     ).on_terms(terms)
     if results.analysis is not None and outcome.results:
-        rows = rows_of(outcome.results)
+        rows = results.rows
         analysis = _correct(results.analysis, description, rows)
         is_one_budget = config.metrics and not config.curves
         kinds = ()

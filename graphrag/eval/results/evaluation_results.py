@@ -27,7 +27,7 @@ from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, an
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.kinds import Grouping
-from graphrag.eval.results.rows import Section, rows_of, state_of
+from graphrag.eval.results.rows import Row, Section, rows_of, state_of
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import (
     cost_of_searches,
@@ -125,7 +125,7 @@ class EvaluationResults:
     ``terms``: what methods were given and need; ``payoffs``: see ``index_costs.compute_payoffs``.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
-    began the run; in no file.
+    began the run; in no file. ``rows``: one of each result, in their order.
     """
 
     metadata: Section
@@ -143,6 +143,7 @@ class EvaluationResults:
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
+    rows: Sequence[Row] = field(default=(), repr=False, compare=False)
 
     def on_terms(self, terms: Terms) -> "EvaluationResults":
         """Return the same with the terms; where budgets differ, no method is Pareto-optimal."""
@@ -305,6 +306,7 @@ def aggregate_results(
         analysis=analysis,
         repeats=analyse_repeats(results, methods, metrics),
         curves=draw_curves(curves or {}, results, metrics),
+        rows=rows,
     )
 
 

@@ -16,7 +16,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import Section, paired_score, rows_of
+from graphrag.eval.results.rows import Row, Section, paired_score
 from graphrag.eval.results.runs import GRADES, read_grades
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import calls_of, tokens_of
@@ -167,12 +167,13 @@ class FigureSources:
     ``views``: index key -> view; results of other indexes are not measured. ``means``: method ->
     name -> mean of what the results hold, for success criteria. ``is_judged``: the judge was to be
     asked; else a failed search has no score of it either. ``read_whole`` gives the results with
-    what they retrieved and were shown.
+    what they retrieved and were shown. ``rows``: one of each result, in their order.
     """
 
     samples: Sequence[Sample]
     views: Mapping[str, IndexView]
     terms: Terms
+    rows: Sequence[Row]
     judged: _Judged = ()
     means: Mapping[str, Mapping[str, float | None]] = field(
         default_factory=dict[str, Mapping[str, float | None]]
@@ -196,7 +197,11 @@ def compute_figures(
         for unit, judged in sources.judged
         if judged.kind == "quality" and unit.trial == 0
     }
-    outlines = [_answered(result, config, sources.is_judged, overall) for result in first]
+    firsts = (row for row in sources.rows if row.trial == 0)
+    outlines = [
+        _answered(result, row, config, sources.is_judged, overall)
+        for result, row in zip(first, firsts, strict=True)
+    ]
     measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
     answered = [a for a in outlines if a.imdb_key in sources.views and a.sample_id in samples]
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
@@ -285,18 +290,18 @@ def compute_figures(
         ),
         traced=list(zip(measured, records, strict=True)),
         index_costs=sources.terms.index_costs,
-        payoffs=compute_payoffs(rows_of(results), sources.terms),
+        payoffs=compute_payoffs(sources.rows, sources.terms),
     )
 
 
 def _answered(
     result: QueryResult,
+    row: Row,
     config: EvaluationConfig,
     is_judged: bool,
     overall: Mapping[tuple[str, str], float | None],
 ) -> Answered:
     """Return what is known of a response beside what it retrieved and was shown."""
-    (row,) = rows_of([result])
     # A failed search is 0 in what the judge was to be asked, and in nothing else.
     has_verdict = not row.censored or (is_judged and "correctness" in config.metrics)
     quality = overall.get((result.sample_id, result.method))

@@ -464,7 +464,7 @@ def unfinished_usages(
     again = run.setup.responses_of is not None
     waiting = {
         response.unit: response.usage
-        for response in store.responses(run.run_id, with_texts=False).values()
+        for response in store.outlines(run.run_id).values()
         if (response.sample_id, response.method, response.trial) not in done
     }
     verdicts = store.judge_usage(run.run_id)

@@ -12,7 +12,7 @@ from graphrag.query.model_labels import (
     label_names,
     label_roles,
 )
-from graphrag.query.usage import Usage, sum_known, sum_usages
+from graphrag.query.usage import Usage, sum_known, sum_usages, sum_usd
 
 _SUMS = (
     *("llm_calls_by_phase", "prompt_tokens_by_phase", "output_tokens_by_phase"),
@@ -113,8 +113,7 @@ def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
 
 
 def _cost(usages: Sequence[Usage | None]) -> float | None:
-    known = [usage for usage in usages if usage is not None]
-    return sum_usages(known).cost_usd if len(known) == len(usages) else None
+    return sum_usd(None if usage is None else usage.cost_usd for usage in usages)
 
 
 def describe_beside(

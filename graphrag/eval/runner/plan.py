@@ -26,7 +26,7 @@ from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredResponse, Unit
-from graphrag.eval.store.session import StoredSession
+from graphrag.eval.store.session import ReadSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
@@ -368,12 +368,12 @@ def read_run(
     values = {**_of_parts_here(details.config), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
     config = parse_config(values, f"the settings of run {run.run_id}", methods)
-    responses = store.responses(run.run_id, with_texts=False).values()
+    responses = store.outlines(run.run_id)
     try:
-        units = plan_judging(samples, config.methods, responses)
+        units = plan_judging(samples, config.methods, responses.values())
     except KeyError as error:
         raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
-    session = StoredSession(store, run.run_id)
+    session = ReadSession(store, run.run_id)
     request = RunRequest(units, session, details.skip_judge, holds_contexts=False)
     outcome = request.read_outcome(config)
     is_whole = len(outcome.results) == details.n_units

@@ -559,8 +559,8 @@ def _read_whole(
     keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
     outlines, asked = tee(results)
     wanted = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
-    for outline, response in zip(outlines, session.read_again(wanted), strict=True):
-        yield replace(outline, context_text=response.context_text, retrieved=response.retrieved)
+    for outline, (text, retrieved) in zip(outlines, session.read_again(wanted), strict=True):
+        yield replace(outline, context_text=text, retrieved=retrieved)
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:

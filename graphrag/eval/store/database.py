@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -17,7 +18,7 @@ from graphrag.command_lines import eval_line_in
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.records import JudgeResult, Retrieved
 from graphrag.eval.store.connection import (
     COLUMNS,
     REPLIES_TABLE,
@@ -41,6 +42,17 @@ from graphrag.eval.store.records import (
     list_claims,
     new_run,
     now,
+)
+from graphrag.eval.store.rows import (
+    judgement_row,
+    outline_of,
+    response_of,
+    response_row,
+    shown_of,
+    text_of,
+    usage_of,
+    verdict_of,
+    verdict_row,
 )
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
@@ -192,7 +204,7 @@ class EvaluationStore:
         """
         self._writer.write(
             ("DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, response.unit)),
-            (insert("responses"), _response_row(run_id, response)),
+            (insert("responses"), response_row(run_id, response)),
             *_drop_calls(run_id, CallScope.of_search(response.unit), left),
         )
 
@@ -210,14 +222,14 @@ class EvaluationStore:
         """
         self._writer.write(
             *(
-                (insert("verdicts"), _verdict_row(run_id, unit, metric, verdict))
+                (insert("verdicts"), verdict_row(run_id, unit, metric, verdict))
                 for metric, verdict in verdicts.items()
             ),
             *(
-                (insert("judgements"), _judgement_row(run_id, judgement))
+                (insert("judgements"), judgement_row(run_id, judgement))
                 for judgement in list_claims(unit, verdicts)
             ),
-            (insert("judge_usage"), (run_id, unit, _text_of(usage))),
+            (insert("judge_usage"), (run_id, unit, text_of(usage))),
             *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
         )
 
@@ -228,7 +240,7 @@ class EvaluationStore:
             "unit, failure IS NOT NULL, usage",
             run_id,
             "unit",
-            lambda row: (row[0], bool(row[1]), _usage_of(row[2]).spent_usd),
+            lambda row: (row[0], bool(row[1]), usage_of(row[2]).spent_usd),
         )
 
     def responses(
@@ -244,9 +256,26 @@ class EvaluationStore:
             f"{'retrieved' if with_texts else 'NULL'}, abstained"
         )
         rows = self._rows(
-            "responses", columns, run_id, "unit", _response_of, units, keeps=not with_texts
+            "responses", columns, run_id, "unit", response_of, units, keeps=not with_texts
         )
         return {each.unit: each for each in rows}
+
+    def outlines(self, run_id: str) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run, without its context, what it retrieved in outline."""
+        columns = (
+            "unit, sample_id, method, response, substr(context_text, 1, 0), latency_s, usage, "
+            "failure, trial, retrieved, abstained"
+        )
+        make = partial(response_of, read_retrieved=outline_of)
+        return {each.unit: each for each in self._rows("responses", columns, run_id, "unit", make)}
+
+    def shown(
+        self, run_id: str, units: Sequence[str]
+    ) -> dict[str, tuple[str | None, Retrieved | None]]:
+        """Return unit -> the context of its response, and what it retrieved."""
+        columns = "unit, context_text, retrieved"
+        rows = self._rows("responses", columns, run_id, "unit", shown_of, units)
+        return {unit: (text, retrieved) for unit, text, retrieved in rows}
 
     def verdicts(
         self, run_id: str, units: Sequence[str] | None = None
@@ -255,7 +284,7 @@ class EvaluationStore:
         columns = "unit, metric, score, reason, failure, repeats"
         of_units = defaultdict[str, dict[str, JudgeResult]](dict)
         for unit, metric, verdict in self._rows(
-            "verdicts", columns, run_id, "unit, metric", _verdict_of, units
+            "verdicts", columns, run_id, "unit, metric", verdict_of, units
         ):
             of_units[unit][metric] = verdict
         return dict(of_units)
@@ -270,7 +299,7 @@ class EvaluationStore:
             "unit, usage",
             run_id,
             "rowid",
-            lambda row: (row[0], _usage_of(row[1])),
+            lambda row: (row[0], usage_of(row[1])),
             units,
         ):
             of_units[unit].append(usage)
@@ -295,10 +324,10 @@ class EvaluationStore:
         """
         place = (run_id, judgement.subject, judgement.kind)
         sql = "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?"
-        earlier = self._read(sql, place, lambda row: _usage_of(row[0]))
+        earlier = self._read(sql, place, lambda row: usage_of(row[0]))
         judgement = replace(judgement, usage=sum_usages([judgement.usage, *earlier]))
         self._writer.write(
-            (insert("judgements"), _judgement_row(run_id, judgement)),
+            (insert("judgements"), judgement_row(run_id, judgement)),
             *_drop_calls(run_id, CallScope(judgement.kind, judgement.subject), left),
         )
         return judgement
@@ -308,7 +337,7 @@ class EvaluationStore:
 
         def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row
-            return Judgement(subject, kind, json.loads(value), bool(failed), _usage_of(usage))
+            return Judgement(subject, kind, json.loads(value), bool(failed), usage_of(usage))
 
         columns = "subject, kind, value, failed, usage"
         return self._rows("judgements", columns, run_id, "subject, kind", make)
@@ -326,11 +355,11 @@ class EvaluationStore:
 
     def append_forgotten(self, run_id: str, unit: str, usage: Usage) -> None:
         """Keep what calls cost that are part of nothing else that is kept."""
-        self._write(insert("forgotten"), (run_id, unit, _text_of(usage)))
+        self._write(insert("forgotten"), (run_id, unit, text_of(usage)))
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
-        return self._rows("forgotten", "usage", run_id, "rowid", lambda row: _usage_of(row[0]))
+        return self._rows("forgotten", "usage", run_id, "rowid", lambda row: usage_of(row[0]))
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
@@ -437,74 +466,8 @@ def _sample_rows(run_id: str, samples: Sequence[Sample]) -> Iterator[Statement]:
 
 def _drop_calls(run_id: str, scope: CallScope, left: Usage | None) -> Iterator[Statement]:
     if left is not None:
-        yield insert("forgotten"), (run_id, scope.unit, _text_of(left))
+        yield insert("forgotten"), (run_id, scope.unit, text_of(left))
     yield "DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored)
-
-
-def _response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
-    return (
-        run_id,
-        response.unit,
-        response.sample_id,
-        response.method,
-        response.response,
-        response.context_text,
-        response.latency_s,
-        _text_of(response.usage),
-        _text_of(response.failure),
-        now(),
-        response.trial,
-        _text_of(response.retrieved),
-        response.abstained,
-    )
-
-
-def _verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> tuple[object, ...]:
-    repeats = json.dumps(verdict.repeats) if verdict.repeats else None
-    failure = _text_of(verdict.failure)
-    return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
-
-
-def _judgement_row(run_id: str, judgement: Judgement) -> tuple[object, ...]:
-    value, usage = json.dumps(judgement.value), _text_of(judgement.usage)
-    return run_id, judgement.subject, judgement.kind, value, judgement.failed, usage, now()
-
-
-def _text_of(record: Failure | Usage | Retrieved | None) -> str | None:
-    return None if record is None else json.dumps(record.to_dict())
-
-
-def _usage_of(text: str) -> Usage:
-    return Usage.from_dict(json.loads(text))
-
-
-def _failure_of(text: str | None) -> Failure | None:
-    return None if text is None else Failure(**json.loads(text))
-
-
-def _response_of(row: Values) -> StoredResponse:
-    return StoredResponse(
-        *row[:6],
-        usage=_usage_of(row[6]),
-        failure=_failure_of(row[7]),
-        trial=row[8],
-        retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
-        abstained=bool(row[10]),
-    )
-
-
-def _verdict_of(row: Values) -> tuple[str, str, JudgeResult]:
-    """Return unit, metric and verdict; one that can't be read is unscored: it hides no others."""
-    unit, metric, score, reason, failure, repeats = row
-    try:
-        verdict = JudgeResult(
-            score, reason, _failure_of(failure), tuple(json.loads(repeats or "[]"))
-        )
-    except (TypeError, ValueError) as error:
-        message = f"the stored verdict can't be read: {error}"
-        failed = Failure("judge", "unreadable", message)
-        verdict = JudgeResult(None, f"Unscored: {message}", failed)
-    return unit, metric, verdict
 
 
 def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:

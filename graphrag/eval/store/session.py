@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.records import JudgeResult, Retrieved
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_claims
 from graphrag.query.usage import (
@@ -28,6 +28,8 @@ from graphrag.query.usage import (
 )
 from graphrag.redaction import redact_data
 
+Shown: TypeAlias = tuple[str | None, Retrieved | None]
+"""The context of a response, and what was retrieved for it."""
 _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()
 
@@ -80,9 +82,10 @@ class MemorySession:
         """Return the response of a unit."""
         return self._responses.get(unit)
 
-    def read_again(self, units: Iterable[str]) -> Iterator[StoredResponse]:
-        """Yield the responses of units, in this order."""
-        return (self._responses[unit] for unit in units)
+    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
+        """Yield the contexts of units, and what they retrieved, in this order."""
+        responses = (self._responses[unit] for unit in units)
+        return ((each.context_text, each.retrieved) for each in responses)
 
     def release(self, unit: str) -> None:
         """Be told that nobody works on a unit any more."""
@@ -163,6 +166,36 @@ class StoreJournal:
     def abandon(self, key: str) -> None:
         """Note that the call has failed for good and is no longer in flight."""
         self.store.drop_call(self.run_id, self.scope, key)
+
+
+class ReadSession(MemorySession):
+    """What a run in the store came to, read at once but for what searches showed to their models.
+
+    Nothing more is kept of it.
+    """
+
+    reads_again = True
+
+    def __init__(self, store: EvaluationStore, run_id: str) -> None:
+        super().__init__()
+        self._store, self._run_id = store, run_id
+        self._responses = store.outlines(run_id)
+        self._verdicts, self._judge_usage = store.verdicts(run_id), store.judge_usage(run_id)
+        self._judgements = {(each.subject, each.kind): each for each in store.judgements(run_id)}
+
+    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
+        """As that of :class:`StoredSession`."""
+        return _read_shown(self._store, self._run_id, units)
+
+
+def _read_shown(store: EvaluationStore, run_id: str, units: Iterable[str]) -> Iterator[Shown]:
+    left = iter(units)
+    while block := list(islice(left, _READ_AT_ONCE)):
+        shown = store.shown(run_id, block)
+        for unit in block:
+            if unit not in shown:
+                raise StoreError(f"Run {run_id} changed while it was read; ask for it again.")
+            yield shown[unit]
 
 
 class StoredSession(MemorySession):
@@ -264,16 +297,9 @@ class StoredSession(MemorySession):
             return super().response(unit)
         return self.store.responses(self.run_id, [unit])[unit]
 
-    def read_again(self, units: Iterable[str]) -> Iterator[StoredResponse]:
-        """Yield responses while the store is open, 64 at a time; StoreError if one is gone."""
-        left = iter(units)
-        while block := list(islice(left, _READ_AT_ONCE)):
-            responses = self.store.responses(self.run_id, block)
-            for unit in block:
-                if unit not in responses:
-                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
-                    raise StoreError(msg)
-                yield responses[unit]
+    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
+        """Yield contexts while the store is open, 64 at a time; StoreError if one is gone."""
+        return _read_shown(self.store, self.run_id, units)
 
     def release(self, unit: str) -> None:
         """Leave a unit to the store."""
