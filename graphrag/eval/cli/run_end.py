@@ -1,8 +1,5 @@
 """A run watched from the terminal: progress, Ctrl-C, what its end shows, its exit code."""
 
-import asyncio
-import contextlib
-import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place
+from graphrag.eval.cli.interrupts import INTERRUPTED_REASON, Interrupts
 from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -17,6 +15,7 @@ from graphrag.eval.cli.terminal import (
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
+    end_at_once,
     is_live,
     open_console,
     say,
@@ -60,8 +59,6 @@ from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
 from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
 from graphrag.eval.web.run_page import report_pieces
 from graphrag.text.phrases import counted
-
-INTERRUPTED_REASON = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,23 +224,14 @@ class Supervisor:
 
     async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
         """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
-        loop = asyncio.get_running_loop()
-        interrupts = 0
-
-        def interrupt() -> None:
-            nonlocal interrupts
-            interrupts += 1
-            if interrupts > 1:
-                raise KeyboardInterrupt
-            self.notes.print("Finishing what is in flight; Ctrl-C again to stop at once.")
-            runner.stop(INTERRUPTED_REASON)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
-                loop.add_signal_handler(number, interrupt)
         display = BarProgress if is_live(self.notes) else LineProgress
-        with display(self.notes) as progress:
+        runner.watch.end = self._end_held
+        with display(self.notes) as progress, Interrupts(self.notes, runner):
             return await runner.run(replace(request, watch=progress.advance))
+
+    def _end_held(self, why: str) -> None:
+        go_on = f"Continue with: {again('--resume')}"
+        end_at_once(self.notes, f"Stopped: {why}. {go_on}", ERROR)
 
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
         """Show the tables, write the files, and return the exit code.

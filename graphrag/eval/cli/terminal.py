@@ -124,13 +124,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
             say(traceback.format_exc(), stderr=True)
         return USAGE if isinstance(error, UsageError) else ERROR
     except KeyboardInterrupt:
-        text = "Interrupted."
-        if can_resume():
-            text = (
-                "Interrupted; what was finished is kept, if the run had begun. "
-                f"Continue with: {again('--resume')}"
-            )
-        say(text, stderr=True)
+        say(say_interrupted(), stderr=True)
         return INTERRUPTED
     except Exception as error:
         if verbose:
@@ -142,8 +136,16 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         return ERROR
 
 
-def end_at_once(console: Console, text: str) -> NoReturn:
-    """End the process from within a signal handler with a text on stderr: code 130.
+def say_interrupted() -> str:
+    """Return what is said of a command that Ctrl-C stopped at once."""
+    if not can_resume():
+        return "Interrupted."
+    kept = "Interrupted; what was finished is kept, if the run had begun."
+    return f"{kept} Continue with: {again('--resume')}"
+
+
+def end_at_once(console: Console, text: str, code: int = INTERRUPTED) -> NoReturn:
+    """End the process from a signal handler or another thread, with a text on stderr.
 
     Nothing is raised, which could be lost wherever the program is, or leave it waiting for ever,
     and nothing that shows something else is waited for.
@@ -151,4 +153,4 @@ def end_at_once(console: Console, text: str) -> NoReturn:
     start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
     with suppress(OSError):
         os.write(2, f"{start}{strip_controls(redact(text))}\n".encode())
-    os._exit(INTERRUPTED)
+    os._exit(code)

@@ -24,6 +24,7 @@ from graphrag.eval.runner.headers import (
     read_model_settings,
     read_settings_of,
 )
+from graphrag.eval.runner.held_loop import LoopWatch
 from graphrag.eval.runner.judging import (
     FurtherJudges,
     ask_verdicts,
@@ -89,9 +90,9 @@ class EvaluationRunner:
       settings when first needed.
     - ``index_roots``: index key -> project folder; None: the configuration's. For a key that is not
       among them the folder of that name in the working directory is taken, if it is a project.
-    - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``:
-      methods of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
-      ``graphrag.eval.runner.methods``.
+    - ``methods``: name -> ``async def method(question)``, which may take ``index`` and ``project``,
+      or a plain function, which gets a thread: methods of one's own, which are then named in
+      ``config.methods`` or in ``run_evaluation``; see ``graphrag.eval.runner.methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
 
     Raises ConfigError if a function that the configuration names can't be imported.
@@ -124,6 +125,7 @@ class EvaluationRunner:
         self._types: dict[str, Mapping[str, str]] = {}
         self._opening = asyncio.Lock()
         self._stop = Stop()
+        self.watch = LoopWatch(self._settings.timeout_s)
 
     async def evaluate_single(
         self, imdb_key: str, question: str, ground_truth: str, method: str
@@ -204,6 +206,7 @@ class EvaluationRunner:
         if not request.skip_judge and asks_further(self._settings, samples):
             terms = (await self._load_judge(), self._settings, request.session)
             judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
+        self.watch.begin()
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         if request.telemetry is not None:
             ask = request.telemetry.around(*ask)
@@ -246,7 +249,8 @@ class EvaluationRunner:
         function = self._methods.function(method)
         if function is not None:
             project = partial(self._known_root, sample.imdb_key)
-            return await ask_method(function, sample.question, sample.imdb_key, project)
+            ask = partial(self.watch.ask, what=f"{method} on {sample.id or sample.question!r}")
+            return await ask_method(function, sample.question, sample.imdb_key, project, ask)
         if method in CONTROLS:
             key = sample.imdb_key
             header = read_model_settings({key: self._known_root(key)})[key]
@@ -285,7 +289,7 @@ class EvaluationRunner:
         failure: Failure | None = None
         result: SearchResult | None = None
         response: StoredResponse | None = None
-        started, waited_s = time.perf_counter(), log.waited_s
+        started, waited_s, n_named = time.perf_counter(), log.waited_s, self.watch.n_named
         limit_s = self._settings.timeout_s
         with measure_calls(log):
             try:
@@ -293,13 +297,14 @@ class EvaluationRunner:
                     result = await self._respond(unit.sample, unit.method)
                 response = read_response(unit, result, log)
             except TimeoutError:
+                self.watch.check()
                 failure = Failure("search", "timeout", describe_timeout(limit_s, log))
             except SearchError as error:
                 if error.refused:
                     msg = f"The model's service refuses the requests of {unit.method}: {error}"
                     raise RunStoppedError(msg) from error
                 failure = search_failure(str(error), error.__cause__, log)
-            except StoreError:
+            except (StoreError, RunStoppedError):
                 raise
             except Exception as error:
                 failure = Failure("search", "error", describe_error(error))
@@ -317,7 +322,8 @@ class EvaluationRunner:
         is_search = unit.method not in CONTROLS and self._methods.function(unit.method) is None
         if is_search and response.latency_s is not None:
             latency = response.latency_s
-        if log.replayed or log.was_held_up:  # put together from a run before, or delayed
+        # Put together from a run before, or delayed.
+        if log.replayed or log.was_held_up or self.watch.n_named > n_named:
             latency = None
         return replace(response, latency_s=latency)
 

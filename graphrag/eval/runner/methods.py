@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from string import Template
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 from urllib.parse import quote
 
 from dotenv import dotenv_values
@@ -33,6 +33,7 @@ from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.plug_ins import find_plug_in, import_part
+from graphrag.eval.runner.held_loop import ask_in_thread
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     GarbledReplyError,
@@ -146,8 +147,12 @@ class MethodAnswer:
         )
 
 
-Method = Callable[..., Awaitable["MethodAnswer | SearchResult | str"]]
+Answer: TypeAlias = "MethodAnswer | SearchResult | str"
+Ask: TypeAlias = Callable[[Awaitable[object]], Awaitable[object]]
+Method = Callable[..., "Awaitable[Answer] | Answer"]
 """``async def method(question)``, which may also take ``index`` and ``project``.
+
+A function that is no coroutine is called in a thread.
 
 ``index`` is the key of the index in eval_config.yaml that the question is asked of, ``project`` the
 Path of its folder. What it raises is recorded as the failure of that search.
@@ -201,14 +206,22 @@ def describe_method(method: Method) -> dict[str, object]:
 
 
 async def ask_method(
-    method: Method, question: str, index: str, project: Callable[[], Path | None] = lambda: None
+    method: Method,
+    question: str,
+    index: str,
+    project: Callable[[], Path | None] = lambda: None,
+    ask: Ask = lambda work: work,
 ) -> "SearchResult":
     """Ask a method, handing it the index's key and the folder of its project when it takes them.
 
-    What stands in for a search's result has its names; TypeError if it answers with anything else.
+    ``ask``: awaits what a method works on in the event loop. What stands in for a search's result
+    has its names; TypeError if it answers with anything else.
     """
     started = time.perf_counter()
-    answer = await _answer_of(method, question, {"index": lambda: index, "project": project})
+    beside = {"index": lambda: index, "project": project}
+    taken = inspect.signature(method).parameters
+    call = partial(method, question, **{n: of() for n, of in beside.items() if n in taken})
+    answer = await _answer_of(call, ask)
     # Nobody has one before its module is loaded, and that loads pandas.
     base = sys.modules.get("graphrag.query.structured_search.base")
     kind: object = getattr(base, "SearchResult", None)
@@ -230,17 +243,23 @@ async def ask_method(
     return cast("SearchResult", result)
 
 
-async def _answer_of(
-    method: Method, question: str, beside: Mapping[str, Callable[[], object]]
-) -> object:
-    taken = inspect.signature(method).parameters
+async def _answer_of(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
+    method = call.func
     try:
-        asked: object = method(question, **{n: of() for n, of in beside.items() if n in taken})
-        if not inspect.isawaitable(asked):
-            raise TypeError("the method is not an async function; write it with async def")
-        return await asked
+        if isinstance(method, HttpMethod):
+            return await method(*call.args, **call.keywords)
+        kinds = (method, type(method).__call__)
+        is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
+        answer: object = call() if is_async else await ask_in_thread(call)
+        return await ask(answer) if inspect.isawaitable(answer) else answer
     except SystemExit as error:  # it would end the whole run, with an exit code of its own
         raise RuntimeError(f"the method called sys.exit({error.code!r})") from error
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if isinstance(error, Exception):
+            raise
+        raise RuntimeError(f"the method raised {type(error).__name__}: {error}") from error
 
 
 class HttpMethod:
