@@ -1,13 +1,18 @@
 """What ``graphrag eval --dry-run`` shows: calls, tokens and dollars, by method and in total.
 
-All is reckoned from the settings, retries left out. What they set no bound for is None, shown as
-"open": global and DRIFT search ask once for each part of the index or follow-up, a method of one's
-own as often as it likes. What a text takes is known to its model's tokenizer alone, so that tokens
-are rather too many than too few.
+The most is reckoned from the settings, retries left out. What they set no bound for is None, shown
+as "open": global and DRIFT search ask once for each part of the index or follow-up, a method of
+one's own as often as it likes. What a text takes is known to its model's tokenizer alone, so that
+these tokens are rather too many than too few. What is expected looks at the texts of the index and
+at the answers of an earlier run as well.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -21,25 +26,34 @@ from graphrag.eval.runner.judging import FAITHFULNESS, list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT
 from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.scorers.quality import QUALITY_PROMPT
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
+from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds
+from graphrag.query.methods import (
+    AGENTIC_ROUNDS,
+    GRAPH_METHODS,
+    LEAST_SCORING,
+    SCORING_SHARE,
+    embeds,
+)
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
-from graphrag.query.usage import sum_known
+from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.phrases import counted
 
 _UNBOUND = "not bounded by the settings"
 _INSTRUCTIONS = 1_000
 """Tokens of a search's own instructions: the built-in ones take 400 to 700."""
-_TYPICAL_ANSWER = 300
-"""Tokens of an answer of some paragraphs."""
-_AROUND = 250
-"""Tokens of a call beside its texts: the message's form, and the shape of a judge's reply."""
+_LIKELY_INSTRUCTIONS, _LIKELY_OF_GRAPH, _LIKELY_STEP = 620, 340, 200
+"""What those take of a search, of one on the graph, and of a step of ToG's walk."""
+_OF_GRAPH, _OF_LOCAL = 6, 3
+"""A context holds a part of the graph's rows that is so many times smaller than all text."""
+_LOCAL_FILLS = 0.6
 _AROUND_A_TEXT = 10
 """Tokens of a quote or an assertion in a list, beside its words."""
 _RUBRIC_LISTS = 1_000
@@ -52,13 +66,17 @@ class Reckoning:
 
     ``bytes_a_token``: of UTF-8. ``as_table``, ``as_json``: how much longer a context gets when
     quotes in its cells are doubled, and a text when its quotes and line breaks are escaped.
-    ``answer``: tokens of an answer; None: as many as it may have.
+    ``around``: tokens of a call beside its texts: the message's form, and the shape of a judge's
+    reply. ``answer``, ``reply``: tokens of an answer and of a judge's reply; None: as many as they
+    may have.
     """
 
     bytes_a_token: int
     as_table: float
     as_json: float
+    around: int
     answer: int | None = None
+    reply: int | None = None
 
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -66,13 +84,26 @@ class Reckoning:
 
     def judging(self, prompt: str, n_read: int) -> int:
         """Return the prompt tokens of a verdict that reads so many."""
-        return self.count(prompt) + _AROUND + int(n_read * self.as_json)
+        return self.count(prompt) + self.around + int(n_read * self.as_json)
 
 
-MOST = Reckoning(2, 1.1, 1.5)
+MOST = Reckoning(2, 1.1, 1.5, 250)
 """More tokens than a text takes: tokenizers give a token to three or four bytes."""
-TYPICAL = Reckoning(4, 1.0, 1.1, _TYPICAL_ANSWER)
-"""About what it takes where every context fills its budget."""
+LIKELY = Reckoning(4, 1.0, 1.06, 10, 100, 50)
+"""What it takes where contexts are as long as the texts allow, and answers a short paragraph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Output tokens of an earlier run, on average.
+
+    ``answers`` and ``searches``: method -> those of an answer, and of all calls of its search;
+    ``reply``: those of a judge's reply, None where none was asked.
+    """
+
+    answers: Mapping[str, int]
+    searches: Mapping[str, int]
+    reply: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +113,15 @@ class _Search:
     prompt: int
     context: int
     answer: int
+    output: int
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What the searches of a method take, and what the verdicts on them; None: not bounded.
 
-    ``searched`` and ``judged`` are prompt tokens, ``answered`` output tokens of the searches.
+    ``searched`` and ``judged`` are prompt tokens, ``answered`` and ``ruled`` output tokens of the
+    searches and of the judge.
     """
 
     searches: int
@@ -98,6 +131,7 @@ class Figures:
     searched: int | None
     judged: int | None
     answered: int | None
+    ruled: int
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -107,13 +141,19 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is not made; ``judge`` names the model that gives verdicts, if any are."""
+    """A run that is not made; ``judge`` names the model that gives verdicts, if any are.
+
+    ``units_of``: index -> tokens of its text units, where they are known. ``earlier``: what a run
+    of the same models took.
+    """
 
     config: EvaluationConfig
     units: Sequence[Unit]
     headers: Mapping[str, IndexHeader]
     methods: MethodSet
     judge: str | None
+    units_of: Mapping[str, Sequence[int]]
+    earlier: Earlier | None = None
 
     def figures(self, reckoning: Reckoning) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
@@ -145,7 +185,7 @@ class DryRun:
     def dollars(self, method: str, figures: Figures) -> float | None:
         """Return what the tokens of a method cost; None where that is not known.
 
-        Of the judge's replies and of embeddings nothing is in it.
+        Of embeddings and of what compares two methods nothing is in it.
         """
         answering = {
             self.methods.answering_model(method, header) for header in self.headers.values()
@@ -161,7 +201,7 @@ class DryRun:
         if searched is None or judged is None or answered is None:
             return None
         dearest = max((searched * p[0] + answered * p[1] for p in known), default=0.0)
-        return dearest + judged * judging[0]
+        return dearest + judged * judging[0] + figures.ruled * judging[1]
 
     def _reckon(self, units: Sequence[Unit], reckoning: Reckoning) -> Figures:
         found = [(unit, self._search(unit, reckoning)) for unit in units]
@@ -170,12 +210,14 @@ class DryRun:
         def total(of: Callable[[_Search], int]) -> int | None:
             return sum(of(search) for _, search in known) if len(known) == len(units) else None
 
-        judge, n_judged, judged = self.config.judge, 0, 0
+        judge, n_judged, judged, ruled = self.config.judge, 0, 0, 0
         if self.judge is not None:
             n_judged = sum(len(judgeable(u.sample, self.config.metrics)) for u in units)
             n_judged += len(units) * self.config.judges_claims  # two calls in place of one
             n_further = sum(len(list_further(self.config, [u.sample])) for u in units)
             n_judged = n_judged * judge.repeats + n_further
+            reply = self.earlier.reply if self.earlier and reckoning.reply else None
+            ruled = n_judged * (reply or reckoning.reply or judge.max_output_tokens)
             judged = sum(n for each in known for n in self._judgings(*each, reckoning))
         return Figures(
             len(units),
@@ -184,7 +226,8 @@ class DryRun:
             total(lambda search: search.embeddings),
             total(lambda search: search.prompt),
             judged if len(known) == len(units) else None,
-            total(lambda search: search.completions * search.answer),
+            total(lambda search: search.output),
+            ruled,
         )
 
     def _search(self, unit: Unit, reckoning: Reckoning) -> _Search | None:
@@ -198,26 +241,43 @@ class DryRun:
             answer = config.max_output_tokens if own is None else own.tokens
             quotes = unit.sample.evidence if unit.method == "oracle" else ()
             context = sum(reckoning.count(quote) + _AROUND_A_TEXT for quote in quotes)
-            answer = min(answer, reckoning.answer or answer)
-            return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
+            answer = self._answer(unit.method, answer, reckoning)
+            instructions = _LIKELY_INSTRUCTIONS if reckoning.answer else _INSTRUCTIONS
+            prompt = instructions + reckoning.around + question + context
+            return _Search(1, 0, prompt, context, answer, answer)
         method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
         section = varied.section(method)
         if method in ("global", "drift"):
             return None
-        context = int(section.max_context_tokens * reckoning.as_table)
+        context, least, step = int(section.max_context_tokens * reckoning.as_table), 0, 0
+        if reckoning.answer:
+            least = _LIKELY_OF_GRAPH if method in GRAPH_METHODS else _LIKELY_INSTRUCTIONS
+            step, units = _LIKELY_STEP, self.units_of.get(unit.sample.imdb_key)
+            context = context if units is None else _likely_context(method, section, units)
+        else:
+            least = step = _INSTRUCTIONS
         files = varied.prompt_files(method).values()
-        instructions = max(
-            _INSTRUCTIONS, sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
-        )
+        own = sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
         calls = AGENTIC_ROUNDS if method == "agentic" else 1
-        prompt = calls * (instructions + _AROUND + question + context)
+        prompt = calls * (max(least, own) + reckoning.around + question + context)
         n_embedded = calls if embeds(method) else 0
         if method == "tog" and section.mode == "explore":
             depth, read = int(section.depth), max(LEAST_SCORING, context // SCORING_SHARE)
-            calls, prompt = 1 + depth, prompt + depth * (instructions + _AROUND + question + read)
+            asked = max(step, own) + reckoning.around + question + read
+            calls, prompt = 1 + depth, prompt + depth * asked
         answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
-        answer = min(answer, reckoning.answer or answer)
-        return _Search(calls, n_embedded, prompt, context, answer)
+        answer = self._answer(unit.method, answer, reckoning)
+        output = answer if reckoning.answer else calls * answer
+        if reckoning.answer and self.earlier:
+            output = self.earlier.searches.get(unit.method, output)
+        return _Search(calls, n_embedded, prompt, context, answer, output)
+
+    def _answer(self, method: str, most: int, reckoning: Reckoning) -> int:
+        """Return the tokens of an answer of a method, which may have so many."""
+        if reckoning.answer is None:
+            return most
+        earlier = None if self.earlier is None else self.earlier.answers.get(method)
+        return min(most, earlier or reckoning.answer)
 
     def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
         sample, judge = unit.sample, self.config.judge
@@ -250,17 +310,85 @@ class DryRun:
             yield reckoning.judging(*further[kind])
 
 
+def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
+    """Return the tokens of a context that holds whole text units, and rows of the graph."""
+    total, budget = sum(units), int(section.max_context_tokens)
+    room = int(budget * section.text_unit_prop) if method == "local" else budget
+    most = len(units) if method == "local" or method in GRAPH_METHODS else int(section.k)
+    # The largest, as what tells more is rather found; one that does not fit ends the context.
+    ends = accumulate(n + _AROUND_A_TEXT for n in sorted(units, reverse=True)[:most])
+    context = max((end for end in ends if end <= room), default=0)
+    if method == "local":
+        return context + int(_LOCAL_FILLS * min(budget - context, total // _OF_LOCAL))
+    return min(budget, context + (total // _OF_GRAPH if method in GRAPH_METHODS else 0))
+
+
+async def count_units(
+    headers: Mapping[str, IndexHeader], unbuilt: Sequence[str]
+) -> dict[str, list[int]]:
+    """Return index -> tokens of its text units, where the index or its input's files tell."""
+    found: dict[str, list[int]] = {}
+    for key, header in headers.items():
+        if key not in unbuilt:
+            counts = (await IndexView.open(header, ("text_units",))).token_counts()
+        else:
+            counts = _cut(header)
+        if counts:
+            found[key] = counts
+    return found
+
+
+def _cut(header: IndexHeader) -> list[int]:
+    """Return about how many tokens the text units will have of an index that is not built."""
+    chunks, folder = header.config.chunking, Path(str(header.config.input_storage.base_dir))
+    counts: list[int] = []
+    for path in folder.rglob("*.txt"):
+        tokens = path.stat().st_size // LIKELY.bytes_a_token + 1
+        n = math.ceil(max(1, tokens - chunks.overlap) / max(1, chunks.size - chunks.overlap))
+        counts += [min(chunks.size, tokens // n + chunks.overlap * (n > 1))] * n
+    return counts
+
+
+def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:
+    """Return what the newest run of these models in a store took; None without one."""
+    if not path.is_file():
+        return None
+    with open_store(path) as store:
+        for run in store.runs():
+            usages: dict[str, list[Usage]] = {}
+            for each in store.responses(run.run_id, with_texts=False).values():
+                if each.failure is None:
+                    usages.setdefault(each.method, []).append(each.usage)
+            if not usages or set(run.details.models) != set(models):
+                continue
+            judging = sum_usages(u for of in store.judge_usage(run.run_id).values() for u in of)
+            return Earlier(
+                {m: _mean([_of_answer(u) for u in of]) for m, of in usages.items()},
+                {m: _mean([u.output_tokens for u in of]) for m, of in usages.items()},
+                judging.output_tokens // judging.llm_calls if judging.llm_calls else None,
+            )
+    return None
+
+
+def _of_answer(usage: Usage) -> int:
+    return usage.output_tokens - usage.output_tokens_by_phase.get("exploration", 0)
+
+
+def _mean(counts: Sequence[int]) -> int:
+    return round(sum(counts) / len(counts))
+
+
 def show_dry_run(
     console: Console, run: DryRun, models: Sequence[str], unbuilt: Sequence[str]
 ) -> None:
-    """Print the most that a run asks and what its tokens cost.
+    """Print what a run is expected to take, and the most that it can.
 
     ``unbuilt`` says what is not known of indexes that are not built, a line each.
     """
-    most, typical = run.figures(MOST), run.figures(TYPICAL)
+    most, likely = run.figures(MOST), run.figures(LIKELY)
     n_compared, compared = run.comparisons(MOST)
     dollars = {name: run.dollars(name, each) for name, each in most.items()}
-    expected = {name: run.dollars(name, each) for name, each in typical.items()}
+    expected = {name: run.dollars(name, each) for name, each in likely.items()}
     tokens = sum_known(each.prompt_tokens for each in most.values())
     completions = sum_known(each.completions for each in most.values())
     embeddings = sum_known(each.embeddings for each in most.values())
@@ -282,7 +410,7 @@ def show_dry_run(
         f"Searches:         {len(run.units):,}\n"
         f"Search calls:     {calls}\n"
         f"Judge calls:      {judge_calls:,}, retries aside\n"
-        f"Expected:         {_expected(run, typical, expected)}\n"
+        f"Expected:         {_expected(run, likely, expected)}\n"
         f"Prompt tokens:    {told}\n"
         f"Dollars:          {_total(list(dollars.values()), models)}",
     )
@@ -291,14 +419,14 @@ def show_dry_run(
     rows = [
         [
             *(name, f"{each.searches:,}", _figure(each.completions), f"{each.judge_calls:,}"),
-            *map(_figure, (typical[name].prompt_tokens, each.prompt_tokens)),
+            *map(_figure, (likely[name].prompt_tokens, each.prompt_tokens)),
             *(_figure(of[name], ",.2f") for of in (expected, dollars) if paid),
         ]
         for name, each in most.items()
     ]
     lines = [
-        "Expected: every context is full and answers have "
-        f"{_TYPICAL_ANSWER} tokens. Most: both are as long as the settings allow."
+        f"Expected: contexts are as long as the texts of the index allow, and {_answers(run)}. "
+        "Most: both are as long as the settings allow."
     ]
     if tokens is None or None in dollars.values():
         lines.append(
@@ -315,17 +443,23 @@ def show_dry_run(
 
 
 def _expected(
-    run: DryRun, typical: Mapping[str, Figures], dollars: Mapping[str, float | None]
+    run: DryRun, likely: Mapping[str, Figures], dollars: Mapping[str, float | None]
 ) -> str:
     """Return what all methods are expected to take, with what compares two of them."""
-    tokens = sum_known(each.prompt_tokens for each in typical.values())
+    tokens = sum_known(each.prompt_tokens for each in likely.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"
-    _, compared = run.comparisons(TYPICAL)
+    _, compared = run.comparisons(LIKELY)
     line = f"about {tokens + compared:,} prompt tokens"
     if usd := sum_known(dollars.values()):
         line += f" and ${usd:,.2f}{', comparisons aside' if compared else ''}"
     return f"{line}; an estimate, see below"
+
+
+def _answers(run: DryRun) -> str:
+    if run.earlier is not None:
+        return "answers as long as in an earlier run of these models"
+    return f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
 
 
 def _budgets(run: DryRun) -> str:
@@ -346,7 +480,7 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
     if (usd := sum_known(dollars)) is None:
         return f"{_UNBOUND}, or a price is not known"
     if usd:
-        return f"about {usd:,.2f}, the judge's replies, comparisons and embeddings aside"
+        return f"at most about {usd:,.2f}, comparisons and embeddings aside"
     if any(_price(model) != (0.0, 0.0) for model in models):
         return "0 besides embeddings, whose tokens are not known beforehand"
     return "0, as every model of the searches and the judge is free"

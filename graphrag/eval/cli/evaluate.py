@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.cli.building import build_missing
-from graphrag.eval.cli.dry_run import DryRun, show_dry_run
+from graphrag.eval.cli.dry_run import DryRun, count_units, read_earlier, show_dry_run
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor, was_interrupted
@@ -130,7 +130,15 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
         ]
         built = {key: plan.details.index_costs.get(key) for key in roots if key not in unbuilt}
         lines += describe_index_costs(built)
-        run = DryRun(config, plan.units, plan.headers, plan.methods, plan.judge)
+        run = DryRun(
+            config,
+            plan.units,
+            plan.headers,
+            plan.methods,
+            plan.judge,
+            await count_units(plan.headers, unbuilt),
+            read_earlier(config.store_path, plan.details.models),
+        )
         show_dry_run(open_console(quiet=flags.quiet), run, plan.details.models, lines)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):

@@ -1,0 +1,64 @@
+"""What a dry run expects, held against what the run then takes."""
+
+import re
+
+import pytest
+from support.clock_evaluation import Evaluation, flat
+
+from graphrag.eval.store.database import EvaluationStore
+
+METHODS = ["tog", "ppr", "bm25", "local", "basic"]
+WITHIN = 1.3
+
+
+def reckoned(evaluation: Evaluation, *flags: str) -> tuple[int, int, str]:
+    """Return the prompt tokens that are expected, the most, and the whole text."""
+    said = flat(evaluation.done("--dry-run", *flags, COLUMNS="200").stdout)
+    numbers = re.findall(r"(?:Expected|Prompt tokens): about ([\d,]+)", said)
+    expected, most = (int(number.replace(",", "")) for number in numbers)
+    return expected, most, said
+
+
+def taken(evaluation: Evaluation) -> int:
+    """Return the prompt tokens of the newest run, of searches and judge."""
+    evaluation.done("--quiet")
+    run_id = evaluation.runs()[0].run_id
+    with EvaluationStore(evaluation.store_path) as store:
+        judged = [usage for of in store.judge_usage(run_id).values() for usage in of]
+    searched = [each.usage for each in evaluation.responses()]
+    return sum(usage.prompt_tokens for usage in (*searched, *judged))
+
+
+@pytest.mark.parametrize("budget", [200, 2_000])
+def test_what_is_expected_is_what_a_run_takes(make_evaluation, budget):
+    evaluation = make_evaluation(
+        methods=METHODS, equal_terms={"max_context_tokens": budget}, metrics=["faithfulness"]
+    )
+    expected, most, said = reckoned(evaluation)
+    assert "answers have 100 tokens, as no earlier run of these models is there" in said
+    n = taken(evaluation)
+    assert n / WITHIN < expected < WITHIN * n
+    assert n <= most
+    again, _, said = reckoned(evaluation)
+    assert "answers as long as in an earlier run of these models" in said
+    assert n / WITHIN < again < WITHIN * n
+
+
+def test_an_index_that_is_not_built_is_expected_to_hold_its_inputs_text(make_evaluation):
+    evaluation = make_evaluation(methods=METHODS)
+    built = reckoned(evaluation)[0]
+    (evaluation.project / "output").rename(evaluation.project / "aside")
+    assert reckoned(evaluation, "--index")[0] == pytest.approx(built, rel=0.2)
+
+
+def test_the_judges_replies_are_paid_for(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+
+    def dollars(*flags: str) -> float:
+        found = re.search(r"Dollars: at most about ([\d.]+)", reckoned(evaluation, *flags)[2])
+        assert found is not None
+        return float(found[1])
+
+    asked = dollars()
+    evaluation.configure(judge={"max_output_tokens": 5_000})
+    assert dollars() - asked == pytest.approx(6 * 4 * 4_000 * 10 / 1e6, abs=0.02)
