@@ -15,12 +15,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import yaml
 from graphrag_llm.config import ModelConfig
 from nbclient import NotebookClient
 from support.chromium import open_browser
 from typer.main import get_command
 
+from graphrag.config.project_settings import read_settings
 from graphrag.eval.cli.app import app
 from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.query.calls import RetryPolicy
@@ -125,27 +125,33 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
 
 @pytest.mark.slow
 def test_the_settings_for_ones_own_machine_make_a_project_that_answers(project_root, tmp_path):
-    page = blocks(project_root / "docs" / "own_project.md", "yaml")
-    block = next(each for each in page if "model: rules" in each)
-    (tmp_path / "input").mkdir()
+    page = (project_root / "docs" / "own_project.md").read_text(encoding="utf-8")
+    (tmp_path / "texts").mkdir()
     text = (
         "The audit office wrote the report about the harbor of Lynmouth. Marta Quill leads the "
         "audit office. Tom Reed repairs the lighthouse of Lynmouth. "
     )
-    (tmp_path / "input" / "report.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "texts" / "report.md").write_text(text, encoding="utf-8")
 
     def done(command):
         made = run(f"graphrag {command}", tmp_path)
         assert made.returncode == 0, made.stderr
         return made.stdout
 
-    done("init --root . --model none --embedding none")
-    path, pasted = tmp_path / "settings.yaml", yaml.safe_load(block)
-    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert settings.keys() >= pasted.keys()
-    path.write_text(yaml.safe_dump(settings | pasted), encoding="utf-8")
-    done("index --root .")
-    assert "audit office" in done("query --root . --method tog 'Who wrote the report?'")
+    line = "graphrag eval init --offline --input my_texts --root my_project"
+    assert line in page
+    done(line.removeprefix("graphrag ").replace("my_texts", "texts"))
+    asked = "query --root my_project --method tog 'Who wrote the report?'"
+    assert "audit office" in done(asked)
+    # One line is another model: it replaces one line of the settings.
+    (other,) = re.findall(r"^  default_completion_model: .*YOUR-KEY.*$", page, re.MULTILINE)
+    settings = tmp_path / "my_project" / "settings.yaml"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(
+        re.sub(r"^  default_completion_model: .*$", other, text, flags=re.MULTILINE), "utf-8"
+    )
+    config = read_settings(settings.parent)
+    assert config.completion_models["default_completion_model"].model == "gpt-4o"
 
 
 async def execute(code, names):

@@ -10,7 +10,7 @@ import typer
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.cli.command import Quiet, Verbose, option
-from graphrag.eval.cli.init import write_config, write_template
+from graphrag.eval.cli.init import SETTINGS, write_config, write_template
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
@@ -19,20 +19,6 @@ from graphrag.text.phrases import counted
 
 _DATASET = Path("eval") / "questions.json"
 _EXAMPLES = 3
-_SETTINGS = """\
-# The embedded models need no key and no network, and are no language model: they try the way.
-# Before figures count, name your own models in the first two blocks: docs/own_project.md.
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
-chunking: {type: tokens, size: 600, overlap: 100, encoding_model: o200k_base}
-extract_graph:
-  entity_types: [person, place, organization, object, event]
-  max_gleanings: 0
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +80,7 @@ def import_(
         write_file(listed, json.dumps(reading.problems, indent=1, ensure_ascii=False) + "\n")
         said.append(f"Wrote {listed}: each place of what is listed above.")
     if not any(root.glob("settings.[yj]*")):
-        said.append(write_template(root / "settings.yaml", _SETTINGS))
+        said.append(write_template(root / "settings.yaml", SETTINGS))
     if (config := root / "eval_config.yaml").exists():
         said.append(f"Name {_DATASET} under dataset.path in {config}.")
     said += write_config(root, _DATASET)

@@ -1,16 +1,42 @@
-"""``graphrag eval init``: a configuration, its schemas and a dataset template beside a project."""
+"""``graphrag eval init``: a configuration and questions beside a project, or a project of texts."""
 
+import asyncio
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from graphrag.command_lines import eval_line
-from graphrag.config.settings_files import SettingsError, find_settings
-from graphrag.eval.cli.command import Quiet
+from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
+from graphrag.eval.cli.command import Quiet, option
+from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags, draft
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, say
-from graphrag.eval.errors import ConfigError, StoreError
+from graphrag.eval.cli.terminal import DONE, open_console, say, starting
+from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
+from graphrag.query.methods import embeds
+from graphrag.text.phrases import counted
 
+_METHODS = ("tog", "ppr", "bm25", "local", "basic")
+_LEAST_TOKENS, _MOST_TOKENS = 600, 4000
+_BYTES_A_TOKEN = 4
+_N_DRAFTED = 24
+SETTINGS = """\
+# The embedded models need no key and no network, and are no language model: they try out the steps.
+# Before figures count, name a language model in place of rules, and build the index again:
+#   default_completion_model: {model_provider: openai, model: gpt-4o, api_key: YOUR-KEY}
+completion_models:
+  default_completion_model: {type: offline, model_provider: offline, model: rules}
+embedding_models:
+  default_embedding_model:
+    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
+vector_store: {vector_size: 384}
+chunking: {type: tokens, size: 300, overlap: 50, encoding_model: o200k_base}
+extract_graph:
+  entity_types: [person, place, organization, object, event]
+  max_gleanings: 0
+"""
 CONFIG_TEMPLATE = """\
 # yaml-language-server: $schema={schema}
 # What `graphrag eval` runs. Paths are relative to this folder.
@@ -25,9 +51,11 @@ dataset:
 indexes: # key -> GraphRAG project
   {key}: {project}
 
-methods: [tog, local, basic] # also: ppr, bm25, hybrid, agentic, global, drift
-# equal_terms: {{max_context_tokens: 2000}} # one small budget for all, so that retrieval decides
-# budgets: [1000, 2000, 4000, 8000] # or each search at several: scores against tokens
+methods: [{methods}] # also: hybrid, agentic, global, drift
+equal_terms: # one form and one budget for all, so that what each method finds decides
+  response_type: Single paragraph
+  max_context_tokens: {budget} # less than half of your text, or every method sees nearly all of it
+# budgets: [1000, 2000, 4000, 8000] # in place of that budget: scores against tokens
 metrics: [correctness, faithfulness, relevance, completeness]
 
 judge:
@@ -61,19 +89,129 @@ thresholds: {{}} # e.g. {{correctness: 0.6}}: a lower mean of any method ends wi
 DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 
-def init(place: Place, quiet: Quiet = False) -> int:
-    """Write a configuration and a dataset template beside a project."""
+@dataclass(frozen=True, slots=True)
+class InitFlags:
+    """What is made beside the configuration."""
+
+    input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None
+    offline: Annotated[
+        bool, option("Make and build a project of the embedded models.", "--offline")
+    ] = False
+    quiet: Quiet = False
+
+
+def init(place: Place, flags: InitFlags) -> int:
+    """Write a configuration and a dataset template beside a project.
+
+    With --offline it makes the project, too: it builds the index with the embedded models and has
+    them draft questions, so that it runs at once, without a key. With --input it copies the texts
+    of a folder into the project first.
+    """
     root, dataset = place.root, Path("eval") / "questions.csv"
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"--root {root} is a file; name a folder for the project.")
+    texts = {} if flags.input is None else _read(flags.input, root)
     try:
-        find_settings(root)
+        settings = find_settings(root)
     except SettingsError as error:
-        raise ConfigError(str(error)) from error
+        if not flags.offline:
+            how = eval_line("init", "--offline", "--root", root)
+            raise ConfigError(f"{error} or, with the embedded models: {how}") from error
+    else:
+        if flags.offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
+            msg = f"{settings} is there and names its own models; leave --offline out"
+            raise ConfigError(f"{msg}, or name another --root.")
+    for name, text in texts.items():
+        write_template(root / "input" / name, text)
+    if texts:
+        say(f"{counted(len(texts), 'text')} in {root / 'input'}.", quiet=flags.quiet)
+    if flags.offline:
+        write_template(root / "settings.yaml", SETTINGS)
+        dataset = _build(root, flags.quiet) or dataset
     said = write_config(root, dataset)
-    said.append(write_template(root / dataset, DATASET_TEMPLATE))
-    said.append(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
-    for line in said:
-        say(line, quiet=quiet)
+    has_questions = dataset == DRAFT_FILE
+    if not has_questions:
+        said.append(write_template(root / dataset, DATASET_TEMPLATE))
+    line = eval_line("--root", root)
+    first = "" if has_questions else f"put questions into {root / dataset}, then: "
+    if flags.offline and not any((root / "input").rglob("*.txt")):
+        line = eval_line("init", "--offline", "--root", root)
+        first = f"put your texts into {root / 'input'}, as .txt, then: "
+    said.append(f"Next: {first}{line}")
+    for each in said:
+        say(each, quiet=flags.quiet)
     return DONE
+
+
+def _read(folder: Path, root: Path) -> dict[str, str]:
+    """Return name -> text of what is to go into a project's input; say what is left out.
+
+    Raises UsageError if the folder holds the project, or the project has other texts.
+    """
+    from graphrag.eval.dataset.texts import read_texts
+
+    to = root / "input"
+    if folder.resolve() != to.resolve() and root.resolve().is_relative_to(folder.resolve()):
+        msg = f"--input {folder} holds the project's folder {root} as well"
+        raise UsageError(f"{msg}; name a --root outside of it.")
+    texts = read_texts(folder)
+    for path in to.rglob("*") if folder.resolve() != to.resolve() else ():
+        name = path.relative_to(to).as_posix()
+        if path.is_file() and texts.documents.get(name) != path.read_text("utf-8", "replace"):
+            msg = f"{path} is there and would be mixed with the texts of {folder}"
+            raise UsageError(f"{msg}; nothing is written. Name another --root.")
+    for warning in texts.warnings:
+        say(f"Warning: {warning}", stderr=True)
+    if left_out := texts.left_out:
+        name, why = next(iter(left_out.items()))
+        such = f"such as {name} ({why})" if len(left_out) > 1 else f"{name} ({why})"
+        say(f"Left out {counted(len(left_out), 'file')}, {such}.", stderr=True)
+    return dict(texts.documents)
+
+
+def _build(root: Path, quiet: bool) -> Path | None:
+    """Build an index and draft questions by embedded models; return the dataset, if there is one.
+
+    Without texts nothing is built.
+    """
+    if not any((root / "input").rglob("*.txt")):
+        return None
+    with starting(quiet):
+        from graphrag.eval.cli.building import build_missing
+        from graphrag.eval.runner.event_loop import run_coroutine
+    notes = open_console(stderr=True, quiet=quiet)
+    key = root.resolve().name
+    run_coroutine(build_missing({key: root}, notes, lambda line: notes.print(f"Warning: {line}")))
+    draft(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
+    return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
+
+
+def _choose_budget(root: Path) -> int:
+    """Return a context budget of a quarter of a project's text, in tokens, rounded.
+
+    At least two text units fit it.
+    """
+    try:
+        config = read_settings(root)
+        folder = Path(str(config.input_storage.base_dir))
+        size = sum(path.stat().st_size for path in folder.rglob("*.txt"))
+    except (SettingsError, OSError):
+        return _MOST_TOKENS
+    quarter = round(size / _BYTES_A_TOKEN / 4, -2) or _MOST_TOKENS
+    return max(min(int(quarter), _MOST_TOKENS), 2 * config.chunking.size, _LEAST_TOKENS)
+
+
+def _list_methods(root: Path) -> list[str]:
+    """Return the methods that can search a project; of an index without vectors, those that do."""
+    from graphrag.eval.runner.headers import read_headers
+
+    if find_unbuilt(root) is not None:
+        return list(_METHODS)
+    try:
+        asyncio.run(read_headers({"": root}))
+    except EvalError:
+        return [name for name in _METHODS if not embeds(name)]
+    return list(_METHODS)
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:
@@ -83,7 +221,14 @@ def write_config(root: Path, dataset: Path) -> list[str]:
 
     schema, name = Path("eval") / "eval_config.schema.json", root.resolve().name
     key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
-    config = CONFIG_TEMPLATE.format(dataset=dataset, key=key, project=".", schema=schema.as_posix())
+    config = CONFIG_TEMPLATE.format(
+        dataset=dataset.as_posix(),
+        key=key,
+        project=".",
+        schema=schema.as_posix(),
+        methods=", ".join(_list_methods(root)),
+        budget=_choose_budget(root),
+    )
     schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
     return [write_template(root / "eval_config.yaml", config)] + [
         write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
@@ -94,10 +239,13 @@ def write_config(root: Path, dataset: Path) -> list[str]:
 def write_template(path: Path, content: str, is_template: bool = True) -> str:
     """Write a file, a template only where there is none; say which. Raises StoreError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
         with path.open("x" if is_template else "w", encoding="utf-8") as file:
             file.write(content)
-    except FileExistsError:
+    except FileExistsError as error:
+        if not path.is_file():  # a file is where its folder is to be
+            raise StoreError(f"{path} can't be written: {error.strerror}.") from error
         return f"{path} exists and is left as it is."
     except OSError as error:
         raise StoreError(f"{path} can't be written: {error.strerror}.") from error

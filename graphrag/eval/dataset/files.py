@@ -81,7 +81,7 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
     content = _content(file)
     if kind == ".parquet":
         return RowsRead(_parquet_rows(file, content))
-    text, warnings = _decode(file, content)
+    text, warnings = decode_text(file, content)
     if kind in (".csv", ".tsv"):
         rows, headings = _table_rows(file, text, columns)
         return RowsRead(rows, warnings, headings)
@@ -96,7 +96,7 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
 
 def read_values(file: Path) -> tuple[object, tuple[str, ...]]:
     """Return what a JSON or YAML file holds, and what is to be said of how it was read."""
-    text, warnings = _decode(file, _content(file))
+    text, warnings = decode_text(file, _content(file))
     if file.suffix.lower() == ".json":
         return _json(text, str(file)), warnings
     try:
@@ -118,8 +118,11 @@ def _content(file: Path) -> bytes:
     return content
 
 
-def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
-    """Decode by the mark at the beginning, else as UTF-8, else as Windows-1252 and say so."""
+def decode_text(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
+    """Decode by the mark at the beginning, else as UTF-8, else as Windows-1252 and say so.
+
+    Raises DatasetError if it is no text.
+    """
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
     warnings: tuple[str, ...] = ()
     try:

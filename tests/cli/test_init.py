@@ -1,0 +1,105 @@
+"""``graphrag eval init``: a project of a folder of texts, and what it refuses."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+from support.clock_evaluation import TEXT, flat, in_process
+from support.projects import OFFLINE_SETTINGS, build_project
+
+USAGE = 2
+ALL = ["tog", "ppr", "bm25", "local", "basic"]
+
+
+def init(root, *flags):
+    return in_process("init", *map(str, flags), "--root", str(root))
+
+
+def config_of(root):
+    return yaml.safe_load((root / "eval_config.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    folder = tmp_path / "texts"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "clock.md").write_text(TEXT, encoding="utf-8")
+    (folder / "deep" / "old.txt").write_bytes("The café of Ashcombe is closed.".encode("cp1252"))
+    (folder / "scan.pdf").write_bytes(b"%PDF-1.7")
+    (folder / "noise.txt").write_bytes(b"\0\1\2")
+    return folder
+
+
+def test_a_folder_of_texts_becomes_a_project_that_runs(texts, tmp_path):
+    root = tmp_path / "new" / "mine"
+    made = init(root, "--offline", "--input", texts)
+    assert made.exit_code == 0, made.output
+    assert "Left out 2 files, such as noise.txt (it is not text)." in made.output
+    assert "deep/old.txt is not UTF-8" in flat(made.output)
+    assert sorted(p.name for p in (root / "input").rglob("*.txt")) == ["clock.md.txt", "old.txt"]
+    assert "café" in (root / "input" / "deep" / "old.txt").read_text(encoding="utf-8")
+    config = config_of(root)
+    assert config["methods"] == ALL
+    assert config["equal_terms"]["max_context_tokens"] == 600
+    assert config["dataset"]["path"] == "eval/drafted_questions.json"
+    rows = json.loads((root / "eval" / "drafted_questions.json").read_text(encoding="utf-8"))
+    assert {tag for row in rows for tag in row["tags"]} == {"rehearsal"}
+    assert "Rehearsal: " in made.output
+    run = in_process("--root", str(root), "--limit", "2")
+    assert run.exit_code == 0, run.output
+    # The same again changes nothing; another folder would be mixed with it.
+    assert init(root, "--offline", "--input", texts).exit_code == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "clock.md").write_text("Another clock.", encoding="utf-8")
+    refused = init(root, "--offline", "--input", other)
+    assert refused.exit_code == USAGE
+    assert "would be mixed with the texts" in flat(refused.output)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing", "does not exist"),
+        ("empty", "is empty; put your texts there"),
+        ("file.txt", "is a file; name the folder"),
+        ("scans", "holds no text: its only file is none, as in a.pdf (.pdf is not read as text)"),
+        (".", "holds the project's folder"),
+    ],
+)
+def test_a_folder_that_can_not_be_taken_is_refused_and_nothing_written(tmp_path, name, said):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("A text.")
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "scans" / "a.pdf").write_bytes(b"%PDF-1.7")
+    root = tmp_path / "mine"
+    refused = init(root, "--offline", "--input", tmp_path / name)
+    assert refused.exit_code in (1, USAGE)
+    assert said in flat(refused.output)
+    assert not root.exists()
+
+
+def test_a_project_that_can_not_be_made_is_refused(texts, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "is a file; name a folder" in flat(init(tmp_path / "file", "--offline").output)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "input").write_text("")  # where its texts are to go
+    refused = init(tmp_path / "mine", "--offline", "--input", texts)
+    assert "can't be written" in flat(refused.output)
+    (tmp_path / "mine" / "input").unlink()
+    (tmp_path / "mine" / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    refused = init(tmp_path / "mine", "--offline")
+    assert "names its own models; leave --offline out" in flat(refused.output)
+    assert "--offline --root" in flat(init(tmp_path / "none").output)
+
+
+def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
+    root = build_project(tmp_path / "clock", clock=TEXT)
+    shutil.rmtree(root / "output" / "lancedb")
+    assert init(root).exit_code == 0
+    assert config_of(root)["methods"] == ["tog", "ppr", "bm25"]
+    made = init(tmp_path / "waiting", "--offline")
+    assert made.exit_code == 0, made.output
+    assert "put your texts into" in made.output
+    assert config_of(tmp_path / "waiting")["methods"] == ALL
