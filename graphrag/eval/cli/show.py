@@ -90,14 +90,14 @@ def show(
     Showing a run writes its files again and asks no model. An option that needs a run takes the
     latest unless you name one.
     """
+    if flags.method is not None and not flags.asks:
+        raise UsageError("--method goes with --failed, --question or --changed; add one of them.")
     is_plain = not (flags.asks or flags.writes or flags.html)
     if run is None and is_plain and not flags.full:
         return history(place, json, flags.quiet)
     run_id = place.find_run(run or "latest", quiet=flags.quiet)
     if flags.changed is not None:
         flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
-    if flags.method is not None and not flags.asks:
-        raise UsageError("--method goes with --failed, --question or --changed; add one of them.")
     if flags.question is not None:
         flags = replace(flags, question=_find_question(place, run_id, flags.question))
     if flags.asks and flags.writes:
