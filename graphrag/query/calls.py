@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.usage import CallKind, CountedBy, NotAskedError
+from graphrag.query.usage import (
+    CallKind,
+    CountedBy,
+    ImpossibleFigureError,
+    NotAskedError,
+    read_count,
+)
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:
@@ -80,7 +86,13 @@ CONTEXT_IS_FULL = "the model's context is too small"
 """Part of every sentence about a request or reply that the context had no room for."""
 
 
-_SENTENCES = (CutOffReplyError, NoReplyError, GarbledReplyError, NotAskedError)
+_SENTENCES = (
+    CutOffReplyError,
+    NoReplyError,
+    GarbledReplyError,
+    NotAskedError,
+    ImpossibleFigureError,
+)
 
 
 def describe_error(error: BaseException) -> str:
@@ -145,18 +157,32 @@ def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:
     """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
 
     Those that are absent, or negative, are 0, but cached ones None: most services do not say.
+    GarbledReplyError as of :func:`told_count`.
     """
     if usage is None:
         return 0, 0, None
 
     def count(name: str, of: object = usage) -> int | None:
-        return getattr(of, name, None)
+        return told_count(name, getattr(of, name, None))
 
     cached = count("cached_tokens", getattr(usage, "prompt_tokens_details", usage))
-    prompt = max(0, int(count("prompt_tokens") or 0))
-    # More cached tokens than there are, or less than none, can't be meant.
-    known = None if cached is None or cached < 0 else min(int(cached), prompt)
-    return prompt, max(0, int(count("completion_tokens") or 0) if output else 0), known
+    prompt = count("prompt_tokens") or 0
+    # More cached tokens than there are can't be meant.
+    known = None if cached is None else min(cached, prompt)
+    return prompt, count("completion_tokens") or 0 if output else 0, known
+
+
+def told_count(name: str, value: object) -> int | None:
+    """Return a count of a provider's usage figures; None if it is not told, or below 0.
+
+    GarbledReplyError if it is more than any reply can take.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        return None
+    try:
+        return read_count(name, value)
+    except ImpossibleFigureError as error:
+        raise GarbledReplyError(f"its usage says that {error}", may_pass=False) from error
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
+from numbers import Real
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeAlias, TypeVar, cast
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from graphrag.query.model_facts import is_offline, model_price
 
@@ -19,12 +20,48 @@ if TYPE_CHECKING:
     from graphrag.query.limits import CallLimit, CallTime
 
 _Number = TypeVar("_Number", int, float)
+_Given = TypeVar("_Given")
+_Record = TypeVar("_Record")
 CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
 Message = Mapping[str, object]
 """One of the messages of a completion's request."""
 CUT_OFF = "length"
 """The finish reason of a reply that was cut off."""
+MOST_COUNT, MOST_USD, MOST_SECONDS = 10**9, 10**6, 10**8
+"""What no answer can take more of: calls or tokens, US dollars, seconds."""
+Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+Dollars: TypeAlias = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
+_OUT_OF_BOUNDS = {
+    *("greater_than_equal", "less_than_equal", "finite_number"),
+    *("int_from_float", "int_parsing_size"),
+}
+
+
+class ImpossibleFigureError(ValueError):
+    """A figure is none that an answer can take; the message is a clause that says what it was."""
+
+
+def read_figure(name: str, value: object, most: int) -> float:
+    """Return a number from 0 to ``most``; ImpossibleFigureError if it is something else."""
+    number = None if isinstance(value, bool) or not isinstance(value, Real) else value
+    if number is not None and 0 <= cast("float", number) <= most:  # which NaN is not
+        return float(number)
+    raise _impossible(name, value, most)
+
+
+def _impossible(name: str, value: object, most: int) -> ImpossibleFigureError:
+    shown = repr(value)
+    shown = shown if len(shown) <= 40 else f"{shown[:30]}... ({len(shown)} characters)"
+    return ImpossibleFigureError(f"{name} is {shown}, and can only be a number from 0 to {most:,}")
+
+
+def read_count(name: str, value: object) -> int:
+    """Return a number of calls or tokens; ImpossibleFigureError if it is something else."""
+    number = read_figure(name, value, MOST_COUNT)
+    if number != int(number):
+        raise ImpossibleFigureError(f"{name} is {number!r}, and can only be a whole number")
+    return int(number)
 
 
 class NotAskedError(RuntimeError):
@@ -138,11 +175,11 @@ class CallAttempt:
     kind: CallKind
     model: str
     phase: str
-    prompt_tokens: int
-    output_tokens: int
+    prompt_tokens: Count
+    output_tokens: Count
     counted_by: CountedBy
     latency_s: float
-    cached_prompt_tokens: int | None = None
+    cached_prompt_tokens: Count | None = None
     error: str | None = None
     finish_reason: str | None = None
     abstained: bool = False
@@ -153,8 +190,8 @@ class CallAttempt:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "CallAttempt":
-        """Read what :meth:`to_dict` gave; ValueError if it is something else."""
-        return _ATTEMPT.validate_python(values)
+        """Read what :meth:`to_dict` gave; ValueError as of :meth:`Usage.from_dict`."""
+        return _validated(_ATTEMPT.validate_python, values)
 
     @property
     def cost_usd(self) -> float | None:
@@ -209,27 +246,27 @@ class Usage:
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
-    llm_calls: int = 0
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-    embedding_calls: int = 0
-    embedding_tokens: int = 0
-    failed_calls: int = 0
-    cached_prompt_tokens: int | None = None
-    tokens_counted_here: int = 0
-    cost_usd: float | None = 0.0
-    cost_usd_by_model: dict[str, float | None] = field(default_factory=dict[str, float | None])
-    llm_calls_by_phase: dict[str, int] = field(default_factory=dict[str, int])
-    prompt_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
-    output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
+    llm_calls: Count = 0
+    prompt_tokens: Count = 0
+    output_tokens: Count = 0
+    embedding_calls: Count = 0
+    embedding_tokens: Count = 0
+    failed_calls: Count = 0
+    cached_prompt_tokens: Count | None = None
+    tokens_counted_here: Count = 0
+    cost_usd: Dollars | None = 0.0
+    cost_usd_by_model: dict[str, Dollars | None] = field(default_factory=dict[str, float | None])
+    llm_calls_by_phase: dict[str, Count] = field(default_factory=dict[str, int])
+    prompt_tokens_by_phase: dict[str, Count] = field(default_factory=dict[str, int])
+    output_tokens_by_phase: dict[str, Count] = field(default_factory=dict[str, int])
     models: tuple[str, ...] = ()
-    cut_replies: int = 0
+    cut_replies: Count = 0
     is_counted: bool = True
     completion_models: tuple[str, ...] | None = None
     embedding_models: tuple[str, ...] | None = None
-    calls_reporting_cached_tokens: int | None = 0
-    cost_usd_at_most: float | None = None
-    reused_replies: int = 0
+    calls_reporting_cached_tokens: Count | None = 0
+    cost_usd_at_most: Dollars | None = None
+    reused_replies: Count = 0
 
     @property
     def spent_usd(self) -> float:
@@ -244,13 +281,16 @@ class Usage:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "Usage":
-        """Read what :meth:`to_dict` gave; ValueError if it is something else."""
-        return _USAGE.validate_python(values)
+        """Read what :meth:`to_dict` gave of one answer; ValueError if it is something else.
+
+        It is an ImpossibleFigureError if a figure is outside of what an answer can take.
+        """
+        return _validated(_USAGE.validate_python, values)
 
     @classmethod
     def from_json(cls, text: str) -> "Usage":
-        """Read the JSON of what :meth:`to_dict` gave; ValueError if it is something else."""
-        return _USAGE.validate_json(text)
+        """Read the JSON of what :meth:`to_dict` gave; errors as of :meth:`from_dict`."""
+        return _validated(_USAGE.validate_json, text)
 
 
 _TOTALS = (
@@ -258,6 +298,18 @@ _TOTALS = (
     *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
 )
 _ATTEMPT, _USAGE = TypeAdapter(CallAttempt), TypeAdapter(Usage)
+
+
+def _validated(validate: Callable[[_Given], _Record], values: _Given) -> _Record:
+    try:
+        return validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] not in _OUT_OF_BOUNDS:
+            raise
+        name = ".".join(str(part) for part in first["loc"])
+        most = MOST_USD if "usd" in name else MOST_COUNT
+        raise _impossible(name, first["input"], most) from error
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.lighthouse import METHODS, QUESTION, MemoryJournal, counted, model_config, seen
 from support.openai_server import Fault, Json, running_server
 
-from graphrag.query.calls import read_usage
+from graphrag.query.calls import GarbledReplyError, RetryPolicy, read_usage
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.limits import CallLimit
@@ -180,6 +180,24 @@ def test_a_count_below_0_is_none_that_a_service_gave():
     details = SimpleNamespace(cached_tokens=-3)
     odd = SimpleNamespace(prompt_tokens=-5, completion_tokens=-2, prompt_tokens_details=details)
     assert read_usage(odd, output=True) == (0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [*(("direct", v) for v in ("1e308", "NaN", "1" + "0" * 400)), ("litellm", "1" + "0" * 400)],
+)
+async def test_an_absurd_count_of_a_model_fails_its_answer_once(kind, value, server):
+    choice = '{"index": 0, "message": {"role": "assistant", "content": "Ann."}}'
+    usage = f'{{"prompt_tokens": {value}, "completion_tokens": 2, "total_tokens": 9}}'
+    raw = '{"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-4o", '
+    raw += f'"choices": [{choice}], "usage": {usage}}}'
+    server.behave(faults=lambda *_: Fault(raw=raw))
+    model = open_completion(model_config(server, kind), RetryPolicy(0, 0.0, 0.0))
+    with measure_calls(CallLog()) as log, pytest.raises(GarbledReplyError, match="its usage says"):
+        await model.completion_async(messages="Who?")
+    (attempt,) = log.attempts
+    assert (attempt.prompt_tokens, attempt.output_tokens) == (0, 0)
+    assert "its usage says that prompt_tokens is " in str(attempt.error)
 
 
 @pytest.mark.parametrize(("method", "live"), [("drift", False), ("local", True)])

@@ -198,7 +198,6 @@ def test_places_of_a_reply():
 
     assert read(contexts="a.1.b").contexts == ()  # it says that it retrieved nothing
     assert read(contexts="z").contexts is None
-    assert read(llm_calls="n").llm_calls is None
     assert read(llm_calls=1).llm_calls == 1
     with pytest.raises(GarbledReplyError, match=r"such as a\.0\.b\.\*\.text"):
         read(contexts="a.0.b")

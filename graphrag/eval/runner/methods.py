@@ -19,11 +19,11 @@ from importlib import import_module
 from pathlib import Path
 from string import Template
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -47,7 +47,17 @@ from graphrag.query.direct.http import APIConnectionError, ask_json
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import METHODS, embeds, section_name
-from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
+from graphrag.query.usage import (
+    MOST_USD,
+    CallLog,
+    ImpossibleFigureError,
+    NotAskedError,
+    Usage,
+    current_scope,
+    phase,
+    read_count,
+    read_figure,
+)
 from graphrag.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:
@@ -58,7 +68,7 @@ if TYPE_CHECKING:
     from graphrag.query.structured_search.base import SearchResult
 
 
-_NUMBER = TypeAdapter[float](Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)])
+_Figure = TypeVar("_Figure", int, float)
 _FIELD = re.compile(r"\{(question|index)\}")
 VERSION = 1
 CONTROL_PROMPT = """You answer questions.
@@ -135,14 +145,14 @@ class MethodAnswer:
     abstained: bool = False
 
     def usage(self) -> Usage:
-        """Return the figures as a usage."""
+        """Return the figures as a usage; ImpossibleFigureError if one can't be."""
         counts = (self.llm_calls, self.prompt_tokens, self.output_tokens)
-        calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+        usd = self.cost_usd
         return Usage(
-            llm_calls=calls,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            cost_usd=self.cost_usd,
+            llm_calls=read_count("llm_calls", self.llm_calls or 0),
+            prompt_tokens=read_count("prompt_tokens", self.prompt_tokens or 0),
+            output_tokens=read_count("output_tokens", self.output_tokens or 0),
+            cost_usd=None if usd is None else read_figure("cost_usd", usd, MOST_USD),
             is_counted=None not in counts,
         )
 
@@ -372,10 +382,10 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
     return MethodAnswer(
         response=redact_data(answer),
         contexts=_texts(reply, service.contexts),
-        llm_calls=calls if isinstance(calls, int) else _count(reply, calls),
-        prompt_tokens=_count(reply, service.prompt_tokens),
-        output_tokens=_count(reply, service.output_tokens),
-        cost_usd=_number(reply, service.cost_usd),
+        llm_calls=calls if isinstance(calls, int) else _told(read_count, reply, calls),
+        prompt_tokens=_told(read_count, reply, service.prompt_tokens),
+        output_tokens=_told(read_count, reply, service.output_tokens),
+        cost_usd=_told(_read_usd, reply, service.cost_usd),
     )
 
 
@@ -418,16 +428,21 @@ def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
     return tuple(redact_data(cast("str", text)) for text in texts)
 
 
-def _number(reply: object, path: str | None) -> float | None:
+def _told(
+    read: Callable[[str, object], _Figure], reply: object, path: str | None
+) -> _Figure | None:
+    """Read a figure of a reply; None if it is not told, GarbledReplyError if it can't be."""
     try:
-        return None if path is None else _NUMBER.validate_python(find(reply, path))
-    except (LookupError, ValidationError):
+        found = None if path is None else find(reply, path)
+        return None if path is None or found is None else read(path, found)
+    except LookupError:
         return None
+    except ImpossibleFigureError as error:
+        raise GarbledReplyError(str(error), may_pass=False) from error
 
 
-def _count(reply: object, path: str | None) -> int | None:
-    number = _number(reply, path)
-    return None if number is None or number != int(number) else int(number)
+def _read_usd(name: str, value: object) -> float:
+    return read_figure(name, value, MOST_USD)
 
 
 class MethodSet:

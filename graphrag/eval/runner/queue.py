@@ -1,15 +1,13 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -29,11 +27,21 @@ from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Un
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.limits import AllowanceSpentError, CallLimit, CallTime, Spending
-from graphrag.query.usage import CallLog, OutputBound, Usage, sum_usages
+from graphrag.query.usage import (
+    MOST_SECONDS,
+    CallLog,
+    ImpossibleFigureError,
+    OutputBound,
+    Usage,
+    read_count,
+    read_figure,
+    sum_usages,
+)
 
 if TYPE_CHECKING:
     from graphrag.eval.runner.telemetry import Telemetry
 
+_Figure = TypeVar("_Figure", int, float)
 _OF_JUDGE = "judge.max_output_tokens"
 _LEAST_S = 60.0
 _SO_RAISE = "of its replies were cut off, so raise"
@@ -120,9 +128,10 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
 def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
     """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
 
-    Figures that are no numbers count as not given: the latency (seconds) is None then. Without
-    counters the usage is marked as not counted, unless calls were recorded in the log. The search
-    abstained if it says so, or the reply that it counted last is a refusal.
+    Figures that no search can take count as not given: the latency (seconds) is None then; but
+    those of a Usage raise an ImpossibleFigureError. Without counters the usage is marked as not
+    counted, unless calls were recorded in the log. The search abstained if it says so, or the reply
+    that it counted last is a refusal.
     """
     response: object = getattr(result, "response", None)
     context: object = getattr(result, "context_text", "")
@@ -134,7 +143,7 @@ def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
         method=unit.method,
         response=str(cast("object", response)),
         context_text=None if context is None else _as_text(context),
-        latency_s=_number(getattr(result, "completion_time", None)),
+        latency_s=_told(_read_seconds, "completion_time", result),
         usage=_usage_of(result, log),
         trial=unit.trial,
         abstained=getattr(result, "abstained", None) is True or log.abstained,
@@ -161,26 +170,24 @@ def _usage_of(result: object, log: CallLog) -> Usage:
         return log.usage()
     own: object = getattr(result, "usage", None)
     if isinstance(own, Usage):
-        calls, tokens = (own.llm_calls, own.embedding_calls), (own.prompt_tokens, own.output_tokens)
-        if min(*calls, *tokens, own.embedding_tokens, own.cost_usd or 0) >= 0:
-            return own
+        return Usage.from_dict(own.to_dict())
     names = ("llm_calls", "prompt_tokens", "output_tokens")
-    counts = [_count(getattr(result, name, None)) for name in names]
+    counts = [_told(read_count, name, result) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
     if None in counts:
         return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
     return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
 
 
-def _count(value: object) -> int | None:
-    return None if _number(value) is None or not isinstance(value, Integral) else int(value)
+def _read_seconds(name: str, value: object) -> float:
+    return read_figure(name, value, MOST_SECONDS)
 
 
-def _number(value: object) -> float | None:
-    if value is True or value is False or not isinstance(value, Real):
+def _told(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:
+    try:
+        return read(name, getattr(result, name, None))
+    except ImpossibleFigureError:
         return None
-    number = float(value)
-    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _as_text(context: object) -> str:

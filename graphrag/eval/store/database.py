@@ -7,7 +7,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -54,7 +54,14 @@ from graphrag.eval.store.rows import (
     verdict_of,
     verdict_row,
 )
-from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
+from graphrag.query.usage import (
+    CallAttempt,
+    ImpossibleFigureError,
+    RecordedCall,
+    Usage,
+    sum_usages,
+    summarize_attempts,
+)
 
 _T = TypeVar("_T")
 PINNED, LATEST = "pinned", "latest"
@@ -374,18 +381,14 @@ class EvaluationStore:
         """Return stored scope -> call -> its reply, for what is not complete yet."""
         of_scopes = defaultdict[str, dict[str, RecordedCall]](dict)
 
-        def make(row: Values) -> tuple[str, str, RecordedCall]:
+        def keep(row: Values) -> None:
             scope, call, reply, attempts = row
-            made = tuple(CallAttempt.from_dict(values) for values in json.loads(attempts))
-            return scope, call, RecordedCall(json.loads(reply), made)
+            with suppress(ImpossibleFigureError):  # an older release's: it is asked again
+                made = tuple(CallAttempt.from_dict(values) for values in json.loads(attempts))
+                of_scopes[scope][call] = RecordedCall(json.loads(reply), made)
 
-        for scope, call, recorded in self._read(
-            "SELECT scope, call, reply, attempts FROM calls WHERE run_id = ? "
-            "AND reply IS NOT NULL ORDER BY scope, call",
-            (run_id,),
-            make,
-        ):
-            of_scopes[scope][call] = recorded
+        sql = "SELECT scope, call, reply, attempts FROM calls WHERE run_id = ? "
+        self._read(f"{sql}AND reply IS NOT NULL ORDER BY scope, call", (run_id,), keep)
         return dict(of_scopes)
 
     def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
-from graphrag.query.usage import Usage
+from graphrag.query.usage import MOST_SECONDS, ImpossibleFigureError, Usage
 
 
 def response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
@@ -47,8 +47,11 @@ def text_of(record: Failure | Usage | Retrieved | None) -> str | None:
 
 
 def usage_of(text: str) -> Usage:
-    """Return the usage that was kept."""
-    return Usage.from_json(text)
+    """Return the usage that was kept; one that can't be, an older release's, is not known."""
+    try:
+        return Usage.from_json(text)
+    except ImpossibleFigureError:
+        return Usage(cost_usd=None, is_counted=False)
 
 
 def _failure_of(text: str | None) -> Failure | None:
@@ -80,7 +83,8 @@ def response_of(
 ) -> StoredResponse:
     """Return the response of a row; ``read_retrieved`` reads what was retrieved."""
     return StoredResponse(
-        *row[:6],
+        *row[:5],
+        latency_s=row[5] if 0 <= (row[5] or 0) <= MOST_SECONDS else None,
         usage=usage_of(row[6]),
         failure=_failure_of(row[7]),
         trial=row[8],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 from pydantic import BaseModel
 
-from graphrag.query.calls import GarbledReplyError
+from graphrag.query.calls import GarbledReplyError, told_count
 from graphrag.query.direct import http
 from graphrag.query.direct.http import Json
 from graphrag.query.direct.settings import read_settings
@@ -151,20 +151,16 @@ def _text_of(content: object) -> str | None:
 
 
 def _read_usage(usage: object) -> TokenUsage | None:
-    """Read usage figures; a count that can't be right is 0, of cached tokens None."""
+    """Read usage figures; a count that is not told is 0, of cached tokens None."""
     if not _is_mapping(usage):
         return None
-    details = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
-    counts = (_count(details), _count(usage.get("prompt_cache_hit_tokens")))
+    details = _mapping(usage.get("prompt_tokens_details"))
+    named = (("cached_tokens", details), ("prompt_cache_hit_tokens", usage))
+    counts = [told_count(name, of.get(name)) for name, of in named]
     cached = max((count for count in counts if count is not None), default=None)
-    prompt, output = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    return TokenUsage(prompt or 0, output or 0, cached)
-
-
-def _count(value: object) -> int | None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
-        return None
-    return int(value) if value == int(value) else None
+    names = ("prompt_tokens", "completion_tokens")
+    prompt, output = (told_count(name, usage.get(name)) or 0 for name in names)
+    return TokenUsage(prompt, output, cached)
 
 
 def _read_vectors(body: Json) -> Embeddings:
