@@ -105,21 +105,22 @@ class Drawing:
             share = y_at(y) if self.in_rows else 1 - y_at(y)
             return round(top + share * self.height + 7 * self.in_rows, 1)
 
+        rules: list[Markup] = []
         parts: list[Markup] = []
         for y, text in y_ticks:
             if self.in_rows:
                 parts.append(_text(left, down(y) - 11, _short(text), "start"))
                 continue
-            parts.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
+            rules.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
             parts.append(_text(left - 6, down(y) + 4, _short(text), "end"))
         for x, text in x_ticks:
             half = _LETTER * len(text) / 2
             parts.append(_text(min(across(x), _WIDTH - half), bottom + 18, text))
             if len(self.x.ticks) == 0:
-                parts.append(_rule("grid", across(x), across(x), top, bottom + 4))
+                rules.append(_rule("grid", across(x), across(x), top, bottom + 4))
         parts.append(_text((left + _WIDTH) / 2, bottom + 34, self.x.title))
         if self.marked is not None:
-            parts.append(_rule("marked", across(self.marked), across(self.marked), top, bottom + 4))
+            rules.append(_rule("marked", across(self.marked), across(self.marked), top, bottom + 4))
         for series, (x, line, kind) in zip(self.series, legend, strict=False):
             parts.append(_shape(series.style, x, _TOP + line * _LINE, f"mark {kind}"))
             parts.append(_text(x + 9, _TOP + line * _LINE + 4, _short(series.name), "start"))
@@ -142,7 +143,7 @@ class Drawing:
             self.about,
             "; ".join(told),
             _tag("<style>{}</style>", Markup(style)) if style else "",
-            Markup("").join(parts),
+            Markup("").join([*rules, *parts]),
         )
 
     def _mark(

@@ -15,6 +15,7 @@ from graphrag.query.usage import sum_known
 
 _ROW = 34  # px
 _MOST_PAIRS = 10
+_MOST_LETTERS = 12
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
@@ -77,7 +78,7 @@ def _plot_pairs(analysis: Analysis) -> Drawing | None:
     points: list[Point] = []
     names: list[str] = []
     for each in pairs:
-        (result, family), name = each.decided, f"{each.a} - {each.b}"
+        (result, family), name = each.decided, " - ".join(map(_short, (each.a, each.b)))
         if family is None or result.difference is None:
             continue
         low, high = family.low_simultaneous, family.high_simultaneous
@@ -99,6 +100,11 @@ def _plot_pairs(analysis: Analysis) -> Drawing | None:
         marked=0,
         note=note,
     )
+
+
+def _short(method: str) -> str:
+    """Return a name of which two stand in a row."""
+    return method if len(method) <= _MOST_LETTERS else f"{method[: _MOST_LETTERS - 1]}…"
 
 
 def _plot_tradeoff(
