@@ -15,6 +15,7 @@ from graphrag.eval.records import MetricScores
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
+from graphrag.eval.results.terms import Terms
 from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
 from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
@@ -107,6 +108,21 @@ def test_a_decision_can_be_read_off_the_plots(page):
     )
     assert zero == bar
     assert (pairs.locator("desc").text_content() or "").startswith("tog - basic: +")
+
+
+def test_unequal_budgets_are_said_where_prices_stand_side_by_side():
+    results = aggregate_results(
+        [answer(n, m, 1) for n in range(8, 20) for m in ("a", "b")], METRICS
+    )
+    terms = Terms(budgets={"a": {"film-a": 8000}, "b": {"film-a": 12000}})
+    pages = ["".join(report_pieces(each)) for each in (results, results.on_terms(terms))]
+    plots = [page.partition('id="plot-cost"')[2].partition("</figure>")[0] for page in pages]
+    said = (
+        "Budgets of context differ: a 8,000; b 12,000 tokens. What methods take is not comparable."
+    )
+    assert [said in plot for plot in plots] == [False, True]
+    assert ["Better is up" in plot for plot in plots] == [True, False]
+    assert ['class="ring"' in plot for plot in plots] == [True, False]
 
 
 def test_seven_methods_with_long_names_fit_a_phone(browser, tmp_path):

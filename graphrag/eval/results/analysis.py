@@ -411,7 +411,7 @@ def _efficiency(
     outcomes: Mapping[str, Mapping[str, Outcomes]],
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
-    medians = {m: search_latency(rows, 0.5) for m, rows in by_method.items()}
+    medians = {m: _latency(rows, 0.5) for m, rows in by_method.items()}
     tradeoffs: dict[str, Tradeoff] = {
         m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
@@ -420,7 +420,7 @@ def _efficiency(
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
-            latency_p95=search_latency(rows, 0.95),
+            latency_p95=_latency(rows, 0.95),
             cost_per_correct=_cost_per_correct(rows),
             is_pareto=None if None in tradeoffs[method] else method in best,
         )
@@ -428,14 +428,18 @@ def _efficiency(
     }
 
 
-def search_latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
+def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
     """Return a quantile of what was measured; a failed search stays in, as one that takes longer.
 
     Without limits where questions were searched more than once: those take searches as independent.
     """
-    measured = [Latency(r.latency_s, r.censored) for r in rows if r.latency_s is not None]
-    result = latency_quantile(measured, quantile)
+    result = latency_quantile(latencies_of(rows), quantile)
     return replace(result, low=None, high=None) if any(row.trial for row in rows) else result
+
+
+def latencies_of(rows: Sequence[Row]) -> list[Latency]:
+    """Return the latencies that were measured."""
+    return [Latency(r.latency_s, r.censored) for r in rows if r.latency_s is not None]
 
 
 def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:

@@ -22,7 +22,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.results.analysis import search_latency
+from graphrag.eval.results.analysis import latencies_of
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
     QuestionKey,
@@ -38,6 +38,7 @@ from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvalua
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
+from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import (
     ORIGIN_NAMES,
@@ -51,7 +52,7 @@ from graphrag.eval.store.database import (
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, StoredResponse
-from graphrag.eval.store.whole_files import REPORT_FILE
+from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.input_files import read_input
@@ -267,17 +268,22 @@ class QuestionFigures:
     median_latency_s: Mapping[str, float | None]
 
 
-def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
-    """Return every figure of a run in the store; those not known are left out or None."""
+def read_question_figures(
+    store: EvaluationStore, run: Run, with_retrieval: bool = True
+) -> QuestionFigures:
+    """Return every figure of a run in the store; those not known are left out or None.
+
+    ``with_retrieval=False`` leaves out the retrieval measures, whose file is large.
+    """
     rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
     further = _further(store, run, {row.question_id: row.key for row in rows})
-    retrieval = _retrieval(store.path.parent, run.run_id)
+    retrieval = _retrieval(store.path.parent, run.run_id) if with_retrieval else {}
     return QuestionFigures(
         {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
         {m: _failed_as_0(of) for m, of in by_method.items()},
-        {m: search_latency(of, 0.5).value for m, of in by_method.items()},
+        {m: quantile_value(latencies_of(of), 0.5) for m, of in by_method.items()},
     )
 
 
@@ -342,7 +348,7 @@ def read_grades(kind: str, value: Section) -> dict[str, float | None]:
 
 def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
     """Return the measures that the run's own file holds; empty where it is not there."""
-    path = output_dir / "runs" / run_id / REPORT_FILE
+    path = run_folder(output_dir, run_id) / REPORT_FILE
     figures: _Collected = {}
     try:
         for question in json.loads(path.read_text(encoding="utf-8"))["results"]:
@@ -353,6 +359,19 @@ def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not measured, or cut short
         return {}
     return cast("ByMethod", figures)
+
+
+def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
+    """Return the means of those measures, of the summary where it has them."""
+    path = run_folder(output_dir, run_id) / SUMMARY_FILE
+    try:
+        measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
+        return {
+            method: {name: each["estimate"]["mean"] for name, each in of["measures"].items()}
+            for method, of in measures.items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return _means(_retrieval(output_dir, run_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +447,8 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     """Return a run's line in the history."""
-    figures = read_question_figures(store, run)
+    figures = read_question_figures(store, run, with_retrieval=False)
+    retrieval = _mean_retrieval(store.path.parent, run.run_id)
     judged = {m: {**of, **figures.failed_as_0[m]} for m, of in figures.judged.items()}
     means = _means(judged)
     return StoredRun(
@@ -447,7 +467,7 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
             for m, of in judged.items()
         },
         measured={
-            m: {"median_latency_s": figures.median_latency_s[m], **means}
+            m: {"median_latency_s": figures.median_latency_s[m], **means, **retrieval.get(m, {})}
             for m, means in _means(figures.measured).items()
         },
     )

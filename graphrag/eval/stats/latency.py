@@ -67,8 +67,7 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     censored = sum(entry.censored for entry in latencies)
     if n == 0:
         return LatencyQuantile(None, None, 0, 0, None, None)
-    ordered = sorted(inf if entry.censored else entry.seconds for entry in latencies)
-    value = _type_7(ordered, q)
+    ordered, value = _in_order(latencies), quantile_value(latencies, q)
     at_least = None
     if value is None:
         at_least = _type_7(sorted(entry.seconds for entry in latencies), q)
@@ -76,6 +75,15 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     limits = test.confidence_interval(CONFIDENCE)
     low, high = (_at_rank(ordered, float(rank)) for rank in (limits.low, limits.high))
     return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
+
+
+def quantile_value(latencies: Sequence[Latency], q: float) -> float | None:
+    """Return that quantile alone; None without any, and where it falls among censored ones."""
+    return _type_7(_in_order(latencies), q) if latencies else None
+
+
+def _in_order(latencies: Sequence[Latency]) -> list[float]:
+    return sorted(inf if entry.censored else entry.seconds for entry in latencies)
 
 
 def cost_per_correct(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
+from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import by_score, name_figure
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.curves import BudgetCurves
@@ -27,11 +28,18 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     if results.curves is not None:
         return _plot_curves(results.curves)
     medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
+    budgets = Prices(results, analysis).budgets
+    note = (
+        f"{budgets} What methods take is not comparable."
+        if budgets
+        else "Better is up and to the left. A ring marks a method that no other beats in score, "
+        "tokens and seconds at once."
+    )
     plots = {
-        "cost": _plot_tradeoff(analysis, *_costs(results)),
+        "cost": _plot_tradeoff(analysis, *_costs(results), note),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
-        "latency": _plot_tradeoff(analysis, medians, "median seconds of a question"),
+        "latency": _plot_tradeoff(analysis, medians, "median seconds of a question", note),
     }
     return {name: plot for name, plot in plots.items() if plot is not None}
 
@@ -108,7 +116,7 @@ def _short(method: str) -> str:
 
 
 def _plot_tradeoff(
-    analysis: Analysis, amounts: Mapping[str, float | None], unit: str
+    analysis: Analysis, amounts: Mapping[str, float | None], unit: str, note: str
 ) -> Drawing | None:
     """Return the score against what a question costs, or how long it takes."""
     series: list[Series] = []
@@ -123,12 +131,11 @@ def _plot_tradeoff(
         return None
     return Drawing(
         f"{analysis.primary} in % against {unit}",
-        f"{analysis.primary} against {unit}; rings mark methods that no other beats in all",
+        f"{analysis.primary} against {unit}, with its 95 % interval",
         series,
         Axis(unit, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
         Axis(),
-        note="Better is up and to the left; bars are 95 % intervals. A ring marks a method that no "
-        "other beats in score, tokens and seconds at once.",
+        note=f"Bars are 95 % intervals. {note}",
     )
 
 
