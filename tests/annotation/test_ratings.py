@@ -111,6 +111,7 @@ FAULTS = {
     JSON + JSON.replace("rating", "rate"): r"row 2.*(rating is missing|did you mean)",
     JSON + "[1]": r"row 2.*is not an object with fields but list",
     JSON + "{": r"row 2.*is not valid JSON",
+    JSON + "[" * 100_000: r"row 2.*is not valid JSON",
 }
 
 

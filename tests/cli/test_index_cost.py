@@ -85,6 +85,8 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
         payoff = hold_against(names, usd, costs)
         assert payoff is not None
         assert (payoff.first, payoff.more, payoff.questions) == ("a", 4.0, 191)
+        kept = payoff.to_dict()
+        assert (kept["more_usd"], kept["more_tokens"], kept["saved_tokens"]) == (4.0, None, None)
         assert payoff.at_most is not None
         assert 191 < payoff.at_most < 200
         (told,) = describe_payoffs([payoff])

@@ -188,7 +188,7 @@ def _json_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{file}, row {place} is not valid JSON: {error}.") from error
         yield place, row
 

@@ -178,7 +178,7 @@ class _File:
         except FileNotFoundError as error:
             msg = f"{path} does not exist; name the dataset that draft wrote."
             raise UsageError(msg) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{path} can't be read as a dataset: {error}.") from error
         return cls(content, whole, _list_rows(whole, path), lines)
 

@@ -390,7 +390,7 @@ def render_json(comparison: "RunComparison") -> str:
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
         "items": [asdict(item) for item in comparison.items],
         "figures": [asdict(each) for each in comparison.figures],
-        "break_even": [asdict(payoff) for payoff in comparison.payoffs],
+        "break_even": [payoff.to_dict() for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
     return whole_json(values)

@@ -156,7 +156,7 @@ class Figures:
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
             "index_cost": {k: c and c.to_dict() for k, c in self.index_costs.items()},
-            "break_even": [asdict(payoff) for payoff in self.payoffs],
+            "break_even": [payoff.to_dict() for payoff in self.payoffs],
         }
 
 

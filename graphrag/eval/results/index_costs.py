@@ -1,9 +1,9 @@
 """After how many questions an index that costs more to build pays by cheaper searches."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from graphrag.eval.results.rows import QuestionKey, Row, item_means
 from graphrag.eval.results.terms import Terms
@@ -36,6 +36,16 @@ class Payoff:
     saved: Estimate | None
     questions: int | None
     at_most: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as files have it: dollars and tokens apart, null in the other unit."""
+        values = asdict(self)
+        unit, more, saved = (values.pop(name) for name in ("unit", "more", "saved"))
+        for kept, name in (("cost_usd", "usd"), ("tokens", "tokens")):
+            is_counted = kept == unit
+            values[f"more_{name}"] = more if is_counted else None
+            values[f"saved_{name}"] = saved if is_counted else None
+        return values
 
 
 def hold_against(
