@@ -5,8 +5,10 @@
 FILE is JSON: {"passages": ["title\\ntext", ...], "questions": [{"q": text, "gold": [places of
 passages]}, ...]}. The passages of all files become one GraphRAG project of one document and one
 text unit each; its index is built with the embedded models in a folder that is kept: delete it to
-build it again. Each file's questions have tables of their own. A method may bring settings of its
-section, as in ``tog,depth=2``; ``max_context_tokens`` goes before the budget of the table.
+build it again. With --api-base the embedding model is the one that --embedding names there, behind
+an OpenAI-compatible address (minilm.py serves one). Each file's questions have tables of their own.
+A method may bring settings of its section, as in ``tog,depth=2``; ``max_context_tokens`` goes
+before the budget of the table.
 
 Recall@k is the mean share of a question's gold passages among the first k text units that were
 shown at the largest budget, in the order of the context. Of all that were shown at a budget,
@@ -25,6 +27,7 @@ import logging
 import os
 import tempfile
 import time
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,14 +52,36 @@ DIMENSIONS = {"hashed-ngrams": 384, "wordllama": 256}
 SETTINGS = """\
 completion_models:
   default_completion_model: {{type: offline, model_provider: offline, model: rules}}
-embedding_models:
-  default_embedding_model:
-    {{type: offline, model_provider: offline, model: {model}, dimensions: {dimensions}}}
+embedding_models: {{default_embedding_model: {embedding}}}
 vector_store: {{vector_size: {dimensions}}}
 input: {{type: jsonl, id_column: id, title_column: title, text_column: text}}
 chunking: {{type: tokens, size: 100000, overlap: 0, encoding_model: o200k_base}}
 extract_graph: {{entity_types: [person, place, organization, object, event], max_gleanings: 0}}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Embedder:
+    """An embedding model: an embedded one, or one behind an OpenAI-compatible address."""
+
+    model: str
+    api_base: str | None
+
+    def settings(self) -> tuple[dict[str, object], int]:
+        """Return the model's settings, and the length of its vectors."""
+        if self.api_base is None:
+            length = DIMENSIONS[self.model]
+            given = {"type": "offline", "model_provider": "offline", "dimensions": length}
+            return {**given, "model": self.model}, length
+        service = {"model_provider": "openai", "api_base": self.api_base, "api_key": "none"}
+        return {**service, "model": self.model}, self._length()
+
+    def _length(self) -> int:
+        asked = json.dumps({"model": self.model, "input": ["length"]}).encode()
+        headers = {"Content-Type": "application/json", "Authorization": "Bearer none"}
+        request = urllib.request.Request(f"{self.api_base}/embeddings", asked, headers)
+        with urllib.request.urlopen(request) as reply:
+            return len(json.load(reply)["data"][0]["embedding"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +106,7 @@ class Case:
         return sum(not shown.isdisjoint(units) for units in self.gold) / len(self.gold)
 
 
-def write_project(root: Path, passages: Sequence[str], model: str) -> None:
+def write_project(root: Path, passages: Sequence[str], embedder: Embedder) -> None:
     """Write a project whose documents are named by the places of their passages."""
     folder = root / "input"
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +115,8 @@ def write_project(root: Path, passages: Sequence[str], model: str) -> None:
         for place, text in enumerate(passages)
     ]
     (folder / "passages.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    settings = SETTINGS.format(model=model, dimensions=DIMENSIONS[model])
+    embedding, length = embedder.settings()
+    settings = SETTINGS.format(embedding=json.dumps(embedding), dimensions=length)
     (root / "settings.yaml").write_text(settings, encoding="utf-8")
 
 
@@ -142,11 +168,13 @@ def against(values: Sequence[float], reference: Sequence[float] | None) -> str:
     return points([a - b for a, b in zip(values, reference, strict=True)], "+")
 
 
-async def open_project(name: str, passages: Sequence[str], model: str, work: Path) -> GraphIndex:
+async def open_project(
+    name: str, passages: Sequence[str], embedder: Embedder, work: Path
+) -> GraphIndex:
     """Open the index of the passages; build it where it is missing."""
-    root = work / f"{name}-{model}"
+    root = work / f"{name}-{embedder.model.replace('/', '-')}"
     if not (root / "settings.yaml").is_file() or not is_built(root):
-        write_project(root, passages, model)
+        write_project(root, passages, embedder)
         print(f"index built in {await build_index(root, lambda _: None):.0f} s", flush=True)
     print(f"index in {root}\n", flush=True)
     index = await GraphIndex.open(root)
@@ -160,7 +188,8 @@ async def main(given: argparse.Namespace) -> None:
     """Build or open the index, ask, and print."""
     files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in given.files}
     passages = [text for data in files.values() for text in data["passages"]]
-    index = await open_project("+".join(files), passages, given.embedding, given.work)
+    embedder = Embedder(given.embedding, given.api_base)
+    index = await open_project("+".join(files), passages, embedder, given.work)
     table = index.tables.columns("text_units", ("id", "document_id"))
     unit_at = dict(zip(map(int, table["document_id"]), table["id"], strict=True))
     before = 0
@@ -249,7 +278,11 @@ if __name__ == "__main__":
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     add_methods(parser)
     parser.add_argument("--questions", type=int, help="the first so many of them only")
-    parser.add_argument("--embedding", choices=list(DIMENSIONS), default="hashed-ngrams")
+    parser.add_argument("--embedding", default="hashed-ngrams", metavar="MODEL")
+    parser.add_argument("--api-base", metavar="ADDRESS", help="where MODEL is, as http://.../v1")
     kept = Path(tempfile.gettempdir()) / "gtog-multi-hop"
     parser.add_argument("--work", type=Path, default=kept, help=f"where indexes are kept: {kept}")
-    asyncio.run(main(parser.parse_args()))
+    options = parser.parse_args()
+    if options.api_base is None and options.embedding not in DIMENSIONS:
+        parser.error(f"--embedding is one of {', '.join(DIMENSIONS)}, or give --api-base")
+    asyncio.run(main(options))
