@@ -380,6 +380,18 @@ def test_a_lead_says_on_how_many_documents_it_is_one():
     )
 
 
+def test_of_methods_that_tie_none_leads():
+    results = [
+        judged(f"d{document}", f"Q{i}", method, is_right=i % 3 > 0)
+        for document in range(3)
+        for i in range(40)
+        for method in ("bm25", "ppr")
+    ]
+    answer = answer_of(aggregate_results(results))
+    assert answer.chip == "TIED"
+    assert answer.lead.endswith("these 3 indexes; other indexes may differ.")
+
+
 def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
     results = [
         judged(f"d{i}", "Q", method, is_right=True)

@@ -200,7 +200,7 @@ class _Run:
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),
             f"{self._scores(taken)} {self._asked()}",
-            f"{lead} {self._scope(taken)}".lstrip(),
+            f"{lead} {self._scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
             "" if self._missing() else answer_kinds(self._results, taken),
             "" if method is None else self._prices.line(method, rival, is_named=chip != "WINNER"),
             next_,
@@ -343,7 +343,7 @@ class _Run:
         verb = "is" if len(beaten) == 1 else "are"
         return f" {join_names(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
-    def _scope(self, method: str | None) -> str:
+    def _scope(self, method: str | None, is_lead: bool = False) -> str:
         """Return which questions the lead holds for, and on how many indexes it is the same."""
         start = ""
         if self._is_corrected and not self._analysis.scored_by_labels:
@@ -359,7 +359,7 @@ class _Run:
             means = {m: of[self._primary].mean.mean or 0 for m, of in outcomes.items()}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
-        led_on = method and n > 1 and not self._is_corrected
+        led_on = is_lead and n > 1 and not self._is_corrected
         count = f" ({method} led on {led:,} of {n:,})" if led_on else ""
         these = "this index" if n < 2 else f"these {n:,} indexes"
         return f"{start} {these}; other indexes may differ{count}."
