@@ -19,6 +19,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse
 from graphrag.eval.store.session import Standing, StoredSession
 from graphrag.query.usage import (
+    MOST_COUNT,
     CallAttempt,
     CallLog,
     RecordedCall,
@@ -30,7 +31,7 @@ from graphrag.redaction import REDACTED, _Known, know_settings  # pyright: ignor
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-COUNTS = st.integers(0, 2**40)
+COUNTS = st.integers(0, MOST_COUNT)
 MONEY = st.floats(0, 1e6)
 FAILURES = st.builds(
     Failure,
