@@ -120,7 +120,7 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
                 file.write("q1,Who steals the diary?,Elsa,,\n")
     code, *_ = blocks(project_root / "docs" / "api.md", "python")
     os.chdir(my_project)
-    assert len((await execute(code, {}))["results"]) == 3
+    assert len((await execute(code, {}))["results"]) == 5
 
 
 @pytest.mark.slow

@@ -262,7 +262,7 @@ def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_ro
         if not line.startswith("gtog[")  # an extra, which asks for what the metadata ask
     ]
 
-    assert len(set(shown)) == 6
+    assert len(set(shown)) == 5
     assert {frozenset(re.split(r"(?=[<>=])|,", line)) for line in shown} <= known
 
 

@@ -286,7 +286,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs):
     lines = runs.call("history").output.splitlines()
     (marked,) = [number for number, line in enumerate(lines) if ", pinned" in line]
     assert pinned in lines[marked - 1]
-    assert "tog 0.950" in lines[marked - 1]
+    assert "tog 95.0" in lines[marked - 1]
     for path in runs.output.glob("eval.db*"):
         path.unlink()
     await runs.add(wrong={"tog": 30})

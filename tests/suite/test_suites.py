@@ -445,8 +445,8 @@ def test_the_command_shows_keeps_and_labels_a_run(evaluation, capsys, monkeypatc
     }
     history = evaluation.run("show", COLUMNS="160")
     assert history.exit_code == DONE
-    assert "questions/tog 1.000" in history.output
-    assert "names 0.500" in history.output
+    assert "questions/tog 100" in history.output
+    assert "names 50.0" in history.output
     assert "offline baseline models" in history.output
     # The judge is not held to what an evaluator expects.
     result = evaluation.run("judge", "latest", COLUMNS="300")
