@@ -215,7 +215,7 @@ async def test_a_shared_limit_holds_over_all_searches(method, live, make_project
         place = await limit.acquire(limit.lane("other", "other"), object(), 0)
         others = [await limit.acquire(place.lane, object(), 0) for _ in range(2)]
         for each in (place, *others):
-            asyncio.get_running_loop().call_later(0.5, limit.release, each)
+            asyncio.get_running_loop().call_later(1.5, limit.release, each)
         log = CallLog(limit=limit)
         result = await index.search("basic", QUESTION, log=log)
         assert log.waited_s > 0.4
