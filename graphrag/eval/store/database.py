@@ -424,13 +424,13 @@ class EvaluationStore:
         """Return what is made of each row; a row that nothing can be made of is damaged."""
         self._writer.catch_up()
         with explain_errors(self.path):
-            rows = self._db.execute(query, values).fetchall()
-        try:
-            return [make(row) for row in rows]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise damage_error(
-                self.path, f"a row of it is damaged: {error}", in_row=True
-            ) from error
+            try:
+                # Row by row: what a search showed may be long, and little is made of it.
+                return [make(row) for row in self._db.execute(query, values)]
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise damage_error(
+                    self.path, f"a row of it is damaged: {error}", in_row=True
+                ) from error
 
     def _rows(
         self,

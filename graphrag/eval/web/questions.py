@@ -6,6 +6,7 @@ other. Each line stands in the page once, and a context is a list of their numbe
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
@@ -68,25 +69,29 @@ def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
 
 
 class _Lines:
-    """The distinct lines of all contexts, given away as they come."""
+    """The distinct lines of all contexts, given away as they come; kept is a digest of each."""
 
     def __init__(self, give: Callable[[str], None]) -> None:
         self._give = give
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[bytes, int] = {}
         self._n_characters = 0
 
     def take(self, text: str) -> list[int] | None:
         """Return the numbers of a text's lines; None once the page would grow too large."""
-        lines = text.split("\n")
-        new = dict.fromkeys(line for line in lines if line not in self._numbers)
-        size = sum(map(len, new))
+        lines = [(_digest(line), line) for line in text.split("\n")]
+        new = {digest: line for digest, line in lines if digest not in self._numbers}
+        size = sum(map(len, new.values()))
         if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
             return None
         self._n_characters += size
-        for line in new:
-            self._numbers[line] = len(self._numbers)
+        for digest, line in new.items():
+            self._numbers[digest] = len(self._numbers)
             self._give(line)
-        return [self._numbers[line] for line in lines]
+        return [self._numbers[digest] for digest, _ in lines]
+
+
+def _digest(line: str) -> bytes:
+    return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def list_questions(
@@ -179,7 +184,7 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
         "method": result.method,
         "states": [_state(result, metric) for metric in metrics],
         "response": result.response,
-        "latency": result.efficiency.latency,
+        "latency": result.efficiency.to_dict()["latency"],
         "tokens": result.efficiency.tokens,
         "cost": None if result.usage is None else result.usage.cost_usd,
     }
