@@ -1,6 +1,8 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
@@ -20,6 +22,18 @@ _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
+
+
+@contextmanager
+def many_records() -> Generator[None]:
+    """Don't look for garbage in cycles while many records are made, which have none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,14 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
-    EfficiencyMetrics,
-    JudgeResult,
-    MetricScores,
     QueryResult,
-    failed_search_scores,
 )
+from graphrag.eval.results.alike import measure, read_alike, stored_result
 from graphrag.eval.results.analysis import latencies_of
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
@@ -30,14 +26,15 @@ from graphrag.eval.results.rows import (
     Section,
     item_means,
     item_scores,
+    many_records,
     rows_of,
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
-from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import (
@@ -51,10 +48,16 @@ from graphrag.eval.store.database import (
 )
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
-from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE, Run, RunSetup, StoredResponse
+from graphrag.eval.store.records import (
+    CLAIMS,
+    SAYS_LITTLE,
+    Run,
+    RunSetup,
+)
+from graphrag.eval.store.rows import Models, models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_labels import label_names
-from graphrag.query.usage import Usage, sum_usages
+from graphrag.query.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
@@ -65,7 +68,6 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
-_OF_RESPONSES = ("method", "response", "sample_id", "failure", "usage", "trial", "abstained")
 GRADES: Mapping[str, Sequence[str]] = {
     "rubric": DIMENSIONS,
     "quality": QUALITY_MEASURES,
@@ -159,29 +161,13 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     verdicts = store.verdicts(run.run_id)
     rows = rows_of(
         [
-            _stored_result(response, samples.get(response.sample_id), verdicts.get(unit, {}))
+            stored_result(response, samples.get(response.sample_id), verdicts.get(unit, {}))
             for unit, response in store.responses(run.run_id, with_texts=False).items()
             if every_trial or response.trial == 0
         ]
     )
     order = run.setup.methods
     return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
-
-
-def _stored_result(
-    response: StoredResponse, sample: Sample | None, verdicts: Mapping[str, JudgeResult]
-) -> QueryResult:
-    sample, scores = sample or Sample("", "", "", ""), MetricScores.of(verdicts)
-    if response.failure is not None:
-        scores = failed_search_scores(judgeable(sample, METRICS))
-    return QueryResult(
-        imdb_key=sample.imdb_key,
-        question=sample.question,
-        ground_truth=sample.ground_truth,
-        scores=scores,
-        efficiency=EfficiencyMetrics.of(response.latency_s, response.usage),
-        **{name: getattr(response, name) for name in _OF_RESPONSES},
-    )
 
 
 def _in_numbers(question_id: str) -> list[tuple[int, str]]:
@@ -194,15 +180,20 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     """Return where the rows of a run in the store come from, and who was asked for them."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
-    responses = store.responses(run.run_id, with_texts=False).values()
-    answered = [(counts and each.failure is None, each.usage) for each in responses]
-    usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
+    outcomes, judging = store.outcomes(run.run_id), store.judging(run.run_id)
+    searched = {(counts and not each.failed, models_of(each.usage)) for each in outcomes}
+    answered = [(was, usage_of_models(models)) for was, models in searched]
+    verdicts = store.judged_alike(run.run_id)
+    asked = dict.fromkeys(verdicts, cast("tuple[Models, ...]", ()))
+    for unit, usage in judging:
+        asked[unit] = (*asked.get(unit, ()), models_of(usage))
+    ends = {id(of): of for of in verdicts.values()}
     judged = [
         (
-            counts and any(v.score is not None for v in verdicts.get(unit, {}).values()),
-            sum_usages(usages.get(unit, ())),
+            counts and any(v.score is not None for v in ends.get(end, {}).values()),
+            sum_usages(map(usage_of_models, models)),
         )
-        for unit in {**usages, **verdicts}
+        for end, models in {(id(verdicts.get(unit)), models) for unit, models in asked.items()}
     ]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
@@ -268,17 +259,12 @@ class QuestionFigures:
     median_latency_s: Mapping[str, float | None]
 
 
-def read_question_figures(
-    store: EvaluationStore, run: Run, with_retrieval: bool = True
-) -> QuestionFigures:
-    """Return every figure of a run in the store; those not known are left out or None.
-
-    ``with_retrieval=False`` leaves out the retrieval measures, whose file is large.
-    """
+def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
+    """Return every figure of a run in the store; those not known are left out or None."""
     rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
     further = _further(store, run, {row.question_id: row.key for row in rows})
-    retrieval = _retrieval(store.path.parent, run.run_id) if with_retrieval else {}
+    retrieval = _retrieval(store.path.parent, run.run_id)
     return QuestionFigures(
         {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
@@ -318,11 +304,11 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 
 
 def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
-    responses = store.responses(run.run_id, with_texts=False)
+    judgements = store.judgements(run.run_id)
+    responses = store.responses(run.run_id, with_texts=False) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
     names = [f"{k}.{name}" for k, of in GRADES.items() if k in run.setup.further for name in of]
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
-    judgements = store.judgements(run.run_id)
     if "assertions" in {judged.kind for judged in judgements}:  # none: the judge is yet to come
         held = {s.id: s.assertions for s in store.samples(run.run_id) if s.assertions}
         for response in units.values():
@@ -371,7 +357,8 @@ def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
             for method, of in measures.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return _means(_retrieval(output_dir, run_id))
+        measured = _retrieval(output_dir, run_id)
+        return {m: {k: _mean(_known(v)) for k, v in of.items()} for m, of in measured.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +411,7 @@ def list_runs(store_path: Path) -> list[StoredRun]:
     UsageError if there is no store, StoreError if another process holds it.
     """
     pinned = pinned_run_id(store_path)
-    with open_store(store_path) as store:
+    with many_records(), open_store(store_path) as store:
         notes = read_notes(store_path)
         return [
             describe_run(store, run, run.run_id == pinned).with_note(notes.get(run.run_id))
@@ -447,30 +434,51 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     """Return a run's line in the history."""
-    figures = read_question_figures(store, run, with_retrieval=False)
-    retrieval = _mean_retrieval(store.path.parent, run.run_id)
-    judged = {m: {**of, **figures.failed_as_0[m]} for m, of in figures.judged.items()}
-    means = _means(judged)
+    outcomes = grouped((each.method, each) for each in store.outcomes(run.run_id))
+    keys = {each.sample_id: ("", each.sample_id) for of in outcomes.values() for each in of}
+    further, retrieval = _further(store, run, keys), _mean_retrieval(store.path.parent, run.run_id)
+    alike = read_alike(store, run.run_id)
+    known: dict[str, dict[str, list[float]]] = {}
+    measured: Means = {}
+    for method in run.setup.methods:
+        rows, times = alike.get(method, ([], {}))
+        known[method] = {
+            **{name: _known(of, times) for name, of in _judged(run, rows).items()},
+            **{name: _known(of) for name, of in further.get(method, {}).items()},
+            **{name: _known(of, times) for name, of in _failed_as_0(rows).items()},
+        }
+        measured[method] = {
+            **measure(outcomes.get(method, ())),
+            **retrieval.get(method, {}),
+        }
+    means = {m: {name: _mean(values) for name, values in of.items()} for m, of in known.items()}
     return StoredRun(
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
         n_questions=run.setup.n_questions,
         correctness={method: found.get("correctness") for method, found in means.items()},
-        cost_usd=sum_usages(paid_usages(store, run)).cost_usd,
+        cost_usd=_paid_usd(store, run),
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
         means=means,
-        n={
-            m: {name: sum(v is not None for v in values.values()) for name, values in of.items()}
-            for m, of in judged.items()
-        },
-        measured={
-            m: {"median_latency_s": figures.median_latency_s[m], **means, **retrieval.get(m, {})}
-            for m, means in _means(figures.measured).items()
-        },
+        n={m: {name: len(values) for name, values in of.items()} for m, of in known.items()},
+        measured=measured,
     )
+
+
+def _known(values: Values, times: Mapping[QuestionKey, int] | None = None) -> list[float]:
+    return [
+        value
+        for key, value in values.items()
+        if value is not None
+        for _ in range(times[key] if times else 1)
+    ]
+
+
+def _mean(known: Sequence[float]) -> float | None:
+    return fmean(known) if known else None
 
 
 def unfinished_usages(
@@ -505,16 +513,25 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     return [
         *(response.usage for response in searches.values()),
         *(usage for each in store.judge_usage(run.run_id).values() for usage in each),
+        *_paid_beside(store, run),
+    ]
+
+
+def _paid_beside(store: EvaluationStore, run: Run) -> list[Usage]:
+    return [
         *store.forgotten_usage(run.run_id),
         *(judged.usage for judged in store.judgements(run.run_id)),
         *store.unclaimed_usage(run.run_id).values(),
     ]
 
 
-def _means(figures: ByMethod) -> Means:
-    """Return the mean of the values that there are of each figure; None without any."""
-    known = {
-        m: {name: [v for v in values.values() if v is not None] for name, values in of.items()}
-        for m, of in figures.items()
-    }
-    return {m: {k: fmean(v) if v else None for k, v in of.items()} for m, of in known.items()}
+def _paid_usd(store: EvaluationStore, run: Run) -> float | None:
+    """Return the US dollars of :func:`paid_usages`."""
+    again = run.setup.responses_of is not None
+    return sum_usd(
+        [
+            *(each.cost_usd for each in (() if again else store.outcomes(run.run_id))),
+            *(usage.cost_usd for _, usage in store.judging(run.run_id)),
+            *(usage.cost_usd for usage in _paid_beside(store, run)),
+        ]
+    )

@@ -112,6 +112,8 @@ def explain_errors(path: Path) -> Generator[None]:
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" in str(error):
             raise damage_error(path, "a text of it is damaged", in_row=True) from error
+        if "malformed JSON" in str(error):
+            raise damage_error(path, f"a row of it is damaged: {error}", in_row=True) from error
         raise StoreError(
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."

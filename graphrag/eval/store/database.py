@@ -6,7 +6,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -38,13 +38,17 @@ from graphrag.eval.store.records import (
     Run,
     RunDetails,
     RunSetup,
+    SearchOutcome,
     StoredResponse,
     list_claims,
     new_run,
     now,
 )
 from graphrag.eval.store.rows import (
+    judged_of,
     judgement_row,
+    judging_of,
+    outcomes_of,
     outline_of,
     response_of,
     response_row,
@@ -267,6 +271,34 @@ class EvaluationStore:
         )
         return {each.unit: each for each in rows}
 
+    def outcomes(self, run_id: str) -> list[SearchOutcome]:
+        """Return what became of each search and what it took, without reading every response."""
+        sql = (
+            "SELECT unit, sample_id, method, latency_s, failure IS NOT NULL, trial, abstained, "
+            "usage FROM responses WHERE run_id = ?"
+        )
+        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), outcomes_of))
+
+    def judged_alike(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
+        """Return unit -> metric -> verdict without its reason, one object for equal ones."""
+        sql = (
+            "SELECT unit, json_group_array(json_array(metric, score, failure, repeats)) "
+            "FROM verdicts WHERE run_id = ? GROUP BY unit"
+        )
+        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), judged_of))
+
+    def judging(self, run_id: str) -> list[tuple[str, Usage]]:
+        """Return the unit and the usage of each judging."""
+        sql = "SELECT unit, usage FROM judge_usage WHERE run_id = ?"
+        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), judging_of))
+
+    def samples_of_failed(self, run_id: str) -> list[Sample]:
+        """Return the questions of a run on which a search failed."""
+        failed = "SELECT sample_id FROM responses WHERE run_id = ? AND failure IS NOT NULL"
+        those = f"json_extract(sample, '$.id') IN ({failed})"
+        sql = f"SELECT sample FROM samples WHERE run_id = ? AND {those}"
+        return self._read(sql, (run_id,) * 2, lambda row: Sample.from_dict(json.loads(row[0])))
+
     def outlines(self, run_id: str) -> dict[str, StoredResponse]:
         """Return unit -> response of a run, without its context, what it retrieved in outline."""
         columns = (
@@ -422,11 +454,16 @@ class EvaluationStore:
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
         """Return what is made of each row; a row that nothing can be made of is damaged."""
+        return self._read_all(query, values, lambda rows: [make(row) for row in rows])
+
+    def _read_all(
+        self, query: str, values: tuple[object, ...], make: Callable[[Iterable[Values]], _T]
+    ) -> _T:
+        """Return what is made of all rows together, read one by one: what they hold may be long."""
         self._writer.catch_up()
         with explain_errors(self.path):
             try:
-                # Row by row: what a search showed may be long, and little is made of it.
-                return [make(row) for row in self._db.execute(query, values)]
+                return make(self._db.execute(query, values))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise damage_error(
                     self.path, f"a row of it is damaged: {error}", in_row=True
@@ -447,16 +484,21 @@ class EvaluationStore:
         if units is not None:
             where += f" AND unit IN ({', '.join('?' * len(units))})"
             values = (run_id, *units)
+        sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
+        if units is not None or not keeps:
+            return self._read(sql, values, make)
+        return self._once(sql, run_id, lambda: self._read(sql, values, make))
+
+    def _once(self, name: str, run_id: str, read: Callable[[], _T]) -> _T:
         if run_id != self._memory[0]:
             self._memory = (run_id, {})
-        name, kept = f"{table} {columns}", self._memory[1]
-        if name in kept and units is None:
-            return cast("list[_T]", kept[name])
-        sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
-        rows = self._read(sql, values, make)
-        if self._reads_only and units is None and keeps:
-            kept[name] = rows
-        return rows
+        kept = self._memory[1]
+        if name in kept:
+            return cast("_T", kept[name])
+        found = read()
+        if self._reads_only:
+            kept[name] = found
+        return found
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))

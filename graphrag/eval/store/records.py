@@ -250,6 +250,30 @@ class StoredResponse:
     abstained: bool = False
 
 
+class SearchOutcome(NamedTuple):
+    """A response as far as a run's line in the list needs it."""
+
+    unit: str
+    sample_id: str
+    method: str
+    latency_s: float | None
+    failed: int
+    trial: int
+    abstained: int
+    usage: Usage
+
+    @property
+    def tokens(self) -> int | None:
+        """Prompt and output tokens; None where calls are not counted."""
+        usage = self.usage
+        return usage.prompt_tokens + usage.output_tokens if usage.is_counted else None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None when a price is not known."""
+        return self.usage.cost_usd
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a further judge said, beyond the verdicts.

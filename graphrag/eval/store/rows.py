@@ -1,12 +1,19 @@
 """Rows of eval.db: records as they are written, and as they are read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import Values
-from graphrag.eval.store.records import Judgement, StoredResponse, now
+from graphrag.eval.store.records import Judgement, SearchOutcome, StoredResponse, now
 from graphrag.query.usage import MOST_SECONDS, ImpossibleFigureError, Usage
+
+Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
+"""All models of a usage, those of its completions, those of its embeddings."""
+_USAGES = TypeAdapter(list[Usage])
 
 
 def response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
@@ -54,6 +61,45 @@ def usage_of(text: str) -> Usage:
         return Usage(cost_usd=None, is_counted=False)
 
 
+def _usages_of(texts: list[str]) -> list[Usage]:
+    try:
+        return _USAGES.validate_json(f"[{','.join(texts)}]")
+    except ValueError:  # one can't be, or is damaged
+        return [usage_of(text) for text in texts]
+
+
+def models_of(usage: Usage) -> Models:
+    """Return the models that a usage names."""
+    return usage.models, usage.completion_models, usage.embedding_models
+
+
+def usage_of_models(models: Models) -> Usage:
+    """Return a usage that says no more than its models."""
+    every, completion, embedding = models
+    return Usage(models=every or (), completion_models=completion, embedding_models=embedding)
+
+
+def latency_of(seconds: float | None) -> float | None:
+    """Return a latency that was kept; None of one that can't be."""
+    return seconds if 0 <= (seconds or 0) <= MOST_SECONDS else None
+
+
+def outcomes_of(rows: Iterable[Values]) -> list[SearchOutcome]:
+    """Return the outcomes of rows."""
+    every = list(rows)
+    return [
+        SearchOutcome._make((*row[:3], latency_of(row[3]), *row[4:7], usage))
+        for row, usage in zip(every, _usages_of([row[7] for row in every]), strict=True)
+    ]
+
+
+def judging_of(rows: Iterable[Values]) -> list[tuple[str, Usage]]:
+    """Return unit and usage of rows."""
+    every = list(rows)
+    usages = _usages_of([usage for _, usage in every])
+    return [(unit, usage) for (unit, _), usage in zip(every, usages, strict=True)]
+
+
 def _failure_of(text: str | None) -> Failure | None:
     return None if text is None else Failure(**json.loads(text))
 
@@ -84,7 +130,7 @@ def response_of(
     """Return the response of a row; ``read_retrieved`` reads what was retrieved."""
     return StoredResponse(
         *row[:5],
-        latency_s=row[5] if 0 <= (row[5] or 0) <= MOST_SECONDS else None,
+        latency_s=latency_of(row[5]),
         usage=usage_of(row[6]),
         failure=_failure_of(row[7]),
         trial=row[8],
@@ -105,3 +151,15 @@ def verdict_of(row: Values) -> tuple[str, str, JudgeResult]:
         failed = Failure("judge", "unreadable", message)
         verdict = JudgeResult(None, f"Unscored: {message}", failed)
     return unit, metric, verdict
+
+
+def judged_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
+    """Return unit -> metric -> verdict of rows of a unit and JSON of all that was kept of them."""
+    ends: dict[str, dict[str, JudgeResult]] = {}
+    found: dict[str, dict[str, JudgeResult]] = {}
+    for unit, text in rows:
+        if text not in ends:
+            every = [verdict_of(("", m, score, "", *of)) for m, score, *of in json.loads(text)]
+            ends[text] = {metric: verdict for _, metric, verdict in every}
+        found[unit] = ends[text]
+    return found
