@@ -57,7 +57,7 @@ def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp
     comparison = compared(tmp_path / "b", unfair(7), (160, 160))
     (item,) = comparison.items
     assert item.decision.outcome is GateOutcome.PASS
-    assert "ruled out at 95 % confidence, corrected by 320 labels" in item.decision.reason
+    assert "ruled out at 95 % confidence, corrected by 320 labels" in str(item.decision.reason)
     assert item.decision.bound == "labels of both runs"
     assert item.decision.lower_bound is not None
     assert item.corrected is not None
@@ -77,7 +77,7 @@ def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path)
     assert compared(tmp_path / "a", FAIR, (0, 0), truth=lost).outcome is GateOutcome.PASS
     found = compared(tmp_path / "b", FAIR, (200, 200), truth=lost)
     assert found.outcome is GateOutcome.FAIL
-    assert "worse, corrected by 210 labels (p " in found.items[0].decision.reason
+    assert "worse, corrected by 210 labels (p " in str(found.items[0].decision.reason)
     assert found.items[0].difference.difference == 0
 
 
@@ -92,6 +92,6 @@ def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path)
 def test_labels_that_do_not_suffice_change_nothing_and_it_is_said_why(tmp_path, labels, said):
     comparison = compared(tmp_path, unfair(7), labels)
     assert comparison.outcome is GateOutcome.FAIL
-    assert "labels" not in comparison.items[0].decision.reason
+    assert "labels" not in str(comparison.items[0].decision.reason)
     why = list_notes(comparison)[-1]
     assert why.startswith(f"tog, correctness: not corrected by labels: {said}")

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
+from graphrag.eval.compare.changes import why_undecided
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
@@ -14,6 +15,7 @@ from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.results.terms import BUDGET
+from graphrag.eval.stats.gates import Reason
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.usage import Usage
@@ -127,17 +129,28 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison):
 
 
 def test_one_reason_is_told_once_with_the_names_of_what_it_is_of():
-    loss = "a loss of up to {} points can't be ruled out, more than the accepted loss of 5 points"
-    same = {"tog": loss.format(8.1), "ppr": loss.format(12.5), "bm25": loss.format(8.1)}
+    loss = "a loss of up to {} points can't be ruled out, more than the accepted loss of {} points"
+    worst = {"tog": "8.1", "ppr": "12.5", "bm25": "8.1"}
+    same = {method: Reason(loss, (worst[method], "5")) for method in worst}
     assert tell_reasons(same) == (
         "A loss of up to 8.1 (tog and bm25) and 12.5 (ppr) points can't be ruled out, more than "
         "the accepted loss of 5 points."
     )
-    assert tell_reasons({"tog": loss.format(8.1)}) == f"A{loss.format(8.1)[1:]}."
-    other = {**same, "local": "there is nothing to compare"}
+    assert tell_reasons({"tog": same["tog"]}) == f"A{loss.format(8.1, 5)[1:]}."
+    other = {**same, "local": Reason("there is nothing to compare")}
     assert tell_reasons(other).endswith("loss of 5 points; local: there is nothing to compare")
-    judged = {m: f"{n}% of {k} verdicts" for m, n, k in (("tog", 90, 10), ("ppr", 80, 20))}
+    missing = {"tog": ("90%", "10"), "ppr": ("80%", "20")}
+    judged = {m: Reason("{} of {} verdicts", figures) for m, figures in missing.items()}
     assert tell_reasons(judged) == "tog: 90% of 10 verdicts; ppr: 80% of 20 verdicts"
+
+
+def test_a_number_in_a_name_is_no_figure():
+    changed = {
+        method: why_undecided([f"report {year}"]) for method, year in (("tog", 2023), ("ppr", 2024))
+    }
+    assert tell_reasons(changed).startswith(
+        "The index of report 2023 (tog) and report 2024 (ppr) changed since the baseline, or "
+    )
 
 
 def test_flips_are_counted_of_answers_and_few_questions_give_no_number():

@@ -16,6 +16,7 @@ from graphrag.eval.results.labels import RunLabels, read_labels
 from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
+from graphrag.eval.stats.gates import Reason
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import RunSetup
 
@@ -163,26 +164,27 @@ def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool
     return len(models - {None}) > 1
 
 
-def why_undecided(changed: Sequence[str]) -> str:
+def why_undecided(changed: Sequence[str]) -> Reason:
     """Say why a run on changed indexes is not decided, and what to do."""
-    return (
-        f"{_named(changed)} changed since the baseline, or only one of the runs recorded it; a "
+    return Reason(
+        "the index of {} changed since the baseline, or only one of the runs recorded it; a "
         "rebuilt index shifts whole documents by chance, which no number of questions shows (to "
-        "decide all the same, as if each question changed on its own: --accept-index-change)"
+        "decide all the same, as if each question changed on its own: --accept-index-change)",
+        (_named(changed),),
     )
 
 
-def what_is_assumed(changed: Sequence[str]) -> str:
+def what_is_assumed(changed: Sequence[str]) -> Reason:
     """Say what a decision on changed indexes that were accepted takes for granted."""
-    return (
-        f"{_named(changed)} changed, and as you accepted it this takes each question to change on "
-        "its own: an index that shifts whole documents is wrongly failed or passed more often"
+    return Reason(
+        "the index of {} changed, and as you accepted it this takes each question to change on "
+        "its own: an index that shifts whole documents is wrongly failed or passed more often",
+        (_named(changed),),
     )
 
 
 def _named(changed: Sequence[str]) -> str:
-    shown = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
-    return f"the index of {shown}"
+    return ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
 
 
 def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[str, SideLabels]:

@@ -431,7 +431,7 @@ def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
 
 def _note(figure: str, accepted: Sequence[str]) -> str | None:
     """Say what makes a figure weaker than it looks, indexes that were accepted among it."""
-    notes = [what_is_assumed(accepted)] if accepted else []
+    notes = [str(what_is_assumed(accepted))] if accepted else []
     if figure in OF_THE_HOUR:
         notes.append("the answers of a run share the load of its hour, which no question shows")
     return "; ".join(notes) or None

@@ -1,6 +1,5 @@
 """Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import NormalDist
@@ -25,7 +24,8 @@ from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, Value, shorten
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
-from graphrag.eval.stats.gates import GateOutcome
+from graphrag.eval.stats.gates import GateOutcome, Reason
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted, join_names
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _FEW = 5  # ids that are named
 _MOST_OF_A_NOTE = 60  # characters, in the list of runs
-_FIGURE = re.compile(r"p [=<] [\d.e-]+|\d[\d,.]*")
 
 
 def answer_comparison(
@@ -112,26 +111,24 @@ def _answers(comparison: "RunComparison", asked: Sequence[int]) -> str:
     return f"; of {sum(asked):,} {what}"
 
 
-def tell_reasons(reasons: Mapping[str, str]) -> str:
+def tell_reasons(reasons: Mapping[str, Reason]) -> str:
     """Return the reasons, by what each is of, as a text; what differs by a figure alone is one."""
-    alike: dict[str, dict[str, str]] = {}
-    for of, reason in reasons.items():
-        alike.setdefault(_FIGURE.sub("#", reason), {})[of] = reason
     told: list[str] = []
-    for group in alike.values():
-        reason, figures = next(iter(group.values())), map(_FIGURE.findall, group.values())
-        differing = [n for n, of in enumerate(zip(*figures, strict=True)) if len({*of}) > 1]
+    kinds = grouped((reason.kind, (of, reason)) for of, reason in reasons.items())
+    for kind, group in kinds.items():
+        figures = [*zip(*(reason.figures for _, reason in group), strict=True)]
+        differing = [n for n, each in enumerate(figures) if len({*each}) > 1]
         if len(differing) > 1:  # too much for one sentence
-            told += (f"{of}: {own}" for of, own in group.items())
+            told += (f"{of}: {reason}" for of, reason in group)
         elif differing:
-            by_figure: dict[str, list[str]] = {}
-            for of, own in group.items():
-                by_figure.setdefault(_FIGURE.findall(own)[differing[0]], []).append(of)
-            place = [*_FIGURE.finditer(reason)][differing[0]]
-            each = join_names([f"{figure} ({join_names(of)})" for figure, of in by_figure.items()])
-            told.append(f"{reason[: place.start()]}{each}{reason[place.end() :]}")
+            by_figure = grouped((reason.figures[differing[0]], of) for of, reason in group)
+            each = [f"{figure} ({join_names(of)})" for figure, of in by_figure.items()]
+            shown = [of[0] for of in figures]
+            shown[differing[0]] = join_names(each)
+            told.append(str(Reason(kind, tuple(shown))))
         else:
-            told.append(f"{join_names([*group])}: {reason}" if len(alike) > 1 else reason)
+            who = join_names([of for of, _ in group])
+            told.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else str(group[0][1]))
     return f"{told[0][:1].upper()}{told[0][1:]}." if len(told) == 1 else "; ".join(told)
 
 

@@ -62,6 +62,27 @@ def combine_outcomes(outcomes: Iterable[GateOutcome]) -> GateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a gate answers as it does; as a text it is the words with the figures in their places.
+
+    ``kind``: the words, with {} for each of the ``figures``, which are written as they are shown.
+    """
+
+    kind: str
+    figures: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.kind.format(*self.figures)
+
+    def and_also(self, other: "Reason") -> "Reason":
+        """Return both as one."""
+        return Reason(f"{self.kind}; {other.kind}", (*self.figures, *other.figures))
+
+
+_OPEN = Reason("")
+
+
+@dataclass(frozen=True, slots=True)
 class GateCase:
     """One metric of one method in two runs.
 
@@ -77,8 +98,8 @@ class GateCase:
     margin: float = MARGIN
     coverages: tuple[float | None, float | None] = (None, None)
     documents: Sequence[Hashable] | None = None
-    undecided: str | None = None
-    assumed: str | None = None
+    undecided: Reason | None = None
+    assumed: Reason | None = None
     corrected: Corrected | None = None
 
 
@@ -86,7 +107,7 @@ class GateCase:
 class GateDecision:
     """The gate's answer on one metric of one method; figures of the pairs are None without any.
 
-    ``reason`` is a sentence. ``n_pairs`` questions have both verdicts, ``n_dropped_pairs`` lack
+    ``n_pairs`` questions have both verdicts, ``n_dropped_pairs`` lack
     one, ``n_baseline`` have a score in the baseline. ``difference``: new run less baseline, in
     [-1, 1]; ``lower_bound``: its one-sided 95 % limit, named by ``bound``; ``margin``: the loss
     that is accepted. ``p``: one-sided of "newly wrong > newly right", named by ``test``.
@@ -97,7 +118,7 @@ class GateDecision:
     """
 
     outcome: GateOutcome
-    reason: str
+    reason: Reason
     n_pairs: int
     n_dropped_pairs: int
     newly_wrong: int
@@ -139,7 +160,7 @@ def decide_gates(
     }
 
 
-def _test(case: GateCase) -> tuple[GateDecision, str | None]:
+def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
     """Return a decision without the family's part and the answer, and what is missing for one."""
     pairs = case.pairs
     documents = [document or None for document in case.documents or [None] * len(pairs)]
@@ -171,7 +192,7 @@ def _test(case: GateCase) -> tuple[GateDecision, str | None]:
             p_family = max(p_family, p)
     draft = GateDecision(
         outcome=GateOutcome.INCONCLUSIVE,
-        reason="",
+        reason=_OPEN,
         n_pairs=n,
         n_dropped_pairs=len(pairs) - n,
         newly_wrong=wrong,
@@ -228,61 +249,68 @@ def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int
 
 def _incompleteness(
     new: float | None, old: float | None, n_pairs: int, n_baseline: int
-) -> str | None:
+) -> Reason | None:
     """Return what is missing for a decision on the pairs; None when they are enough."""
     known = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
     for run, share in known.items():
         if share < MIN_COVERAGE:
-            return (
-                f"the judge gave {share:.1%} of the verdicts asked of it in the {run}, under 95 %"
+            return Reason(
+                f"the judge gave {{}} of the verdicts asked of it in the {run}, under 95 %",
+                (f"{share:.1%}",),
             )
     if new is not None and old is not None and abs(new - old) > MAX_COVERAGE_GAP + 1e-12:
-        return (
-            f"the judge gave {new:.1%} of the verdicts asked of it in the new run and {old:.1%} in "
-            f"the baseline, {100 * abs(new - old):.1f} points apart, over 2"
+        return Reason(
+            "the judge gave {} of the verdicts asked of it in the new run and {} in the baseline, "
+            "{} points apart, over 2",
+            (f"{new:.1%}", f"{old:.1%}", f"{100 * abs(new - old):.1f}"),
         )
     if n_pairs == 0:
-        return "there is no question with both verdicts"
+        return Reason("there is no question with both verdicts")
     if n_pairs < MIN_COVERAGE * n_baseline:
-        return (
-            f"{n_pairs:,} of the baseline's {n_baseline:,} scored questions have a verdict to "
-            f"hold against it, {n_pairs / n_baseline:.1%}, under 95 %"
+        return Reason(
+            "{} of the baseline's {} scored questions have a verdict to hold against it, {}, under "
+            "95 %",
+            (f"{n_pairs:,}", f"{n_baseline:,}", f"{n_pairs / n_baseline:.1%}"),
         )
     return None
 
 
 def _decide(
-    draft: GateDecision, case: GateCase, incomplete: str | None, p: float | None
+    draft: GateDecision, case: GateCase, incomplete: Reason | None, p: float | None
 ) -> GateDecision:
     if case.undecided is not None:
         p, outcome, reason = None, GateOutcome.INCONCLUSIVE, case.undecided
     else:
         outcome, reason = _answer(draft, case, incomplete, p)
     if case.assumed is not None:
-        reason = f"{reason}; {case.assumed}"
+        reason = reason.and_also(case.assumed)
     return replace(draft, outcome=outcome, reason=reason, p_holm=p)
 
 
 def _answer(
-    draft: GateDecision, case: GateCase, incomplete: str | None, p: float | None
-) -> tuple[GateOutcome, str]:
-    by = "" if case.corrected is None else f", corrected by {case.corrected.n_labels} labels"
+    draft: GateDecision, case: GateCase, incomplete: Reason | None, p: float | None
+) -> tuple[GateOutcome, Reason]:
+    by, n_labels = "", ()
+    if case.corrected is not None:
+        by, n_labels = ", corrected by {} labels", (str(case.corrected.n_labels),)
     if p is not None and p <= ALPHA:
         worse = f"worse{by}" if by else "more newly wrong than newly right answers"
+        figures = (*n_labels, _p_in_words(p))
         if incomplete is None:
-            return GateOutcome.FAIL, f"{worse} ({_p_in_words(p)})"
+            return GateOutcome.FAIL, Reason(f"{worse} ({{}})", figures)
         saved = "even with all that is missing in favor of the new run"
-        return GateOutcome.FAIL, f"{worse} {saved} ({_p_in_words(p)}); {incomplete}"
+        return GateOutcome.FAIL, Reason(f"{worse} {saved} ({{}})", figures).and_also(incomplete)
     lower = draft.lower_bound
     if incomplete is not None or lower is None:
-        return GateOutcome.INCONCLUSIVE, incomplete or "there is nothing to compare"
-    loss = f"{ceil(round(-1000 * min(lower, 0.0), 6)) / 10:.1f} points"  # it is at most that
+        return GateOutcome.INCONCLUSIVE, incomplete or Reason("there is nothing to compare")
+    loss = f"{ceil(round(-1000 * min(lower, 0.0), 6)) / 10:.1f}"  # it is at most that
     if lower > -draft.margin:
-        return GateOutcome.PASS, f"a loss over {loss} is ruled out at 95 % confidence{by}"
-    return (
-        GateOutcome.INCONCLUSIVE,
-        f"a loss of up to {loss} can't be ruled out at 95 % confidence{by}, more than the accepted "
-        f"loss of {100 * draft.margin:g} points",
+        ruled_out = f"a loss over {{}} points is ruled out at 95 % confidence{by}"
+        return GateOutcome.PASS, Reason(ruled_out, (loss, *n_labels))
+    return GateOutcome.INCONCLUSIVE, Reason(
+        f"a loss of up to {{}} points can't be ruled out at 95 % confidence{by}, more than the "
+        "accepted loss of {} points",
+        (loss, *n_labels, f"{100 * draft.margin:g}"),
     )
 
 
@@ -311,7 +339,7 @@ class FigureCase:
     lower_is_better: bool = False
     limits: tuple[float, float] | None = None
     documents: Sequence[Hashable] | None = None
-    undecided: str | None = None
+    undecided: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +355,7 @@ class FigureDecision:
     """
 
     outcome: GateOutcome
-    reason: str
+    reason: Reason
     n_pairs: int
     n_dropped_pairs: int
     n_baseline: int
@@ -347,7 +375,7 @@ class FigureTest(NamedTuple):
 
     case: FigureCase
     draft: FigureDecision
-    incomplete: str | None
+    incomplete: Reason | None
 
     @property
     def p_family(self) -> float | None:
@@ -372,19 +400,21 @@ def check_figure(case: FigureCase) -> FigureTest:
     ]
     draft = FigureDecision(
         outcome=GateOutcome.INCONCLUSIVE,
-        reason="",
+        reason=_OPEN,
         n_pairs=len(both),
         n_dropped_pairs=len(case.pairs) - len(both),
         n_baseline=sum(old is not None for _, old in case.pairs),
         margin=None if case.is_relative else case.margin,
     )
     if not both:
-        return FigureTest(case, draft, "no question has a value in both runs")
+        return FigureTest(case, draft, Reason("no question has a value in both runs"))
     incomplete, tested = None, both
     if len(both) < MIN_COVERAGE * draft.n_baseline:
-        incomplete = (
-            f"{len(both):,} of the {draft.n_baseline:,} questions that the baseline has a value "
-            f"for have one in the new run, {len(both) / draft.n_baseline:.1%}, under 95 %"
+        share = len(both) / draft.n_baseline
+        incomplete = Reason(
+            "{} of the {} questions that the baseline has a value for have one in the new run, {}, "
+            "under 95 %",
+            (f"{len(both):,}", f"{draft.n_baseline:,}", f"{share:.1%}"),
         )
         tested = _best_values(case, documents)
     bound, name = _upper_bound(both, case)
@@ -418,25 +448,23 @@ def decide_figure(test: FigureTest, p_holm: float | None) -> FigureDecision:
     return replace(test.draft, outcome=outcome, reason=reason, p_holm=p_holm)
 
 
-def _answer_on_figure(test: FigureTest, p: float | None) -> tuple[GateOutcome, str]:
+def _answer_on_figure(test: FigureTest, p: float | None) -> tuple[GateOutcome, Reason]:
     upper, margin = test.draft.upper_bound, test.draft.margin
     if test.incomplete is None and upper is not None and margin is not None and upper <= margin:
-        return (
-            GateOutcome.PASS,
-            f"a worsening over {max(0.0, upper):.4g} is ruled out at 95 % confidence, and "
-            f"{margin:.4g} is accepted",
+        return GateOutcome.PASS, Reason(
+            "a worsening over {} is ruled out at 95 % confidence, and {} is accepted",
+            (f"{max(0.0, upper):.4g}", f"{margin:.4g}"),
         )
     if p is not None and p <= ALPHA:
         saved = "" if test.incomplete is None else " even with all that is missing in its favor"
-        return GateOutcome.FAIL, f"worse beyond chance{saved} ({_p_in_words(p)})"
+        return GateOutcome.FAIL, Reason(f"worse beyond chance{saved} ({{}})", (_p_in_words(p),))
     if test.incomplete is not None:
         return GateOutcome.INCONCLUSIVE, test.incomplete
     if upper is None or margin is None:
-        return GateOutcome.INCONCLUSIVE, "too few pairs to say what is ruled out"
-    return (
-        GateOutcome.INCONCLUSIVE,
-        f"a worsening of up to {upper:.4g} can't be ruled out at 95 % confidence, more than the "
-        f"accepted {margin:.4g}",
+        return GateOutcome.INCONCLUSIVE, Reason("too few pairs to say what is ruled out")
+    return GateOutcome.INCONCLUSIVE, Reason(
+        "a worsening of up to {} can't be ruled out at 95 % confidence, more than the accepted {}",
+        (f"{upper:.4g}", f"{margin:.4g}"),
     )
 
 
