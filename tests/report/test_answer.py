@@ -35,7 +35,7 @@ from graphrag.query.usage import Usage
 NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
 TOKENS = {
     **{"tog": 9000, "ppr": 2000, "local": 4000, "basic": 1000, "hybrid": 1500, "bm25": 3000},
-    **{"a": 9000, "b": 1000, "closed_book": 5000, "small": 3000},
+    **{"a": 9000, "b": 1000, "closed_book": 5000, "small": 3000, "oracle": 300},
 }
 
 
@@ -231,6 +231,43 @@ CASES = {
         "Cost: 1,000 tokens a question.",
         "compare it with another method",
     ),
+    "an oracle is not what others are held against": (
+        partial(evaluate, {"oracle": ALL, "tog": range(1200), "basic": range(2, 1200)}, 2000),
+        "TIED: Use basic: as good as tog here, and it needs no graph. Right on 60 % of questions; "
+        "oracle 100, tog 60. 2,000",
+        "It loses less than 5 points to tog, if any. Holds for",
+        "Cost: basic takes 1,000 tokens a question, 0.11 times tog.",
+        "label the answers to 60",
+    ),
+    "what an oracle lacks keeps nobody from a winner": (
+        partial(
+            evaluate,
+            {"oracle": range(60), "a": range(60), "b": range(0)},
+            n=60,
+            asked={"oracle": range(40)},
+        ),
+        "WINNER: Use a. Right on 100 % of questions; oracle 100, b 0. 60 questions",
+        "Lead over b: 88 to 100 points. Holds",
+        "Cost: 9,000",
+        "get",
+    ),
+    "one method beside an oracle has its score": (
+        partial(evaluate, {"oracle": range(50), "basic": range(30)}, n=50),
+        "basic is right on 30 of 50 questions. 50 questions on 1 index, all",
+        "95 % sure: 46.1 to 72.4 %. This is for this index; other indexes may differ.",
+        "Cost: 1,000 tokens a question.",
+        "compare it with another method",
+    ),
+    "an oracle alone has its score": (
+        partial(evaluate, {"oracle": range(30)}, n=50),
+        "oracle is right on 30 of 50 questions. 50 questions on 1 index, all",
+        *("95 % sure", "Cost: 300 tokens", "compare"),
+    ),
+    "what people can use is wrong": (
+        partial(evaluate, {"oracle": range(100), "tog": range(0), "basic": range(0)}),
+        "No answer: correctness is 0 % for every method. 100 questions",
+        *("", "", ""),
+    ),
     "everything is wrong": (
         partial(evaluate, {"tog": range(0), "basic": range(0)}),
         "No answer: correctness is 0 % for every method. 100 questions",
@@ -344,6 +381,21 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch):
         "contenders": ["tog"],
         "beaten": {"basic": "tog"},
     }
+
+
+def test_an_oracle_stays_in_the_tables_and_in_the_family():
+    results = evaluate({"oracle": range(100), "tog": range(90), "basic": range(10)})
+    best = {"winner": "tog", "contenders": ["tog"], "beaten": {"basic": "tog"}}
+    assert json.loads(results.to_json())["best"] == best
+    assert results.analysis is not None
+    family = [{each.a, each.b} for each in results.analysis.comparisons if each.in_family]
+    assert len(family) == 3
+    assert [row[0] for row in score_table(results, results.analysis).texts] == [
+        *("oracle", "tog", "basic")
+    ]
+    marked = {m: of.is_pareto for m, of in results.analysis.efficiency.items()}
+    assert marked == {"oracle": None, "tog": True, "basic": True}
+    assert "oracle" not in answer_of(results).cost
 
 
 @pytest.mark.parametrize("methods", [["tog"], ["tog", "basic"]])

@@ -13,6 +13,7 @@ from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results, name_figure
 from graphrag.eval.report.table import STYLES, Line
+from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
@@ -103,6 +104,7 @@ class _Run:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
         self._outcomes = {m: of[self._primary] for m, of in analysis.outcomes.items()}
+        self._usable = usable_methods(self._outcomes)
         self._scored = analysis.scores
         self._means = {m: of.mean for m, of in self._scored.items() if of.mean is not None}
         self._family = [each for each in analysis.comparisons if each.in_family]
@@ -123,6 +125,7 @@ class _Run:
         asked: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
         for each in results.results:
             asked[each.method].add((each.imdb_key, each.sample_id or each.question))
+        self._are_asked_alike = all(asked[m] == asked[self._usable[0]] for m in self._usable)
         self._shared = [
             f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
             for a, b in combinations(asked, 2)
@@ -142,12 +145,12 @@ class _Run:
             return Answer("", headline, lead="See what was judged instead.")
         if not contenders:
             return self._none(f"no response has a verdict on {self._primary}")
-        if len(self._outcomes) == 1:
+        if len(self._usable) == 1:
             return self._one(contenders[0])
-        if not any(self._means.values()):
+        if not any(self._means.get(method) for method in self._usable):
             return self._none(f"{self._primary} is 0 % for every method")
         if winner is not None:
-            rest = (method for method in self._outcomes if method != winner)
+            rest = (method for method in self._usable if method != winner)
             nearest = min(rest, key=lambda other: self._behind(winner, other)[0])
             lead = f"Lead over {nearest}: {_limits(*self._behind(winner, nearest))} points."
             return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
@@ -155,7 +158,7 @@ class _Run:
         least = self._prices.least_of_an_index(contenders)
         taken = self._prices.cheapest(least)
         # Methods without a score are not beaten either.
-        unbeaten = [*contenders, *(m for m in self._outcomes if m not in self._means)]
+        unbeaten = [*contenders, *(m for m in self._usable if m not in self._means)]
         pivot = taken or least[0]
         rivals = [method for method in unbeaten if method != pivot]
         if taken is None and all(self._is_near(a, b) for a in least for b in unbeaten if a != b):
@@ -329,7 +332,8 @@ class _Run:
 
     def _gap(self, pivot: str, rival: str) -> str:
         """Return how far apart the two may be that keep the answer open."""
-        if not all(has_verdicts(each.result) for each in self._family):
+        choices = [each for each in self._family if {each.a, each.b} <= {*self._usable}]
+        if not all(has_verdicts(each.result) for each in choices):
             return "".join(self._missing()) or "Too many verdicts are missing."
         compared = self._find(rival, pivot)
         if compared is None or compared.result.difference is None:
@@ -348,7 +352,7 @@ class _Run:
         start = ""
         if self._is_corrected and not self._analysis.scored_by_labels:
             start = "People's labels corrected the differences. "
-        if self._shared:
+        if not self._are_asked_alike:
             start += "Methods were asked different questions: pairs share fewer. "
         by_document = self._analysis.outcomes_by_document
         start += "Holds for more questions on" if method else "This is for"
@@ -356,7 +360,8 @@ class _Run:
         if self._is_clustered:
             return f"{start} indexes like these {n:,}."
         for outcomes in by_document.values():
-            means = {m: of[self._primary].mean.mean or 0 for m, of in outcomes.items()}
+            known = (m for m in self._usable if m in outcomes)
+            means = {m: outcomes[m][self._primary].mean.mean or 0 for m in known}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
         led_on = is_lead and n > 1 and not self._is_corrected

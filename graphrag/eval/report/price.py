@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money, round_up
+from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.results.index_costs import UNITS, index_cost
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
@@ -26,7 +27,7 @@ class Prices:
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
         self._results, self._terms = results, results.terms
         medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
-        self._seconds = {m: median for m, median in medians.items() if median}
+        self._seconds = {m: s for m in usable_methods(medians) if (s := medians[m])}
 
     @property
     def budgets(self) -> str:

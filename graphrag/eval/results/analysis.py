@@ -55,11 +55,22 @@ _Search: TypeAlias = tuple[QuestionKey, int]
 _Judged: TypeAlias = tuple[int | None, bool]
 """A score, and whether there was nothing to judge."""
 _NOT_MADE: _Judged = (None, False)
+_ORACLE = "oracle"
 _CORRECTED = (
     *("refused", "n_labels", "difference", "low", "high", "se", "p", "p_holm"),
     *("low_simultaneous", "high_simultaneous", "p_equivalence", "is_equivalent"),
     *("detectable_at_80", "interval", "judged_alone"),
 )
+
+
+def usable_methods(methods: Iterable[str]) -> list[str]:
+    """Return the methods that an answer may name; a control alone is all that there is.
+
+    An oracle is shown the evidence itself, so that nobody can use it. It costs as little as it is
+    good, and would win, or beat what people choose between.
+    """
+    every = [*methods]
+    return [method for method in every if method != _ORACLE] or every
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +154,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The methods that the comparisons on the primary metric leave over.
+    """The methods that the comparisons on the primary metric leave over, of those people can use.
 
     ``winner`` is shown to be better than every other method; None when none is, or there is only
     one. ``contenders``: those with a mean that no other is shown to be better than, the highest
@@ -161,13 +172,15 @@ def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str]
     ``means``: method -> mean of the primary metric, or area under it; None without any. ``shown``:
     a method, and one that it is shown to be better than on that metric; None is left out.
     """
-    known = {method: mean for method, mean in means.items() if mean is not None}
+    usable = usable_methods(means)
+    known = {method: mean for method in usable if (mean := means[method]) is not None}
     ranked = sorted(known, key=lambda method: -known[method])
     worse_than = {method: set[str]() for method in ranked}
     for better, worse in filter(None, shown):
-        worse_than[worse].add(better)
+        if better in known and worse in known:
+            worse_than[worse].add(better)
     contenders = tuple(method for method in ranked if not worse_than[method])
-    others = len(means) - 1
+    others = len(usable) - 1
     winners = [m for m in contenders if sum(m in w for w in worse_than.values()) == others > 0]
     return Best(
         winner=winners[0] if winners else None,
@@ -180,8 +193,9 @@ def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str]
 class EfficiencyFigures:
     """What a method's searches cost, with intervals where they exist.
 
-    ``is_pareto``: whether no other method beats it, see ``latency.pareto_set``; None when it can't
-    be compared, as its score on the primary metric, its tokens or its latency is not known.
+    ``is_pareto``: whether no other method that people can use beats it, see ``latency.pareto_set``;
+    None when it can't be compared, as its score on the primary metric, its tokens or its latency is
+    not known, and of an oracle.
     """
 
     latency_median: LatencyQuantile
@@ -416,13 +430,14 @@ def _efficiency(
         m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
     }
-    best = pareto_set(tradeoffs)
+    comparable = {m: of for m in usable_methods(by_method) if None not in (of := tradeoffs[m])}
+    best = pareto_set(comparable)
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
             latency_p95=_latency(rows, 0.95),
             cost_per_correct=_cost_per_correct(rows),
-            is_pareto=None if None in tradeoffs[method] else method in best,
+            is_pareto=method in best if method in comparable else None,
         )
         for method, rows in by_method.items()
     }

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
-from graphrag.eval.results.analysis import find_best
+from graphrag.eval.results.analysis import find_best, usable_methods
 from graphrag.eval.results.rows import (
     QuestionKey,
     Row,
@@ -27,7 +27,6 @@ LEAST = 20
 """Questions that a group must have: under it, a mean of 0 and 1 is known to 20 points at best."""
 _MOST = 12  # groups of a column; what has more names its questions rather than sorts them
 _FIRST = ("kind", "hops", "tags")
-_UNAVAILABLE = "oracle"  # shown the evidence itself: nobody can send a question there
 _REST = "the rest"
 
 CostUnit: TypeAlias = Literal["cost_usd", "tokens"]
@@ -134,7 +133,7 @@ def group_questions(
     scores = {m: _scores(by_method[m], of, primary) for m, of in asked.items()}
     if not any(map(len, scores.values())):
         return ()
-    open_ = [method for method in asked if method != _UNAVAILABLE]
+    open_ = usable_methods(asked)
     keys = [key for key in samples if all(scores[m].get(key) is not None for m in open_)]
     costs, unit = _costs({m: by_method[m] for m in open_}, keys if compares_costs else [])
     found: list[Grouping] = []
