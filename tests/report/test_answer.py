@@ -21,6 +21,7 @@ from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.run import list_results
 from graphrag.eval.report.run_tables import metrics_table, score_table
 from graphrag.eval.report.table import show
+from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.index_costs import compute_payoffs
 from graphrag.eval.results.kinds import group_questions
@@ -117,6 +118,47 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
     kept = analysis.to_dict()
     assert kept["corrected_means"]["correctness"]["tog"]["estimate"]["mean"] == pytest.approx(0.8)
     assert kept["best"]["contenders"] == ["tog", "basic"]
+
+
+def ringed(results: EvaluationResults, analysis: Analysis, plot: str) -> list[str]:
+    series = plot_run(results, analysis)[plot].series
+    return [each.name for each in series if each.points[0].is_ringed]
+
+
+def test_a_ring_follows_what_the_plot_shows():
+    """Bm25 is the quickest, which the plot of tokens does not show; an oracle is no choice."""
+    right = {"ppr": range(80), "bm25": range(60), "oracle": range(100)}
+    seconds = {"ppr": 2.0, "bm25": 1.0, "oracle": 0.5}
+    results = aggregate_results(
+        [
+            replace(each, efficiency=replace(each.efficiency, latency=seconds[each.method]))
+            for each in evaluate(right).results
+        ]
+    )
+    assert results.analysis is not None
+    assert ringed(results, results.analysis, "cost") == ["ppr"]
+    assert ringed(results, results.analysis, "latency") == ["ppr", "bm25"]
+    note = plot_run(results, results.analysis)["cost"].note
+    assert note.endswith("in what is drawn here. The control oracle gets none.")
+
+
+def test_a_ring_goes_by_the_scores_that_labels_corrected():
+    right, truth = {"tog": range(60), "basic": range(40)}, {"tog": range(50), "basic": range(60)}
+    seen = evaluate(right)
+    assert seen.analysis is not None
+    questions = [
+        LabelledQuestion(
+            ("a", f"Q{i}"),
+            ("a", ()),
+            {m: int(i in right[m]) for m in right},
+            [*right],
+            {m: int(i in truth[m]) for m in truth},
+        )
+        for i in range(100)
+    ]
+    labels = {"correctness": RunLabels({each.key: each for each in questions})}
+    assert ringed(seen, seen.analysis, "cost") == ["tog", "basic"]
+    assert ringed(seen, correct_comparisons(seen.analysis, labels), "cost") == ["basic"]
 
 
 def test_one_method_is_told_by_its_labels():

@@ -1,16 +1,17 @@
 """The plots of a run: scores, differences, and what a score costs in tokens or dollars and time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import by_score, name_figure
-from graphrag.eval.results.analysis import Analysis
+from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.stats.intervals import Estimate
+from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.query.usage import sum_known
 
@@ -32,14 +33,15 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     note = (
         f"{budgets} What methods take is not comparable."
         if budgets
-        else "Better is up and to the left. A ring marks a method that no other beats in score, "
-        "tokens and seconds at once."
+        else "Better is up and to the left."
     )
     plots = {
-        "cost": _plot_tradeoff(analysis, *_costs(results), note),
+        "cost": _plot_tradeoff(analysis, *_costs(results), note, not budgets),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
-        "latency": _plot_tradeoff(analysis, medians, "median seconds of a question", note),
+        "latency": _plot_tradeoff(
+            analysis, medians, "median seconds of a question", note, not budgets
+        ),
     }
     return {name: plot for name, plot in plots.items() if plot is not None}
 
@@ -116,16 +118,31 @@ def _short(method: str) -> str:
 
 
 def _plot_tradeoff(
-    analysis: Analysis, amounts: Mapping[str, float | None], unit: str, note: str
+    analysis: Analysis,
+    amounts: Mapping[str, float | None],
+    unit: str,
+    note: str,
+    is_comparable: bool,
 ) -> Drawing | None:
-    """Return the score against what a question costs, or how long it takes."""
+    """Return the score against what a question costs, or how long it takes.
+
+    Where amounts may be compared, the methods of which no other is both better and cheaper are
+    ringed.
+    """
+    scores = {method: analysis.scores[method].mean for method in by_score(analysis)}
+    drawn = {method: (scores[method], amounts.get(method)) for method in scores}
+    ringed: Sequence[str] = ()
+    if is_comparable:
+        usable = usable_methods(m for m, at in drawn.items() if None not in at)
+        ringed = pareto_set({m: (*drawn[m], drawn[m][1]) for m in usable})
+        note += " A ring marks a method that no other beats in what is drawn here."
+        note += " The control oracle gets none." * ("oracle" in drawn and usable != ["oracle"])
     series: list[Series] = []
-    for style, method in enumerate(by_score(analysis)):
-        mean, amount = analysis.scores[method], amounts.get(method)
-        if mean.mean is not None and amount is not None:
-            at = _point(mean, f"{method}, {plain_amount(amount)} {unit}", 0)
-            ringed = bool(analysis.efficiency[method].is_pareto)
-            point = Point(amount, at.x, at.title, at.low, at.high, is_ringed=ringed)
+    for style, (method, (score, amount)) in enumerate(drawn.items()):
+        if score is not None and amount is not None:
+            title = f"{method}, {plain_amount(amount)} {unit}"
+            at = _point(analysis.scores[method], title, 0)
+            point = Point(amount, at.x, at.title, at.low, at.high, is_ringed=method in ringed)
             series.append(Series(method, style, [point]))
     if len(series) < 2:
         return None
