@@ -486,6 +486,20 @@ def test_of_methods_that_tie_none_leads():
     assert answer.lead.endswith("these 3 indexes; other indexes may differ.")
 
 
+def test_an_open_answer_holds_the_price_to_the_best_not_to_the_least_known():
+    right = {"bm25": 10, "ppr": 11, "local": 9}
+    results = [
+        judged("d", f"Q{i}", method, is_right=(i if method != "local" else 19 - i) < right[method])
+        for i in range(20)
+        for n, method in enumerate(right)
+    ]
+    answer = answer_of(aggregate_results(results))
+    assert answer.chip == "TOO FEW"
+    assert "worse than local" in answer.lead
+    assert "ppr" in answer.cost
+    assert "local" not in answer.cost
+
+
 def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
     results = [
         judged(f"d{i}", "Q", method, is_right=True)

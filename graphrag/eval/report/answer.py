@@ -183,7 +183,7 @@ class _Run:
     def _make(
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
     ) -> Answer:
-        taken = None if chip == "TOO FEW" else method
+        taken, beside = (None, self._best_but(method)) if chip == "TOO FEW" else (method, rival)
         if self._missing():
             next_, command = "get what is missing", self._retry()
         elif self._prices.budgets:
@@ -205,12 +205,17 @@ class _Run:
             f"{self._scores(taken)} {self._asked()}",
             f"{lead} {self._scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
             "" if self._missing() else answer_kinds(self._results, taken),
-            "" if method is None else self._prices.line(method, rival, is_named=chip != "WINNER"),
+            "" if method is None else self._prices.line(method, beside, is_named=chip != "WINNER"),
             next_,
             command,
             (how, *self._how()),
             method=taken,
         )
+
+    def _best_but(self, method: str | None) -> str | None:
+        """Return the contender that scores best beside a method, which its price is held to."""
+        others = [each for each in self._best.contenders if each != method]
+        return max(others, key=lambda each: self._means.get(each, 0.0), default=None)
 
     def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._missing() and not next_:
