@@ -4,6 +4,7 @@ They are read where a name is not built in, or where all are listed, and loaded 
 is broken is named by its package, and stops nothing that does not ask for it.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -34,12 +35,16 @@ def import_part(load: Callable[[], T], what: str) -> T:
     """Import what others wrote, and name it when that takes long.
 
     Raises ImportError for whatever it raises, which may be made to pass all that catches errors:
-    SystemExit, a panic of Rust's. Ctrl-C stays what it is.
+    SystemExit, a panic of Rust's. Ctrl-C stays what it is; where the import goes on after one, the
+    next ends the process.
     """
     is_interrupted = False
 
     def interrupt(*_: object) -> NoReturn:
         nonlocal is_interrupted
+        if is_interrupted:
+            tell("Interrupted.")
+            os._exit(130)
         is_interrupted = True
         raise KeyboardInterrupt
 

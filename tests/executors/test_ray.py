@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import Evaluation, wait_until
+from support.clock_evaluation import Evaluation, MakeEvaluation, flat, wait_until
 from support.openai_server import Behaviour, Fault, offline_reply
 
+from graphrag.eval.cli.interrupts import FINISH_S
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner import on_ray
@@ -271,3 +272,61 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, ser
     assert min(again.values()) == 0
     # Units are begun again whole: of the first kill those of one worker, half of the places.
     assert again.total() <= MOST_CALLS * (CONCURRENCY // 2 + CONCURRENCY)
+
+
+HOLDING = """
+import asyncio, time
+
+async def fine(question):
+    await asyncio.sleep(0.01)
+    return "Idris Vane"
+
+async def holding(question):
+    if "bank" in question:
+        time.sleep(3600)
+    return "Idris Vane"
+"""
+
+
+@pytest.fixture
+def held(make_evaluation: MakeEvaluation) -> Evaluation:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    evaluation = make_evaluation()
+    (evaluation.root / "held_worker.py").write_text(HOLDING, encoding="utf-8")
+    names = ("fine", "holding")
+    methods = [{"name": name, "function": f"held_worker:{name}"} for name in names]
+    evaluation.configure(methods=methods, concurrency=2, timeout_s=12)
+    return evaluation
+
+
+@pytest.mark.slow
+def test_a_method_that_holds_a_workers_loop_is_named_and_ends_the_run(held):
+    others = ray_workers()
+    with held.start("--skip-judge", "--workers", "2") as process:
+        assert process.wait(200) == 1, process.output
+        output = flat(process.output)
+    assert "Warning: holding on 'q2' has held the event loop for 1" in output
+    assert "of 12: holding on 'q2' has held the event loop for 1" in output
+    assert "held_worker.py:10 in holding" in output
+    assert "Continue with: graphrag eval" in output
+    assert "Traceback" not in output
+    assert not any(each.failure for each in held.responses())
+    assert wait_until(lambda: not ray_workers() - others, 30)
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_run_whose_worker_is_held(held):
+    others = ray_workers()
+    held.configure(timeout_s=600)
+    with held.start("--skip-judge", "--workers", "2") as process:
+        assert wait_until(lambda: "has held the event loop" in process.output, 200), process.output
+        process.send(signal.SIGINT)
+        assert wait_until(lambda: "Finishing what is in flight" in process.output, 5)
+        began = time.monotonic()
+        assert process.wait(60) == 130, process.output
+        took_s = time.monotonic() - began
+        output = flat(process.output)
+    assert "Traceback" not in output
+    assert "of 12: interrupted. Continue with: graphrag eval" in output
+    assert took_s < FINISH_S + 5
+    assert wait_until(lambda: not ray_workers() - others, 30)

@@ -1,12 +1,16 @@
 """Packages bring methods, metrics, measures and exporters by their entry points."""
 
+import signal
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, wait_until
+from support.held_loops import shorten_where
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval import plug_ins
@@ -39,6 +43,11 @@ def tsv(rows):
 OTHERS = {
     "panics": "class PanicException(BaseException):\n    pass\nraise PanicException('no GPU')",
     "interrupts": "raise KeyboardInterrupt",
+    "hangs": "import time\ntime.sleep(3600)",
+    "clings": (
+        "import time\n"
+        "while True:\n    try:\n        time.sleep(3600)\n    except BaseException:\n        pass"
+    ),
     "slow": f"import time\ntime.sleep(0.5)\n{MODULE}",
 }
 ENTRIES = """\
@@ -50,6 +59,8 @@ twice = {module}:echo
 panics = {module}_panics:echo
 interrupts = {module}_interrupts:echo
 slow = {module}_slow:echo
+hangs = {module}_hangs:echo
+clings = {module}_clings:echo
 
 [gtog.metrics]
 brevity = {module}:brevity
@@ -176,6 +187,26 @@ def test_a_package_that_is_slow_to_import_is_named(evaluation, package, monkeypa
     assert f"Still importing rag-pack 1.2 ({package}_slow:echo) after 0.1 s" in output
     evaluation.configure(methods=["echo"])
     assert "Still importing" not in evaluation.done("--skip-judge").output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_interrupts"), [("hangs", 1), ("clings", 2)])
+@pytest.mark.usefixtures("package")
+def test_an_interrupt_ends_a_command_whose_package_hangs_on_import(
+    evaluation, tmp_path, name, n_interrupts
+):
+    evaluation.configure(methods=["basic", name])
+    prepare = partial(shorten_where, str(tmp_path))
+    with evaluation.start("--skip-judge", prepare=prepare) as process:
+        assert wait_until(lambda: "Still importing rag-pack 1.2" in process.output), process.output
+        for _ in range(n_interrupts):
+            assert process.is_alive
+            process.send(signal.SIGINT)
+            time.sleep(1)
+        assert process.wait(10) == 130, process.output
+        *_, named, said = process.output.strip().splitlines()
+    assert named.startswith("Still importing")
+    assert said.startswith("Interrupted")
 
 
 @pytest.mark.usefixtures("package")

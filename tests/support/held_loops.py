@@ -1,4 +1,6 @@
-"""Shorter waits for a method that holds the event loop, in a process of its own."""
+"""Shorter waits for what holds everything up, in a process of its own."""
+
+import sys
 
 from graphrag.eval import plug_ins
 from graphrag.eval.cli import interrupts
@@ -13,3 +15,9 @@ def shorten(named_s: float = 0.5, let_go_s: float = 2, finish_s: float = 1) -> N
 
 def shorten_but_the_finish() -> None:
     shorten(finish_s=60)
+
+
+def shorten_where(folder: str) -> None:
+    """Shorten the waits where packages lie in a folder."""
+    shorten()
+    sys.path.insert(0, folder)

@@ -70,11 +70,13 @@ class LoopWatch:
     One that does is named after ten seconds. After ``limit_s`` an error is raised in it, where the
     loop runs in the main thread, and the run stops.
 
+    - ``tell``: says that one holds the loop.
     - ``end``: ends the process with a sentence, where nothing else helps.
     - ``n_named``: how often one was named.
     """
 
     def __init__(self, limit_s: float) -> None:
+        self.tell: Callable[[str], object] = plug_ins.tell
         self.end: Callable[[str], object] = lambda _: None
         self.n_named = 0
         self._limit_s = limit_s
@@ -181,7 +183,7 @@ class LoopWatch:
                 continue
             if self._why is None and held_s >= plug_ins.NAMED_AFTER_S and not named_at:
                 named_at, self.n_named = now, self.n_named + 1
-                plug_ins.tell(f"Warning: {self._describe(frames, held_s)}. {_ADVICE}")
+                self.tell(f"Warning: {self._describe(frames, held_s)}. {_ADVICE}")
             # What waited behind the one that was made to let go may do the same.
             if held_s < (self._limit_s if self._why is None else _BEAT_S):
                 continue

@@ -17,11 +17,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 from graphrag.config.settings_files import is_project
-from graphrag.eval import errors
+from graphrag.eval import errors, plug_ins
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.records import JudgeResult
@@ -38,6 +39,8 @@ from graphrag.redaction import is_secret_variable, know_settings, redact
 _log = logging.getLogger(__name__)
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ALSO = ("LITELLM_LOCAL_MODEL_COST_MAP", "LANCEDB_LOG", "TQDM_DISABLE")
+_WATCH = "watch"
+"""What hears of a worker's watch: a loop beside the one that works, and may be held."""
 _START_S = 300.0
 _TRIES = 3
 
@@ -133,6 +136,9 @@ class Reply:
 class RayWorker:
     """A worker; in a process that Ray began it is an actor."""
 
+    def __init__(self) -> None:
+        self._words = SimpleQueue[tuple[str, bool]]()
+
     async def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> str | None:
         """Make ready, or say in one sentence why that can't be.
 
@@ -155,6 +161,8 @@ class RayWorker:
         except Exception as error:  # whatever the user's own classes raise
             return redact(f"A worker can't make what it is handed: {describe_error(error)}")
         self._limit = SharedLimit(share)
+        self._runner.watch.tell = lambda text: self._words.put((text, False))
+        self._runner.watch.end = lambda why: self._words.put((why, True))
         self._lines = _Lines()
         self._logging = lines_to(self._lines, setup.log_level, ("graphrag", *LIBRARIES))
         self._logging.__enter__()
@@ -183,6 +191,10 @@ class RayWorker:
             result, error = None, ("", redact(describe_error(raised)))
         spent = (tuple(log.attempts), tuple(log.failures), self._lines.take())
         return pickle.dumps(Reply(result, error, *spent))
+
+    async def hear(self) -> tuple[str, bool]:
+        """Wait for what is said of a method that holds the loop, and whether that ends the run."""
+        return await asyncio.to_thread(self._words.get)
 
 
 class _Lines(logging.Handler):
@@ -398,25 +410,48 @@ def _pack(
 class _Actor:
     def __init__(self, ray: Ray, actor: Ray) -> None:
         self._ray, self._actor = ray, actor
+        self._held = asyncio.get_running_loop().create_future()
+        self._listening = asyncio.create_task(self._listen())
 
     async def work(self, *work: object) -> bytes:
+        """Return what came of work; RunStoppedError where a method holds the worker's loop."""
         reference = self._actor.work.remote(*work)
+        answered = asyncio.ensure_future(reference)
         try:
-            return await reference
+            await asyncio.wait((answered, self._held), return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done():
+                raise RunStoppedError(self._held.result())
+            return await answered
         except asyncio.CancelledError:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.cancel(reference)
             raise
         except self._ray.exceptions.RayError as error:
             raise WorkerDiedError(_last_line(error)) from error
+        finally:
+            answered.cancel()
+
+    async def _listen(self) -> None:
+        """Pass on what the worker says of a method that holds its loop."""
+        hear, is_end = self._actor.hear.options(concurrency_group=_WATCH), False
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            while not is_end:
+                text, is_end = await hear.remote()
+                self._held.set_result(text) if is_end else plug_ins.tell(text)
 
     def close(self) -> None:
+        self._listening.cancel()
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._actor)
 
 
 async def _hire(ray: Ray, payload: bytes, share: Share, variables: Mapping[str, str]) -> _Actor:
-    kind = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=share.concurrency)(RayWorker)
+    kind = ray.remote(
+        num_cpus=1,
+        max_restarts=0,
+        max_concurrency=share.concurrency,
+        concurrency_groups={_WATCH: 1},
+    )(RayWorker)
     actor = kind.remote()
     worker = _Actor(ray, actor)
     try:
