@@ -200,6 +200,7 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
 
 
 _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
+_DEFAULT = frozenset(DEFAULT_METRICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +221,26 @@ class MetricScores:
     @classmethod
     def of(cls, verdicts: Mapping[str, JudgeResult]) -> "MetricScores":
         """Return the verdicts of a mapping; a name that is no metric's is left out."""
+        if verdicts.keys() <= _DEFAULT:
+            return cls(**verdicts, further={})
         known = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
         named = {metric: known.pop(metric) for metric in DEFAULT_METRICS if metric in known}
         return cls(**named, further=known)
 
     def get(self, metric: str) -> JudgeResult:
         """Return the verdict of a metric by its name."""
-        if metric not in DEFAULT_METRICS and metric in METRICS:
+        if metric not in _DEFAULT and metric in METRICS:
             return self.further.get(metric, _NOT_JUDGED)
         result: JudgeResult = getattr(self, metric)
         return result
+
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """Metric -> why the judge failed on it, in the order of the metrics."""
+        given = (self.correctness, self.faithfulness, self.relevance, self.completeness)
+        if not self.further and not any(verdict.failure for verdict in given):
+            return {}
+        return {metric: why for metric in METRICS if (why := self.get(metric).failure) is not None}
 
     def to_dict(self) -> dict[str, int | None]:
         """Return metric -> score."""
@@ -321,7 +332,8 @@ class QueryResult:
         """Return the result without its context, and with what it retrieved in outline."""
         told = None if self.retrieved is None else self.retrieved.in_outline()
         text = None if self.context_text is None else ""
-        return replace(self, context_text=text, retrieved=told)
+        is_outline = self.context_text == text and self.retrieved == told
+        return self if is_outline else replace(self, context_text=text, retrieved=told)
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""

@@ -164,7 +164,10 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)
-    timestamp = results.metadata["timestamp"]
+    timestamp, label = results.metadata["timestamp"], results.metadata["embedded_models"]
+    if outcome.judged:
+        further = [judgement.usage for _, judgement in outcome.judged]
+        label = label_embedded(outcome.results, further)
     if description.recorded_at is not None:
         recorded = datetime.fromisoformat(description.recorded_at)
         timestamp = recorded.isoformat(timespec="seconds")
@@ -177,9 +180,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "timestamp": timestamp,
             "methods": results.metadata["methods"] if outcome.results else order,
             "models": models,
-            "embedded_models": label_embedded(
-                outcome.results, [judgement.usage for _, judgement in outcome.judged]
-            ),
+            "embedded_models": label,
             "setup": run.setup.root,
             "judge": run.setup.root["judge"],
             "equal_terms": run.setup.root.get("equal_terms"),

@@ -30,6 +30,7 @@ from graphrag.eval.report.questions import (
     list_wrong,
     show_question,
 )
+from graphrag.eval.results.rows import many_records
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.plan import RunDescription, read_run
@@ -234,7 +235,7 @@ def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> Non
 async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
     """Give what a run's files show, while the store that they are made from is open."""
     store_path = place.store_path()
-    with open_store(store_path) as store:
+    with many_records(), open_store(store_path) as store:
         run = find_run(store.runs(), run_id, store_path)
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."

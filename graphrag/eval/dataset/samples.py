@@ -139,7 +139,9 @@ class Sample(Stored):
 
         Of a list each value, of ``tags`` in a table those between commas or bars.
         """
-        value = self.tags.get(column)
+        if column not in self.tags:
+            return ()
+        value = self.tags[column]
         if column == _TAGS and isinstance(value, str):
             value = re.split(r"[,|]", value)
         values = cast("list[object]", value) if isinstance(value, list) else [value]

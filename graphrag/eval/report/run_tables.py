@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphrag.eval.judged import METRICS
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
@@ -374,13 +373,13 @@ def failures_table(results: "EvaluationResults") -> Table | None:
     """Return searches that failed and verdicts that are missing, by cause; None without any."""
     causes: Counter[tuple[str, str, str]] = Counter()
     for result in results.results:
-        failures = {"search failed, counts 0": result.failure}
-        for metric in METRICS:
-            failures[f"{metric} unscored, left out"] = result.scores.get(metric).failure
+        judging = result.scores.failures
+        failures = {f"{metric} unscored, left out": why for metric, why in judging.items()}
+        if result.failure is not None:
+            failures = {"search failed, counts 0": result.failure, **failures}
         for what, failure in failures.items():
-            if failure is not None:
-                cause = f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
-                causes[result.method, what, cause] += 1
+            cause = f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
+            causes[result.method, what, cause] += 1
     return tabulate_failures(causes.most_common()) if causes else None
 
 

@@ -50,11 +50,9 @@ from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_item
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
 """Method -> document -> searches that the method was to make about it."""
-_Search: TypeAlias = tuple[QuestionKey, int]
-"""A question, and which of its searches."""
-_Judged: TypeAlias = tuple[int | None, bool]
-"""A score, and whether there was nothing to judge."""
-_NOT_MADE: _Judged = (None, False)
+_Kind: TypeAlias = tuple[str, Row | None, Row | None, int]
+"""A document, a search of each method that ended as others did, None of one that was not made, and
+how many such pairs there are."""
 _ORACLE = "oracle"
 _CORRECTED = (
     *("refused", "n_labels", "difference", "low", "high", "se", "p", "p_holm"),
@@ -322,14 +320,21 @@ def summarize_rows(
 ) -> dict[str, Outcomes]:
     """Return metric -> Outcomes of one method; of ``asked`` metrics responses were to be judged."""
     is_repeated = any(row.trial for row in rows)
+    ends = [(row.document, *_end_of(row)) for row in rows]
+    first = dict(zip(reversed(ends), reversed(rows), strict=True))
+    alike = Counter(ends)
 
     def summarize(metric: str) -> Outcomes:
-        ends = [(row.states[metric], row.scores[metric], row.document) for row in rows]
-        counts = Counter(ends)
-        outcome_of = {end: Outcome(*end) for end in counts}
+        outcome_of = {
+            end: Outcome(row.states[metric], row.scores[metric], row.document)
+            for end, row in first.items()
+        }
+        counts = Counter[Outcome]()
+        for end, times in alike.items():
+            counts[outcome_of[end]] += times
         questions = zip((row.key for row in rows), (outcome_of[end] for end in ends), strict=True)
         return summarize_outcomes(
-            {outcome_of[end]: times for end, times in counts.items()},
+            counts,
             n_planned=n_planned,
             failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
             stratified=stratified,
@@ -349,24 +354,22 @@ def _compare_methods(
     """
     comparisons: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
+    kinds = [_pair_rows(by_method[a], by_method[b]) for a, b in pairs]
+    is_repeated = any(row.trial for rows in by_method.values() for row in rows)
     for metric in metrics:
         in_family = metric == metrics[0]  # document by document only where something is claimed
-        items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
-        counts = [_pair_items(items[a], items[b]) for a, b in pairs]
-        searches = {
-            method: {
-                (row.key, row.trial): (paired_score(row, metric), has_nothing_to_judge(row, metric))
-                for row in rows
-            }
-            for method, rows in by_method.items()
-        }
+        if is_repeated:
+            items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
+            counts = [_pair_items(items[a], items[b]) for a, b in pairs]
+        else:
+            counts = [_pair_scores(of, metric) for of in kinds]
         results = [
             paired_items(
                 each,
-                _pair_searches(searches[a], searches[b], planned.get(a, {}), planned.get(b, {})),
+                _pair_searches(of, metric, planned.get(a, {}), planned.get(b, {})),
                 view_documents=in_family,
             )
-            for (a, b), each in zip(pairs, counts, strict=True)
+            for (a, b), of, each in zip(pairs, kinds, counts, strict=True)
         ]
         if in_family:
             results = correct_family(results)
@@ -383,6 +386,33 @@ def _compare_methods(
     return comparisons
 
 
+def _end_of(row: Row | None) -> tuple[int, int]:
+    """Return what is equal for rows that ended alike: those share what they say of it."""
+    return (0, 0) if row is None else (id(row.states), id(row.scores))
+
+
+def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
+    """Pair the searches of two methods; most pairs of a long run ended as others did."""
+    ours, theirs = ({(row.key, row.trial): row for row in rows} for rows in (a, b))
+    kinds: dict[object, tuple[str, Row | None, Row | None]] = {}
+    times = Counter[object]()
+    for search in dict.fromkeys([*ours, *theirs]):
+        kind = search[0][0], ours.get(search), theirs.get(search)
+        end = kind[0], *_end_of(kind[1]), *_end_of(kind[2])
+        kinds.setdefault(end, kind)
+        times[end] += 1
+    return [(*kind, times[end]) for end, kind in kinds.items()]
+
+
+def _pair_scores(kinds: Sequence[_Kind], metric: str) -> PairCounts:
+    """Count the scores of the questions that both methods were asked, each of them once."""
+    counts = Counter[tuple[Score, Score, Hashable]]()
+    for document, a, b, times in kinds:
+        if a is not None and b is not None:
+            counts[paired_score(a, metric), paired_score(b, metric), document or None] += times
+    return counts
+
+
 def _pair_items(
     a: Mapping[QuestionKey, float | None], b: Mapping[QuestionKey, float | None]
 ) -> PairCounts:
@@ -392,8 +422,8 @@ def _pair_items(
 
 
 def _pair_searches(
-    a: Mapping[_Search, _Judged],
-    b: Mapping[_Search, _Judged],
+    kinds: Sequence[_Kind],
+    metric: str,
     planned_a: Mapping[str, int],
     planned_b: Mapping[str, int],
 ) -> PairCounts:
@@ -403,20 +433,20 @@ def _pair_searches(
     one where either has nothing to judge.
     """
     counts = Counter[tuple[Score, Score, Hashable]]()
-    made: dict[str, list[_Search]] = {document: [] for document in planned_a}
-    for search in dict.fromkeys([*a, *b]):
-        made.setdefault(search[0][0], []).append(search)
-    for document, searches in made.items():
+    made: dict[str, list[_Kind]] = {document: [] for document in planned_a}
+    for kind in kinds:
+        made.setdefault(kind[0], []).append(kind)
+    for document, of in made.items():
         n = min(planned_a.get(document, 0), planned_b.get(document, 0))
-        if len(searches) > n:  # which of those that one alone made were planned for both?
-            searches = [search for search in searches if search in a and search in b]
-        counts[None, None, document or None] += max(0, n - len(searches))
-        pairs = [(a.get(s, _NOT_MADE), b.get(s, _NOT_MADE)) for s in searches]
-        counts.update(
-            (ours[0], theirs[0], document or None)
-            for ours, theirs in pairs
-            if not ours[1] and not theirs[1]
-        )
+        if sum(times for *_, times in of) > n:
+            # Which of those that one alone made were planned for both?
+            of = [kind for kind in of if None not in kind]
+        counts[None, None, document or None] += max(0, n - sum(times for *_, times in of))
+        for _, a, b, times in of:
+            rows = [row for row in (a, b) if row is not None]
+            if not any(has_nothing_to_judge(row, metric) for row in rows):
+                ours, theirs = (row and paired_score(row, metric) for row in (a, b))
+                counts[ours, theirs, document or None] += times
     return +counts
 
 
@@ -425,7 +455,9 @@ def _efficiency(
     outcomes: Mapping[str, Mapping[str, Outcomes]],
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
-    medians = {m: _latency(rows, 0.5) for m, rows in by_method.items()}
+    timed = {m: latencies_of(rows) for m, rows in by_method.items()}
+    repeated = {m: any(row.trial for row in rows) for m, rows in by_method.items()}
+    medians = {m: _latency(of, 0.5, repeated[m]) for m, of in timed.items()}
     tradeoffs: dict[str, Tradeoff] = {
         m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
@@ -435,7 +467,7 @@ def _efficiency(
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
-            latency_p95=_latency(rows, 0.95),
+            latency_p95=_latency(timed[method], 0.95, repeated[method]),
             cost_per_correct=_cost_per_correct(rows),
             is_pareto=method in best if method in comparable else None,
         )
@@ -443,13 +475,13 @@ def _efficiency(
     }
 
 
-def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
+def _latency(latencies: Sequence[Latency], quantile: float, is_repeated: bool) -> LatencyQuantile:
     """Return a quantile of what was measured; a failed search stays in, as one that takes longer.
 
     Without limits where questions were searched more than once: those take searches as independent.
     """
-    result = latency_quantile(latencies_of(rows), quantile)
-    return replace(result, low=None, high=None) if any(row.trial for row in rows) else result
+    result = latency_quantile(latencies, quantile)
+    return replace(result, low=None, high=None) if is_repeated else result
 
 
 def latencies_of(rows: Sequence[Row]) -> list[Latency]:

@@ -58,7 +58,7 @@ def _part(asked: Sequence[tuple[bool, Usage]]) -> Part:
 
 
 def _has_verdict(result: QueryResult) -> bool:
-    verdicts = [result.scores.get(metric) for metric in METRICS]
+    verdicts = (result.scores.get(metric) for metric in METRICS)
     return any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts)
 
 

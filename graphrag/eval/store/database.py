@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -45,18 +44,19 @@ from graphrag.eval.store.records import (
     now,
 )
 from graphrag.eval.store.rows import (
+    each_of,
     judged_of,
     judgement_row,
     judging_of,
     outcomes_of,
-    outline_of,
+    outlines_of,
     response_of,
     response_row,
     shown_of,
     text_of,
     usage_of,
-    verdict_of,
     verdict_row,
+    verdicts_of,
 )
 from graphrag.query.usage import (
     CallAttempt,
@@ -141,7 +141,11 @@ class EvaluationStore:
         """Return the questions of a run in their order."""
         columns, order = "sample", "position"
         return self._rows(
-            "samples", columns, run_id, order, lambda row: Sample.from_dict(json.loads(row[0]))
+            "samples",
+            columns,
+            run_id,
+            order,
+            each_of(lambda row: Sample.from_dict(json.loads(row[0]))),
         )
 
     def runs(self) -> list[Run]:
@@ -251,7 +255,7 @@ class EvaluationStore:
             "unit, failure IS NOT NULL, usage",
             run_id,
             "unit",
-            lambda row: (row[0], bool(row[1]), usage_of(row[2]).spent_usd),
+            each_of(lambda row: (row[0], bool(row[1]), usage_of(row[2]).spent_usd)),
         )
 
     def responses(
@@ -267,7 +271,7 @@ class EvaluationStore:
             f"{'retrieved' if with_texts else 'NULL'}, abstained"
         )
         rows = self._rows(
-            "responses", columns, run_id, "unit", response_of, units, keeps=not with_texts
+            "responses", columns, run_id, "unit", each_of(response_of), units, not with_texts
         )
         return {each.unit: each for each in rows}
 
@@ -305,15 +309,14 @@ class EvaluationStore:
             "unit, sample_id, method, response, substr(context_text, 1, 0), latency_s, usage, "
             "failure, trial, retrieved, abstained"
         )
-        make = partial(response_of, read_retrieved=outline_of)
-        return {each.unit: each for each in self._rows("responses", columns, run_id, "unit", make)}
+        return self._rows("responses", columns, run_id, "unit", outlines_of)
 
     def shown(
         self, run_id: str, units: Sequence[str]
     ) -> dict[str, tuple[str | None, Retrieved | None]]:
         """Return unit -> the context of its response, and what it retrieved."""
         columns = "unit, context_text, retrieved"
-        rows = self._rows("responses", columns, run_id, "unit", shown_of, units)
+        rows = self._rows("responses", columns, run_id, "unit", each_of(shown_of), units)
         return {unit: (text, retrieved) for unit, text, retrieved in rows}
 
     def verdicts(
@@ -321,26 +324,15 @@ class EvaluationStore:
     ) -> dict[str, dict[str, JudgeResult]]:
         """Return unit -> metric -> verdict of a run, or of some units of it."""
         columns = "unit, metric, score, reason, failure, repeats"
-        of_units = defaultdict[str, dict[str, JudgeResult]](dict)
-        for unit, metric, verdict in self._rows(
-            "verdicts", columns, run_id, "unit, metric", verdict_of, units
-        ):
-            of_units[unit][metric] = verdict
-        return dict(of_units)
+        return self._rows("verdicts", columns, run_id, "unit, metric", verdicts_of, units)
 
     def judge_usage(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
         of_units = defaultdict[str, list[Usage]](list)
-        for unit, usage in self._rows(
-            "judge_usage",
-            "unit, usage",
-            run_id,
-            "rowid",
-            lambda row: (row[0], usage_of(row[1])),
-            units,
-        ):
+        columns = "unit, usage"
+        for unit, usage in self._rows("judge_usage", columns, run_id, "rowid", judging_of, units):
             of_units[unit].append(usage)
         return dict(of_units)
 
@@ -379,7 +371,7 @@ class EvaluationStore:
             return Judgement(subject, kind, json.loads(value), bool(failed), usage_of(usage))
 
         columns = "subject, kind, value, failed, usage"
-        return self._rows("judgements", columns, run_id, "subject, kind", make)
+        return self._rows("judgements", columns, run_id, "subject, kind", each_of(make))
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""
@@ -398,7 +390,8 @@ class EvaluationStore:
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
-        return self._rows("forgotten", "usage", run_id, "rowid", lambda row: usage_of(row[0]))
+        make = each_of(lambda row: usage_of(row[0]))
+        return self._rows("forgotten", "usage", run_id, "rowid", make)
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
@@ -454,7 +447,7 @@ class EvaluationStore:
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
         """Return what is made of each row; a row that nothing can be made of is damaged."""
-        return self._read_all(query, values, lambda rows: [make(row) for row in rows])
+        return self._read_all(query, values, each_of(make))
 
     def _read_all(
         self, query: str, values: tuple[object, ...], make: Callable[[Iterable[Values]], _T]
@@ -475,10 +468,10 @@ class EvaluationStore:
         columns: str,
         run_id: str,
         order: str,
-        make: Callable[[Values], _T],
+        make: Callable[[Iterable[Values]], _T],
         units: Sequence[str] | None = None,
         keeps: bool = True,
-    ) -> list[_T]:
+    ) -> _T:
         """Read a table's rows of a run, or of some units of it; what was read once is kept."""
         where, values = "run_id = ?", (run_id,)
         if units is not None:
@@ -486,8 +479,8 @@ class EvaluationStore:
             values = (run_id, *units)
         sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
         if units is not None or not keeps:
-            return self._read(sql, values, make)
-        return self._once(sql, run_id, lambda: self._read(sql, values, make))
+            return self._read_all(sql, values, make)
+        return self._once(sql, run_id, lambda: self._read_all(sql, values, make))
 
     def _once(self, name: str, run_id: str, read: Callable[[], _T]) -> _T:
         if run_id != self._memory[0]:

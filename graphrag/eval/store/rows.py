@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -11,9 +12,12 @@ from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, SearchOutcome, StoredResponse, now
 from graphrag.query.usage import MOST_SECONDS, ImpossibleFigureError, Usage
 
+_T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """All models of a usage, those of its completions, those of its embeddings."""
 _USAGES = TypeAdapter(list[Usage])
+_AT_ONCE = 256
+"""Rows of which the texts are held together."""
 
 
 def response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
@@ -93,6 +97,11 @@ def outcomes_of(rows: Iterable[Values]) -> list[SearchOutcome]:
     ]
 
 
+def each_of(make: Callable[[Values], _T]) -> Callable[[Iterable[Values]], list[_T]]:
+    """Return what makes something of each row."""
+    return lambda rows: [make(row) for row in rows]
+
+
 def judging_of(rows: Iterable[Values]) -> list[tuple[str, Usage]]:
     """Return unit and usage of rows."""
     every = list(rows)
@@ -108,8 +117,16 @@ def _retrieved_of(text: str | None) -> Retrieved | None:
     return Retrieved.from_dict(json.loads(text)) if text else None
 
 
-def outline_of(text: str | None) -> Retrieved | None:
-    """Return how much a search showed, without which."""
+def outlines_of(rows: Iterable[Values]) -> dict[str, StoredResponse]:
+    """Return unit -> response of rows, of what was retrieved how much it was and not what."""
+    left, found = iter(rows), dict[str, StoredResponse]()
+    while block := list(islice(left, _AT_ONCE)):
+        for row, usage in zip(block, _usages_of([row[6] for row in block]), strict=True):
+            found[row[0]] = _response_of(row, usage, _outline_of(row[9]))
+    return found
+
+
+def _outline_of(text: str | None) -> Retrieved | None:
     if not text:
         return None
     told = json.loads(text)
@@ -124,33 +141,48 @@ def shown_of(row: Values) -> tuple[str, str | None, Retrieved | None]:
     return unit, context_text, _retrieved_of(retrieved)
 
 
-def response_of(
-    row: Values, read_retrieved: Callable[[str | None], Retrieved | None] = _retrieved_of
-) -> StoredResponse:
-    """Return the response of a row; ``read_retrieved`` reads what was retrieved."""
+def response_of(row: Values) -> StoredResponse:
+    """Return the response of a row."""
+    return _response_of(row, usage_of(row[6]), _retrieved_of(row[9]))
+
+
+def _response_of(row: Values, usage: Usage, retrieved: Retrieved | None) -> StoredResponse:
     return StoredResponse(
         *row[:5],
         latency_s=latency_of(row[5]),
-        usage=usage_of(row[6]),
+        usage=usage,
         failure=_failure_of(row[7]),
         trial=row[8],
-        retrieved=read_retrieved(row[9]),
+        retrieved=retrieved,
         abstained=bool(row[10]),
     )
 
 
-def verdict_of(row: Values) -> tuple[str, str, JudgeResult]:
-    """Return unit, metric and verdict; one that can't be read is unscored: it hides no others."""
-    unit, metric, score, reason, failure, repeats = row
+def verdicts_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
+    """Return unit -> metric -> verdict of rows."""
+    found: dict[str, dict[str, JudgeResult]] = {}
+    equal: dict[tuple[object, ...], JudgeResult] = {}  # a judge repeats itself
+    for unit, metric, *kept in rows:
+        verdict = equal.get(key := tuple(kept))
+        if verdict is None:
+            verdict = equal[key] = _verdict_of(*kept)
+        found.setdefault(unit, {})[metric] = verdict
+    return found
+
+
+def _verdict_of(
+    score: int | None, reason: str, failure: str | None, repeats: str | None
+) -> JudgeResult:
+    """Return a verdict; one that can't be read is unscored: it hides no others."""
     try:
-        verdict = JudgeResult(
-            score, reason, _failure_of(failure), tuple(json.loads(repeats)) if repeats else ()
-        )
+        if failure is None and not repeats:
+            return JudgeResult(score, reason)
+        told = tuple(json.loads(repeats)) if repeats else ()
+        return JudgeResult(score, reason, _failure_of(failure), told)
     except (TypeError, ValueError) as error:
         message = f"the stored verdict can't be read: {error}"
         failed = Failure("judge", "unreadable", message)
-        verdict = JudgeResult(None, f"Unscored: {message}", failed)
-    return unit, metric, verdict
+        return JudgeResult(None, f"Unscored: {message}", failed)
 
 
 def judged_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
@@ -159,7 +191,7 @@ def judged_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
     found: dict[str, dict[str, JudgeResult]] = {}
     for unit, text in rows:
         if text not in ends:
-            every = [verdict_of(("", m, score, "", *of)) for m, score, *of in json.loads(text)]
-            ends[text] = {metric: verdict for _, metric, verdict in every}
+            kept = json.loads(text)
+            ends[text] = {m: _verdict_of(score, "", *of) for m, score, *of in kept}
         found[unit] = ends[text]
     return found

@@ -16,6 +16,7 @@ NAV = Markup(
 NO_NAV = "<!--nav-->"
 """Where ``NAV`` stands in a page that is a file, from which nothing leads back."""
 _STYLES = ("style.css", "drawing.css")
+_LEVEL = 7  # 9 takes twice as long, for 2 % less
 _GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
 
 
@@ -69,7 +70,7 @@ def _hash(text: str) -> str:
 
 def pack(pieces: Iterable[str | bytes]) -> Iterator[str]:
     """Yield a text, bytes of it in UTF-8, as base64 of gzip; it is never whole in memory."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     left = b""
     for piece in pieces:
         left += packer.compress(_encode(piece))

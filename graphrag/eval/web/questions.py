@@ -6,7 +6,6 @@ other. Each line stands in the page once, and a context is a list of their numbe
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
@@ -17,6 +16,7 @@ from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of
 from graphrag.eval.scorers.loss import End, Stage
+from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
 from graphrag.text.path_tree import find_leads
 
@@ -25,7 +25,6 @@ MOST_CAUSE = 300
 """Characters of a failure's cause, in the list and in the table of failures alike."""
 MOST_CONTEXT_CHARACTERS = 24_000_000
 """Distinct lines of contexts up to which they are in the page; later contexts are left out."""
-_SCORED = "scored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +68,30 @@ def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
 
 
 class _Lines:
-    """The distinct lines of all contexts, given away as they come; kept is a digest of each."""
+    """The distinct lines of all contexts, given away as they come; kept is a hash of each.
+
+    Of 64 bits: among a million lines two are taken for one in one page of some 30 million.
+    """
 
     def __init__(self, give: Callable[[str], None]) -> None:
         self._give = give
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[int, int] = {}
         self._n_characters = 0
 
     def take(self, text: str) -> list[int] | None:
         """Return the numbers of a text's lines; None once the page would grow too large."""
-        lines = [(_digest(line), line) for line in text.split("\n")]
-        new = {digest: line for digest, line in lines if digest not in self._numbers}
-        size = sum(map(len, new.values()))
-        if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
-            return None
-        self._n_characters += size
-        for digest, line in new.items():
-            self._numbers[digest] = len(self._numbers)
-            self._give(line)
-        return [self._numbers[digest] for digest, _ in lines]
-
-
-def _digest(line: str) -> bytes:
-    return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        lines = text.split("\n")
+        hashes = list(map(hash, lines))
+        if not self._numbers.keys() >= set(hashes):
+            new = {h: line for h, line in zip(hashes, lines, strict=True) if h not in self._numbers}
+            size = sum(map(len, new.values()))
+            if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
+                return None
+            self._n_characters += size
+            for each, line in new.items():
+                self._numbers[each] = len(self._numbers)
+                self._give(line)
+        return list(map(self._numbers.__getitem__, hashes))
 
 
 def list_questions(
@@ -184,7 +184,7 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
         "method": result.method,
         "states": [_state(result, metric) for metric in metrics],
         "response": result.response,
-        "latency": result.efficiency.to_dict()["latency"],
+        "latency": result.efficiency.latency,
         "tokens": result.efficiency.tokens,
         "cost": None if result.usage is None else result.usage.cost_usd,
     }
@@ -192,8 +192,8 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
         values["trial"] = result.trial
     if result.abstained and result.failure is None:
         values["declined"] = True
-    failures = (result.failure, *(result.scores.get(metric).failure for metric in METRICS))
-    if causes := [f"{f.kind}: {f.message}"[:MOST_CAUSE] for f in failures if f is not None]:
+    failures = (*([result.failure] if result.failure else ()), *result.scores.failures.values())
+    if causes := [f"{f.kind}: {f.message}"[:MOST_CAUSE] for f in failures]:
         values["causes"] = list(dict.fromkeys(causes))
     if trace is not None and not result.trial:
         values |= {"end": trace.end, "rank": trace.rank, "share": trace.share}
@@ -203,9 +203,8 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
 
 def _state(result: QueryResult, metric: str) -> int | str:
     """Return 1, 0, or why there is no score."""
-    state = state_of(result, metric).value
-    score = result.scores.get(metric).score
-    return score if state == _SCORED and score is not None else state
+    state, score = state_of(result, metric), result.scores.get(metric).score
+    return score if state is State.SCORED and score is not None else state.value
 
 
 def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:

@@ -29,6 +29,7 @@ from graphrag.text.json_pieces import json_pieces
 _Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
 _COMPACT = (",", ":")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
 _NO_FIGURES = Figures({}, [], [], {}, {}, {}, Usage(), {}, {})
 _NOTHING: Mapping[str, str] = {}
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
@@ -208,5 +209,4 @@ def _detail_pieces(results: EvaluationResults) -> Iterator[str | bytes]:
 
 
 def _json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=_COMPACT, allow_nan=False)
-    return redact_data(text)
+    return redact_data(_ENCODER.encode(value))
