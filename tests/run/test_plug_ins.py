@@ -59,8 +59,6 @@ twice = {module}:echo
 panics = {module}_panics:echo
 interrupts = {module}_interrupts:echo
 slow = {module}_slow:echo
-hangs = {module}_hangs:echo
-clings = {module}_clings:echo
 
 [gtog.metrics]
 brevity = {module}:brevity
@@ -191,10 +189,13 @@ def test_a_package_that_is_slow_to_import_is_named(evaluation, package, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_interrupts"), [("hangs", 1), ("clings", 2)])
-@pytest.mark.usefixtures("package")
 def test_an_interrupt_ends_a_command_whose_package_hangs_on_import(
-    evaluation, tmp_path, name, n_interrupts
+    evaluation, package, tmp_path, name, n_interrupts
 ):
+    entries = tmp_path / "rag_pack-1.2.dist-info" / "entry_points.txt"
+    entry = f"[gtog.methods]\n{name} = {package}_{name}:echo\n"
+    text = entries.read_text(encoding="utf-8").replace("[gtog.methods]\n", entry)
+    entries.write_text(text, encoding="utf-8")
     evaluation.configure(methods=["basic", name])
     prepare = partial(shorten_where, str(tmp_path))
     with evaluation.start("--skip-judge", prepare=prepare) as process:
