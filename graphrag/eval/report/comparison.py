@@ -125,10 +125,10 @@ def tell_reasons(reasons: Mapping[str, Reason]) -> str:
             each = [f"{figure} ({join_names(of)})" for figure, of in by_figure.items()]
             shown = [of[0] for of in figures]
             shown[differing[0]] = join_names(each)
-            told.append(str(Reason(kind, tuple(shown))))
+            told.append(Reason(kind, tuple(shown)))
         else:
             who = join_names([of for of, _ in group])
-            told.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else str(group[0][1]))
+            told.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else group[0][1])
     return f"{told[0][:1].upper()}{told[0][1:]}." if len(told) == 1 else "; ".join(told)
 
 
