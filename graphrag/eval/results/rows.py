@@ -126,7 +126,11 @@ def with_every_metric(row: Row) -> Row:
 
 def state_of(result: QueryResult, metric: str) -> State:
     """Return how one (question, method, metric) ended."""
-    verdict: JudgeResult = result.scores.get(metric)
+    return state_of_verdict(result, metric, result.scores.get(metric))
+
+
+def state_of_verdict(result: QueryResult, metric: str, verdict: JudgeResult) -> State:
+    """Return how one (question, method, metric) ended, given its verdict."""
     if result.failure is not None:
         # Only what can't be judged at all, for want of an answer to compare with, has no score.
         return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
@@ -165,9 +169,13 @@ def item_means(
 ) -> dict[QuestionKey, float | None]:
     """Return the mean of the values that each question has; None where it has none."""
     return {
-        key: fmean(known) if (known := [v for v in each if v is not None]) else None
+        key: _mean([v for v in each if v is not None]) if len(each) > 1 else each[0]
         for key, each in grouped(values).items()
     }
+
+
+def _mean(known: Sequence[float]) -> float | None:
+    return fmean(known) if known else None
 
 
 def gate_score(row: Row, metric: str) -> int | None:

@@ -219,6 +219,8 @@ def list_judged(
     """Return what further judges have said, with the unit that each judgment is about."""
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     claims = [CLAIMS] * config.judges_claims
+    if not (claims or pairs or list_further(config, [unit.sample for unit in units])):
+        return ()
     return tuple(
         (unit, judgement)
         for unit in units

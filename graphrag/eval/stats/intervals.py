@@ -4,7 +4,7 @@ What takes arrays has documents as their last axis, so that ``benchmarks/coverag
 data sets at once through the very formulas that a report uses.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -244,10 +244,10 @@ def _confint() -> Callable[..., tuple[Floats, Floats]]:
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Return key -> its values, both in the order of the pairs."""
-    groups: dict[K, list[V]] = {}
+    groups = defaultdict[K, list[V]](list)
     for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
+        groups[key].append(value)
+    return dict(groups)
 
 
 def present(scores: Sequence[Score], low: float, high: float) -> Floats:

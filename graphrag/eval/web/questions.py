@@ -14,7 +14,7 @@ from graphrag.eval.records import QueryResult, ReadWhole, Walk
 from graphrag.eval.report.questions import cited_rows, describe_texts, drawn_walk, edges_of
 from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
-from graphrag.eval.results.rows import state_of
+from graphrag.eval.results.rows import state_of_verdict
 from graphrag.eval.scorers.loss import End, Stage
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
@@ -154,8 +154,11 @@ def detail_questions(
 
 def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
     told = [result.scores for result in results if result.failure is None]
-    scored = {m for m in METRICS if any(scores.get(m).score is not None for scores in told)}
-    judged = [m for m in METRICS if m in metrics or m in scored]
+    judged = [
+        metric
+        for metric in METRICS
+        if metric in metrics or any(scores.get(metric).score is not None for scores in told)
+    ]
     judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
     return judged
 
@@ -203,7 +206,8 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
 
 def _state(result: QueryResult, metric: str) -> int | str:
     """Return 1, 0, or why there is no score."""
-    state, score = state_of(result, metric), result.scores.get(metric).score
+    verdict = result.scores.get(metric)
+    state, score = state_of_verdict(result, metric, verdict), verdict.score
     return score if state is State.SCORED and score is not None else state.value
 
 
