@@ -33,6 +33,11 @@ def questions(folder):
 
 
 @pytest.fixture(scope="module")
+def paraphrases(folder):
+    return json.loads((folder / "paraphrases.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
 def articles(folder):
     return {path.name: path.read_text("utf-8") for path in (folder / "input").iterdir()}
 
@@ -46,6 +51,19 @@ def check_questions(rows, most_alike):
         wanted = set(terms(row["answer"]))
         two_are_named = row["tags"][0] == "comparison"
         assert two_are_named or not wanted or wanted - set(terms(row["question"])), row["id"]
+
+
+def check_evidence(row, articles):
+    """Each quote stands in one article, and they and the articles' titles tell the answer."""
+    sources = {}
+    for quote in row["evidence"]:
+        (name,) = [name for name in articles if quote in articles[name]]
+        sources[name] = articles[name].split("\n\n")[0]
+    assert list(sources) == row["expected_sources"], row["id"]
+    shown = " ".join([*row["evidence"], *sources.values()])
+    assert share_covered(terms(row["answer"]), terms(shown)) >= 0.6, row["id"]
+    assert (len(sources) == 1) == (row["tags"][0] == "single"), row["id"]
+    assert row["tags"][1] == ("1 article" if len(sources) == 1 else f"{len(sources)} articles")
 
 
 def test_questions_about_films_quote_their_texts_and_tell_their_kind(rows, project_root):
@@ -93,24 +111,30 @@ def test_questions_about_the_archipelago_need_as_many_articles_as_they_say(quest
         assert ("evidence" in row) is (kind != "unanswerable")
         if kind == "unanswerable":
             continue
-        sources = {}
-        for quote in row["evidence"]:
-            (name,) = [name for name in articles if quote in articles[name]]
-            sources[name] = True
-        assert list(sources) == row["expected_sources"], row["id"]
-        shown = [*row["evidence"], *(titles[name] for name in sources)]
-        assert share_covered(terms(row["answer"]), terms(" ".join(shown))) >= 0.6, row["id"]
-        assert (len(sources) == 1) == (kind == "single"), row["id"]
-        assert row["tags"][1] == ("1 article" if len(sources) == 1 else f"{len(sources)} articles")
+        check_evidence(row, articles)
+        sources = row["expected_sources"]
         question = row["question"].lower()
         if kind == "comparison":
             assert all(titles[name].lower() in question for name in sources)
         if kind == "set":
             assert not is_held(row["answer"]), row["id"]
         if kind == "bridge":  # no article joins what it asks with its answer
-            assert not [name for name in row["expected_sources"][1:] if short[name] in question]
+            assert not [name for name in sources[1:] if short[name] in question]
             subject = max((title for title in short.values() if title in question), key=len)
             assert not is_held(f"{subject} {row['answer']}"), row["id"]
+
+
+def test_paraphrases_share_no_content_word_with_the_articles_that_answer_them(
+    paraphrases, questions, articles
+):
+    assert Counter(row["tags"][0] for row in paraphrases) == {"single": 30, "bridge": 10}
+    check_questions(paraphrases + [row for row in questions if "evidence" in row], 0.7)
+    for row in paraphrases:
+        check_evidence(row, articles)
+        asked = set(terms(row["question"]))
+        assert len(asked) >= 4, row["id"]
+        for name in row["expected_sources"]:
+            assert not asked & set(terms(articles[name])), (row["id"], name)
 
 
 @pytest.mark.slow
