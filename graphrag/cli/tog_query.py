@@ -151,6 +151,7 @@ def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None
         open_tables,
         read_header,
     )
+    from graphrag.query.meaning import WORDS_ALONE
 
     def show(piece: str) -> None:
         sys.stdout.write(piece)
@@ -182,6 +183,10 @@ def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )
+    for row in _rows(result, "exploration")[:1]:
+        _, words_alone, why = str(row["note"]).partition(WORDS_ALONE)
+        if words_alone:
+            say(f"Note: {words_alone}{why}", stderr=True)
     if is_verbose or connect:
         _show_paths(result)
     if is_verbose:

@@ -23,7 +23,11 @@ from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
 if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
+    from graphrag.query.meaning import TextMeaning
     from graphrag.query.ranked_search import RankedTexts
     from graphrag.query.structured_search.tog_search import OpenedGraph
     from graphrag.text.ranking import WordIndexes
@@ -130,7 +134,7 @@ class GraphIndex:
             check_vectors(self.header.config, Path(self._unchecked))
             self._unchecked = None
         if method in GRAPH_METHODS:
-            return _graph_engine(method, self.header, await self._shared.graph())
+            return await self._shared.graph_engine(method, self.header)
         if method in RANKED:
             return _ranked_engine(method, self.header, await self._shared.texts())
         from graphrag.query.engines import build_released
@@ -147,6 +151,7 @@ class _Shared:
         self._word_indexes: WordIndexes | None = None
         self._graph: OpenedGraph | None = None
         self._texts: RankedTexts | None = None
+        self._meanings: dict[str, TextMeaning] = {}
 
     async def graph(self) -> "OpenedGraph":
         async with self._making:
@@ -167,6 +172,40 @@ class _Shared:
                 self._texts = await asyncio.to_thread(rank)
         return self._texts
 
+    async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
+        from graphrag.query.models import open_completion
+        from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
+
+        opened, models = await self.graph(), header.model_configs(method)
+        make = ToGSearch if method == "tog" else PPRSearch
+        return make(
+            model=open_completion(models["completion"]),
+            graph=opened.graph,
+            text_units=opened.text_units,
+            config=header.section(method),
+            response_type=header.options.response_type,
+            meaning=self._meaning(header.config, models.get("embedding"), opened),
+        )
+
+    def _meaning(
+        self, config: "GraphRagConfig", model: "ModelConfig | None", opened: "OpenedGraph"
+    ) -> "TextMeaning | None":
+        """Return the meaning of the texts by a model, the same for all searches that ask it."""
+        if model is None:
+            return None
+        from graphrag.query.meaning import TextMeaning, open_text_vectors
+        from graphrag.query.models import open_embedding
+
+        key = repr(model)
+        if key not in self._meanings:
+            self._meanings[key] = TextMeaning(
+                lambda: open_text_vectors(config),
+                lambda: open_embedding(model),
+                opened.text_units.spread,
+                opened.folder,
+            )
+        return self._meanings[key]
+
     def _words(self) -> "WordIndexes":
         from graphrag.text.ranking import WordIndexes
 
@@ -174,25 +213,11 @@ class _Shared:
         return self._word_indexes
 
 
-def _graph_engine(method: str, header: IndexHeader, opened: "OpenedGraph") -> "SearchEngine":
-    from graphrag.query.models import open_completion
-    from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
-
-    make = ToGSearch if method == "tog" else PPRSearch
-    return make(
-        model=open_completion(header.model_configs(method)["completion"]),
-        graph=opened.graph,
-        text_units=opened.text_units,
-        config=header.section(method),
-        response_type=header.options.response_type,
-    )
-
-
 def _ranked_engine(method: str, header: IndexHeader, texts: "RankedTexts") -> "SearchEngine":
-    from graphrag.config.embeddings import text_unit_text_embedding
     from graphrag.query import ranked_search as ranked
+    from graphrag.query.meaning import open_text_vectors
     from graphrag.query.models import open_completion, open_embedding
-    from graphrag.utils.api import get_embedding_store, load_search_prompt
+    from graphrag.utils.api import load_search_prompt
 
     section, models = header.config.basic_search, header.model_configs(method)
     prompt = load_search_prompt(section.prompt)
@@ -206,7 +231,7 @@ def _ranked_engine(method: str, header: IndexHeader, texts: "RankedTexts") -> "S
     ranking = texts.by_words
     embedding = models.get("embedding")
     if embedding is not None and not is_hashed(model_name(embedding)):
-        vectors = get_embedding_store(header.config.vector_store, text_unit_text_embedding)
+        vectors = open_text_vectors(header.config)
         ranking = texts.by_words_and(vectors, open_embedding(embedding))
     search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
     return search(answering, ranking)
@@ -218,11 +243,7 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
     May take seconds on a large index that was not opened before. Raises UnreadableTableError if a
     table lacks a column or can't be read.
     """
-    from graphrag.query.structured_search.tog_search import (
-        OpenedGraph,
-        build_in_memory,
-        open_graph,
-    )
+    from graphrag.query.structured_search.tog_search import build_in_memory, open_graph
     from graphrag.text.ranking import WordIndexes
 
     if tables.paths:
@@ -235,4 +256,5 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
             tables.table("text_units") if tables.has("text_units") else None,
             tables.columns("documents", ("id", "title")),
         )
-    return OpenedGraph(opened.graph, opened.text_units.counted_in(words or WordIndexes()))
+    counted = opened.text_units.counted_in(words or WordIndexes())
+    return replace(opened, text_units=counted)

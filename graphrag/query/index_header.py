@@ -18,7 +18,7 @@ from graphrag.config.embeddings import entity_description_embedding, text_unit_t
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
 from graphrag.query.methods import GRAPH_METHODS, embeds, section_name
-from graphrag.query.model_facts import is_offline
+from graphrag.query.model_facts import is_hashed, is_offline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,11 +212,16 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class IndexHeader:
-    """An index's settings and the hash of its tables (None for tables that were handed over)."""
+    """An index's settings and the hash of its tables (None for tables that were handed over).
+
+    ``vectors`` is the hash of its text units' vectors, None where they are hashed n-grams or can't
+    be read.
+    """
 
     config: "GraphRagConfig"
     options: SearchOptions = SearchOptions()
     fingerprint: str | None = None
+    vectors: str | None = None
 
     def section(self, method: str) -> Any:
         """Return a method's section of the settings."""
@@ -237,13 +242,21 @@ class IndexHeader:
         return replace(self, config=config)
 
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
-        """Return the models of a method: ``completion`` and, where it embeds, ``embedding``."""
+        """Return the models of a method: ``completion`` and, where it embeds, ``embedding``.
+
+        A search of the graph embeds where its model is there and tells more than which letters two
+        texts share.
+        """
         section = self.section(method)
         models = {
             "completion": self.config.get_completion_model_config(section.completion_model_id)
         }
         if embeds(method):
             models["embedding"] = self.config.get_embedding_model_config(section.embedding_model_id)
+        elif method in GRAPH_METHODS:
+            model = self.config.embedding_models.get(section.embedding_model_id or "")
+            if model is not None and not is_hashed(model_name(model)):
+                models["embedding"] = model
         return models
 
     def prompt_files(self, method: str) -> dict[str, Path]:
@@ -269,11 +282,13 @@ class IndexHeader:
         section = cast("dict[str, object]", self.section(method).model_dump(mode="json"))
         named = {key: Path(str(v)) for key, v in section.items() if key.endswith("prompt") and v}
         prompts = {k: _hash(path.read_bytes()) for k, path in named.items() if path.is_file()}
+        models = self.model_configs(method)
         return {
             "settings": {**section, **prompts},
             "options": asdict(self.options),
-            "models": {r: describe_model(c) for r, c in self.model_configs(method).items()},
+            "models": {r: describe_model(c) for r, c in models.items()},
             "index": self.fingerprint,
+            **({"vectors": self.vectors} if "embedding" in models and self.vectors else {}),
         }
 
 
@@ -288,7 +303,19 @@ async def read_header(
     fingerprint = await fingerprint_tables(config, Path(root))
     if vectors:
         check_vectors(config, Path(root))
-    return IndexHeader(config, options or SearchOptions(), fingerprint)
+    hashed = await asyncio.to_thread(_read_vectors, config)
+    return IndexHeader(config, options or SearchOptions(), fingerprint, hashed)
+
+
+def _read_vectors(config: "GraphRagConfig") -> str | None:
+    if all(is_hashed(model_name(model)) for model in config.embedding_models.values()):
+        return None
+    from graphrag.query.meaning import hash_vectors, open_text_vectors
+
+    try:
+        return hash_vectors(open_text_vectors(config))
+    except Exception:  # of whichever store; a search that needs them says what is wrong
+        return None
 
 
 def describe_model(config: "ModelConfig") -> dict[str, object]:

@@ -62,7 +62,7 @@ class RankedTexts:
         return [self._units[place] for place in self._words.rank(question)[:k]]
 
     def by_words_and(self, vectors: "VectorStore", embedding: CountedEmbedding) -> Ranking:
-        """Return the ranking by BM25 and by the question's vector, fused by z-scores.
+        """Return the ranking by BM25 and by the question's vector, fused.
 
         A vector of a text unit that is not among the texts is passed over.
         """
@@ -78,8 +78,8 @@ class RankedTexts:
                 for hit in hits
                 if (name := str(hit.document.id)) in self._places
             }
-            words = dict.fromkeys(near, 0.0) | dict(self._words.best(question, depth))
-            return [self._units[place] for place in fuse_scores([words, near])[:k]]
+            fused = fuse_scores(dict(self._words.best(question, depth)), near, len(self._units))
+            return [self._units[place] for place, _ in fused[:k]]
 
         return best
 

@@ -1,10 +1,11 @@
-"""Rankings of texts, best first: by the words of a question (BM25), and several fused into one."""
+"""Rankings of texts, best first: by the words of a question (BM25), and fused with nearness."""
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
+from math import inf
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -15,6 +16,7 @@ from graphrag.text.terms import split_terms
 from graphrag.text.words import STOP_WORDS, stem
 
 _BATCH = 256
+_NEAR_PART = 0.5
 
 Item = TypeVar("Item", int, str)
 
@@ -96,25 +98,28 @@ class WordIndexes:
             return self._made[key]
 
 
-def fuse_scores(rankings: Iterable[Mapping[Item, float]]) -> list[Item]:
-    """Fuse rankings by the sum of their z-scores, which keep how sure each of them is.
+def fuse_scores(
+    words: Mapping[Item, float], near: Mapping[Item, float], n: int
+) -> list[tuple[Item, float]]:
+    """Fuse what words and vectors say of ``n`` items, half and half, into scores in [0, 1].
 
-    A ranking's scores are taken less their mean and by their standard deviation over all items of
-    any ranking (item -> score, the higher the better). An item that a ranking leaves out has its
-    least score; a ranking that scores all alike says nothing. Every item is returned once, best
-    first; of equal sums the smaller item comes first.
+    ``words`` are scores > 0 of the items that share a word with the question, ``near`` how near
+    items are to it, the higher the nearer: of all or of those that are nearest. A score by words
+    counts by its part of the best one. Nearness counts from its median over all items on, or from
+    the least that is known if that is more, up to the greatest. So both keep how sure they are.
+    Every item is returned once, best first; of equal scores the nearer one, then the smaller one.
     """
-    scored = [ranking for ranking in rankings if ranking]
-    items = sorted({item for ranking in scored for item in ranking})
-    total = np.zeros(len(items))
-    for ranking in scored:
-        least = min(ranking.values())
-        scores = np.array([ranking.get(item, least) for item in items])
-        spread = scores.std()
-        if spread > 0:
-            total += (scores - scores.mean()) / spread
+    best = max(words.values(), default=1.0)
+    total = {item: (1 - _NEAR_PART) * score / best for item, score in words.items()}
+    if near:
+        ordered = sorted(near.values(), reverse=True)
+        least, most = ordered[min(n // 2, len(ordered) - 1)], ordered[0]
+        for item, score in near.items():
+            part = (score - least) / (most - least) if score > least else 0.0
+            total[item] = total.get(item, 0.0) + _NEAR_PART * part
     # Sums that differ only by the order of their terms are equal.
-    return [items[place] for place in np.argsort(-np.round(total, 9), kind="stable").tolist()]
+    scored = [(item, round(score, 9)) for item, score in total.items()]
+    return sorted(scored, key=lambda each: (-each[1], -near.get(each[0], -inf), each[0]))
 
 
 def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:

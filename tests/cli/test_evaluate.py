@@ -294,7 +294,7 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
         server.base_url, judge={"rubric": True, "quality": True, "pairwise": True}
     )
     alone = sentence(evaluation.run("--dry-run", "--methods", "tog"))
-    assert "at most 24 completions and 0 embeddings" in alone  # 3 scorings and an answer each
+    assert "at most 24 completions and 6 embeddings" in alone  # 3 scorings and an answer each
     words = sentence(evaluation.run("--dry-run")).replace(",", "").split()
     completions = int(words[words.index("completions") - 1])
     judged = int(words[words.index("calls:", words.index("Judge")) + 1])
@@ -309,14 +309,14 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
     rows = [row for row in first.output.splitlines() if "basic" in row and "judged" in row]
     assert sum(row.count("not judged") for row in rows) >= 1
     assert "unscored" not in " ".join(rows)
-    assert len(watched.of("embeddings")) == 6
+    assert len(watched.of("embeddings")) == 12
     n_search_calls = len(watched.records)
-    assert n_search_calls <= completions + 6
+    assert n_search_calls <= completions + 12
     assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
     resumed = evaluation.done("--resume")
     assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
     assert "Judge them with" not in resumed.output
-    assert len(watched.of("embeddings")) == 6
+    assert len(watched.of("embeddings")) == 12
     assert len(watched.records) == n_search_calls + judged
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
 

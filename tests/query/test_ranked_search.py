@@ -109,7 +109,10 @@ async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(con
     (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
     by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
-    both = sum((s - s.mean()) / s.std() for s in (by_words, by_vectors))
+    # Half and half: the part of the best, and the part of the way from the median to the best.
+    median = np.sort(by_vectors)[::-1][len(given) // 2]
+    way = np.clip((by_vectors - median) / (by_vectors.max() - median), 0, None)
+    both = by_words / by_words.max() / 2 + way / 2
 
     every = await shown(index_of(config, given, k=len(given)), "hybrid", question)
     first = await shown(index_of(config, given, k=7), "hybrid", question)
@@ -163,22 +166,30 @@ async def test_nothing_is_shown_where_no_word_is_shared(given, config):
     assert found.abstained
 
 
-SCORES = strategies.dictionaries(strategies.integers(0, 30), strategies.floats(-9, 9), max_size=20)
+def scores(least: float) -> strategies.SearchStrategy[dict[int, float]]:
+    return strategies.dictionaries(
+        strategies.integers(0, 30), strategies.floats(least, 9), max_size=20
+    )
 
 
-@given(strategies.lists(SCORES, max_size=4))
-def test_fused_scores_hold_every_item_once_and_a_flat_ranking_says_nothing(rankings):
-    fused = fuse_scores(rankings)
+@given(scores(0.01), scores(-9))
+def test_fused_scores_hold_every_item_once_best_first(words, near):
+    fused = fuse_scores(words, near, 31)
 
-    assert sorted(fused) == sorted({item for ranking in rankings for item in ranking})
-    assert fuse_scores([*rankings, dict.fromkeys(fused, 0.5)]) == fused
-    if len(rankings) == 1:
-        scores = [rankings[0][item] for item in fused]
-        assert scores == pytest.approx(sorted(scores, reverse=True), abs=1e-6)
-    # By ranks alone the first of a sure ranking, the last of the noise, would be second.
-    sure = {1: 9.0} | {item: 1 - item / 100 for item in range(2, 21)}
-    noise = {item: -item / 1000 for item in range(2, 21)} | {1: -0.021}
-    assert fuse_scores([sure, noise])[0] == 1
+    assert sorted(item for item, _ in fused) == sorted({*words, *near})
+    values = [score for _, score in fused]
+    assert values == sorted(values, reverse=True)
+    assert all(0 <= score <= 1 for score in values)
+    alone = [item for item, _ in fuse_scores(words, dict.fromkeys(near, 0.5), 31) if item in words]
+    assert [words[item] for item in alone] == sorted(words.values(), reverse=True)
+
+
+def test_nearness_counts_from_its_median_or_from_the_least_that_is_known():
+    near = {1: 9.0, 2: 5.0, 3: 1.0, 4: 0.5, 5: -8.0}
+    assert fuse_scores({}, near, 5) == [(1, 0.5), (2, 0.25), (3, 0.0), (4, 0.0), (5, 0.0)]
+    # Of a large index only the nearest are known.
+    assert fuse_scores({}, {1: 3.0, 2: 2.0, 3: 1.0}, 1_000) == [(1, 0.5), (2, 0.25), (3, 0.0)]
+    assert fuse_scores({4: 2.0, 2: 1.0}, near, 5)[:3] == [(1, 0.5), (2, 0.5), (4, 0.5)]
 
 
 def test_texts_are_ranked_as_bm25s_ranks_them():

@@ -21,13 +21,14 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
 from graphrag.query.structured_search.tog_search import PPRSearch, spreading
-from graphrag.query.structured_search.tog_search.building import hash_keys, index_names, title_of
+from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
     Passages,
     Seeds,
     find_seeds,
     spread,
+    weigh_texts,
 )
 from graphrag.query.structured_search.tog_search.store import TextUnits
 from graphrag.text.ranking import WordIndexes
@@ -100,17 +101,20 @@ def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world):
 def test_rare_names_hold_mass_and_carry_it_far(world):
     """As documented: three quarters of the mass and 0.85 of it at each step for the rarest."""
     scored = [(0, 2.0), (3, 1.0)]
-    plain = find_seeds("Who lived there?", scored, world.graph)
+    texts = weigh_texts(scored, {}, N)
+    plain = find_seeds([], texts, world.graph)
     assert plain == Seeds({0: 8 / 9, 3: 1 / 9}, {}, 1)
     df = {title: len(units) for title, units in plain_mentions().items()}
-    found = find_seeds("Did the WINKIES fear DOROTHY?", scored, world.graph)
+    named = world.graph.names_in("Did DOROTHY fear the WINKIES?")
+    assert [world.graph.title(name) for name in named] == ["WINKIES", "DOROTHY"]
+    found = find_seeds(named, texts, world.graph)
     telling = math.log(N / df["WINKIES"]) / math.log(N)
     names = {world.graph.title(node): mass for node, mass in found.names.items()}
     assert sum(names.values()) == pytest.approx(0.75 * telling)
     assert names["WINKIES"] / names["DOROTHY"] == pytest.approx(df["DOROTHY"] / df["WINKIES"])
     assert sum(found.units.values()) == pytest.approx(1 - 0.75 * telling)
     assert found.restart == pytest.approx(1 - 0.85 * telling)
-    alone = find_seeds("DOROTHY", [], world.graph)
+    alone = find_seeds(named[1:], {}, world.graph)
     assert sum(alone.names.values()) == 1
     assert alone.restart == pytest.approx(0.15)
 
@@ -180,7 +184,8 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     store = graph_of(*articles())
     units = TextUnits.from_table(articles()[2])
     question = "Where was Ada Brandt born?"
-    found = spread(find_seeds(question, units.score_by_words(question, N_SEEDS), store), store, 50)
+    texts = weigh_texts(units.score_by_words(question, N_SEEDS), {}, len(articles()[2]))
+    found = spread(find_seeds(store.names_in(question), texts, store), store, 50)
     ranked = [unit.id for unit in units.best(found.units, 9)]
     assert ranked[0] == "a"
     assert set(ranked[1:]) == {"b", "c"}
@@ -272,3 +277,37 @@ async def test_the_model_is_shown_the_most_promising_edges_only(world):
     scored_edges = result.context_data["edges"]
     assert (scored_edges["score"] > 0).sum() == 3
     assert len(scored_edges) == told["n_edges"][1] > 3
+
+
+def called(texts: list[str], titles: list[str]) -> tuple[pd.DataFrame, ...]:
+    """Entities by title, which extraction found nowhere, and texts."""
+    people = pd.DataFrame({"id": titles, "title": titles})
+    units = pd.DataFrame({"id": [f"u{at}" for at in range(len(texts))], "text": texts})
+    return people, pd.DataFrame({"source": [], "target": []}), units
+
+
+def test_a_name_is_as_rare_as_its_words():
+    """MOUSTAFA stands wherever MR. MOUSTAFA does: it doesn't pull a search to the few others."""
+    texts = [*["Mr. Moustafa sits alone."] * 8, "Old Moustafa, mr. who?", "A maid.", "A key."]
+    store = graph_of(*called(texts, ["MOUSTAFA", "MR. MOUSTAFA", "MAID"]))
+    short, long, maid = 0, 1, 2
+    assert [store.standing(name) for name in (short, long, maid)] == [9, 8, 1]
+    assert store.names_in("Did Moustafa call the maid?") == [maid, short]
+    weights = find_seeds([maid, short], {0: 1.0}, store).names
+    assert weights[maid] == pytest.approx(9 * weights[short])
+
+
+async def test_a_common_noun_that_is_an_entity_starts_nothing():
+    """It is one where the texts write it small, however the question does."""
+    texts = ["Ada left the country.", "The country of Voe was Ada's.", "Ada met a Country singer."]
+    people, joins, units = called(texts, ["COUNTRY", "ADA"])
+    search = PPRSearch(
+        model=ScriptedModel(), graph=graph_of(people, joins, units), text_units=units
+    )
+    found = frames(await search.search("Which Country did Ada leave?"))
+    assert found["exploration"]["note"][0].startswith("1 named in the question")
+    assert found["starts"]["entity"][0] == "ADA"
+    script = called(["COUNTRY", "A COUNTRY there"], ["COUNTRY"])
+    named = PPRSearch(model=ScriptedModel(), graph=graph_of(*script), text_units=script[2])
+    found = frames(await named.search("Where is Country?"))
+    assert found["starts"]["entity"][0] == "COUNTRY"

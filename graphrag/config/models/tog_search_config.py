@@ -12,6 +12,8 @@ class PPRSearchConfig(StrictSection):
     """How a search ranks text units by personalized PageRank, and answers from them.
 
     - ``completion_model_id``: key of ``completion_models``.
+    - ``embedding_model_id``: key of ``embedding_models``, the model of the index's vectors; None to
+      find texts by words alone.
     - ``max_context_tokens``: budget of the answering call's context in the model's tokens.
     - ``graph_share``: the part of it that paths, relationships and entities may take where text
       units are shown, in (0, 1); of ppr, of the room that text units leave.
@@ -25,6 +27,7 @@ class PPRSearchConfig(StrictSection):
     """
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
+    embedding_model_id: str | None = graphrag_config_defaults.local_search.embedding_model_id
     max_context_tokens: int = Field(default=8000, ge=200)
     graph_share: float = Field(default=0.1, gt=0, lt=1)
     max_relations_per_entity: int = Field(default=50, ge=1)

@@ -34,13 +34,7 @@ from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import (
-    AGENTIC_ROUNDS,
-    GRAPH_METHODS,
-    LEAST_SCORING,
-    SCORING_SHARE,
-    embeds,
-)
+from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, LEAST_SCORING, SCORING_SHARE
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.query.usage import Usage, sum_known, sum_usages
@@ -260,7 +254,9 @@ class DryRun:
         own = sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
         calls = AGENTIC_ROUNDS if method == "agentic" else 1
         prompt = calls * (max(least, own) + reckoning.around + question + context)
-        n_embedded = calls if embeds(method) else 0
+        n_embedded = 0
+        if "embedding" in varied.model_configs(method):
+            n_embedded = 1 if method in GRAPH_METHODS else calls
         if method == "tog" and section.mode == "explore":
             depth, read = int(section.depth), max(LEAST_SCORING, context // SCORING_SHARE)
             asked = max(step, own) + reckoning.around + question + read

@@ -44,7 +44,7 @@ def find_ends(
     if len(named) >= _MIN_ENDS:
         left_out = f", {len(named) - most} more left out" if len(named) > most else ""
         return tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}"
-    nodes = find_starts(question, reached, store, most).starts[:_MIN_ENDS]
+    nodes = find_starts(question, named, reached, store, most).starts[:_MIN_ENDS]
     if len(nodes) < _MIN_ENDS:
         raise ToGSearchError(
             f"Connecting needs two entities, and {len(nodes)} of the index stands in the question "

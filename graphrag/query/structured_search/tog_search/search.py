@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Protocol
 
 import pandas as pd
 
@@ -38,10 +39,20 @@ from graphrag.query.usage import (
 )
 from graphrag.text.ranking import load_bm25
 
+# Those whose words are known where meaning adds to them.
+_N_BY_WORDS = 1_000
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
 _TOKENS_AROUND_SCORES = 60
 _TOKENS_PER_EDGE = 40
 _BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
+
+
+class Meaning(Protocol):
+    """Says how near text units are to a question; asked once a search."""
+
+    async def near(self, question: str) -> tuple[Mapping[str, float], str]:
+        """Return the nearest text units by id, the greater the nearer; or none, and why."""
+        ...
 
 
 class GraphSearch(ABC):
@@ -50,7 +61,8 @@ class GraphSearch(ABC):
     ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
     ``human_readable_id`` and ``text``, or mapped; without rows a search answers from the graph
     alone. Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
-    ``response_type`` is the form of the answer, free text.
+    ``response_type`` is the form of the answer, free text. Texts are found by the words of a
+    question, and by their ``meaning``; None: by words alone.
     """
 
     section: str
@@ -66,12 +78,13 @@ class GraphSearch(ABC):
         text_units: pd.DataFrame | TextUnits,
         config: PPRSearchConfig | None = None,
         response_type: str = "Multiple Paragraphs",
+        meaning: Meaning | None = None,
     ) -> None:
         config = config or PPRSearchConfig()
         if not isinstance(text_units, TextUnits):
             text_units = TextUnits.from_table(text_units)
         self.graph = graph
-        self._text_units = text_units
+        self._text_units, self._meaning = text_units, meaning
         self._cap = config.max_relations_per_entity
         self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
         self._reasoner = Reasoner(
@@ -136,14 +149,36 @@ class GraphSearch(ABC):
             raise asking.ToGSearchError(msg)
         live = LiveText(on_text) if on_text else None
         await load_bm25()
-        words = await asyncio.to_thread(
-            self._text_units.score_by_words, question, spreading.N_SEEDS
+        words, (near, note) = await asyncio.gather(
+            asyncio.to_thread(self._text_units.score_by_words, question, _N_BY_WORDS),
+            self._near(question),
         )
-        seeds = spreading.find_seeds(question, words, self.graph)
+        texts = spreading.weigh_texts(words, near, len(self.graph.arrays.unit_topics))
+        seeds = spreading.find_seeds(self.graph.names_in(question), texts, self.graph)
         outcome = await self._find(question, seeds, live)
+        if note:
+            starts = outcome.context_data["exploration"]
+            starts.loc[0, "note"] = f"{starts.loc[0, 'note']}; {note}"
         if live:
             live.finish(outcome.response)
         return outcome
+
+    async def _near(self, question: str) -> tuple[Mapping[int, float], str]:
+        """Return how near text units, by row, are to a question; or none, and why."""
+        if self._meaning is None:
+            return {}, ""
+        scores, note = await self._meaning.near(question)
+        return await asyncio.to_thread(self._text_units.by_row, scores), note
+
+    def _named(self, question: str) -> list[int]:
+        """Return the entities named in a question, without those whose title is a common noun."""
+        arrays = self.graph.arrays
+
+        def is_common(node: int) -> bool:
+            units = arrays.name_units[arrays.name_ptr[node] : arrays.name_ptr[node + 1]]
+            return self._text_units.is_common_noun(self.graph.title(node), units.tolist())
+
+        return [node for node in self.graph.nodes_named_in(question) if not is_common(node)]
 
     async def _spread(
         self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()
@@ -155,7 +190,8 @@ class GraphSearch(ABC):
     async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> Outcome:
         """Walk to the end, then check and answer in one call."""
         reached = await self._spread(seeds)
-        walked = walk.find_starts(question, reached.entities, self.graph, self._width)
+        named = await asyncio.to_thread(self._named, question)
+        walked = walk.find_starts(question, named, reached.entities, self.graph, self._width)
         if not walked.starts and not reached.units:
             return self._without_asking(walked)
         for _ in range(self._depth):
@@ -212,6 +248,7 @@ class ToGSearch(GraphSearch):
         text_units: pd.DataFrame | TextUnits,
         config: ToGSearchConfig | None = None,
         response_type: str = "Multiple Paragraphs",
+        meaning: Meaning | None = None,
     ) -> None:
         config = config or ToGSearchConfig()
         super().__init__(
@@ -220,6 +257,7 @@ class ToGSearch(GraphSearch):
             text_units=text_units,
             config=config,
             response_type=response_type,
+            meaning=meaning,
         )
         self._config, self._width, self._depth = config, config.width, config.depth
         prompt = asking.read_prompt(

@@ -12,11 +12,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.query.structured_search.tog_search.building import slices
 from graphrag.query.structured_search.tog_search.store import GraphStore
 from graphrag.query.structured_search.tog_search.walk import Path
+from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50
-_POWER = 3
+_POWER, _FUSED_POWER = 3, 6
 # The part of the mass that names hold, and of it what goes on at each step, where a name in the
 # question stands in one text unit only; both shrink with the number of text units that it is in.
 _NAMED_PART = 0.75
@@ -59,33 +61,44 @@ class Passages:
     entities: Mapping[int, float]
 
 
-def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphStore) -> Seeds:
-    """Weigh the text units that share words with a question, and what it names.
+def weigh_texts(
+    words: Sequence[tuple[int, float]], near: Mapping[int, float], n: int
+) -> dict[int, float]:
+    """Weigh the 50 best of ``n`` text units for a question, by row of their table.
 
-    A text unit weighs the third power of its BM25 score, a name 1 / df. With N text units and
-    df of the rarest name, s = log(N / df) / log N says how telling the names are: they hold
-    0.75 s of the mass, and 1 - 0.85 s of it goes back at each step. So rare names carry a question
-    far, and one that stands in every text not at all. Where no word fits, names hold all.
-    ``scored`` are rows of the text units table with their BM25 scores > 0.
+    By the third power of their BM25 scores > 0 (``words``), or, where it is known how ``near`` text
+    units are to the question, by the sixth of both fused.
+    """
+    if not near:
+        return {row: score**_POWER for row, score in words[:N_SEEDS]}
+    fused = fuse_scores(dict(words), near, n)[:N_SEEDS]
+    weights = {row: score**_FUSED_POWER for row, score in fused if score > 0}
+    return weights or dict.fromkeys((row for row, _ in fused), 1.0)  # all are equally near
+
+
+def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphStore) -> Seeds:
+    """Share mass among the text units that fit a question, and what it names.
+
+    ``texts`` are the weights of rows of the text units table; a name weighs 1 / df, where df counts
+    the text units in which it stands, also as a part of a longer name. With N text units and df of
+    the rarest name, s = log(N / df) / log N says how telling the names are: they hold 0.75 s of the
+    mass, and 1 - 0.85 s of it goes back at each step. So rare names carry a question far, and one
+    that stands in every text not at all. Where no text unit fits, names hold all.
     """
     arrays = store.arrays
-    frequency = {
-        name: int(arrays.name_ptr[name + 1] - arrays.name_ptr[name])
-        for name in store.names_in(question)
-    }
-    standing = {name: 1 / df for name, df in frequency.items() if df}
+    with_texts = [name for name in names if arrays.name_ptr[name] < arrays.name_ptr[name + 1]]
     n = len(arrays.unit_topics)
+    standing = {name: 1 / store.standing(name) for name in with_texts}
     telling = max(
-        (math.log(n / (1 / weight)) / math.log(n) for weight in standing.values() if n > 1),
+        (math.log(n * weight) / math.log(n) for weight in standing.values() if n > 1),
         default=0.0,
     )
     if not standing:  # of an index without texts
-        standing = dict.fromkeys(frequency, 1.0)
-    if not scored:
+        standing = dict.fromkeys(names, 1.0)
+    if not texts:
         return Seeds({}, _scaled(standing, 1.0), 1 - _GOING_ON)
     part = _NAMED_PART * telling
-    units = {row: score**_POWER for row, score in scored}
-    return Seeds(_scaled(units, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
+    return Seeds(_scaled(texts, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
 
 
 def join_paths(seeds: Seeds, paths: Sequence[Path], store: GraphStore) -> Seeds:
@@ -227,12 +240,12 @@ class _Surroundings:
         return source[carried], target[carried], weight[carried] / whole[carried]
 
     def _names_in(self, units: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        owner, at = _slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)
+        owner, at = slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)
         names = self._arrays.unit_names[at].astype(np.int64)
         return units[owner] + self.n_names, names, self._weights(units[owner], names)
 
     def _units_with(self, names: _Ints) -> tuple[_Ints, _Ints, _Floats, _Floats]:
-        owner, at = _slices(self._arrays.name_ptr, names, _MAX_MENTIONS)
+        owner, at = slices(self._arrays.name_ptr, names, _MAX_MENTIONS)
         units = self._arrays.name_units[at].astype(np.int64)
         unseen = np.maximum(1.0, self._frequency(names) / _MAX_MENTIONS)[owner]
         weights = self._weights(units, names[owner])
@@ -249,18 +262,10 @@ class _Surroundings:
         return telling * np.where(topics[units] == names, _TITLE_WEIGHT, 1.0)
 
     def _neighbours(self, nodes: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        owner, at = _slices(self._arrays.edge_ptr, nodes, self._cap)
+        owner, at = slices(self._arrays.edge_ptr, nodes, self._cap)
         pairs = nodes[owner] * self.n_names + self._arrays.edge_nodes[at]
         joined, place = np.unique(pairs, return_inverse=True)
         weights = np.maximum(0.0, self._arrays.edge_weights[at])
         weight = np.bincount(place, weights, minlength=len(joined))
         source, target = np.divmod(joined, max(1, self.n_names))
         return source, target, _RELATED_WEIGHT * np.log1p(weight)
-
-
-def _slices(pointers: _Ints, rows: _Ints, cap: int) -> tuple[_Ints, _Ints]:
-    """Return the first `cap` places of rows: the row that each belongs to, and where it is."""
-    begins = pointers[rows]
-    sizes = np.minimum(pointers[rows + 1] - begins, cap)
-    owner = np.repeat(np.arange(len(rows)), sizes)
-    return owner, np.arange(int(sizes.sum())) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)

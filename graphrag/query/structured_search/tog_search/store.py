@@ -4,10 +4,11 @@ import hashlib
 import logging
 import mmap
 import os
+import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
@@ -25,19 +26,19 @@ from graphrag.query.structured_search.tog_search.building import (
     TEXT_UNITS,
     Batch,
     GraphArrays,
-    NameIndex,
     Source,
     TableForm,
     arrow,
     build_arrays,
 )
+from graphrag.query.structured_search.tog_search.names import NameIndex
 from graphrag.text.ranking import WordIndex, WordIndexes
 
 _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 3
+_FORMAT = 4
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -45,6 +46,7 @@ _BUILDING = "building-"
 _ABANDONED_AFTER_S = 6 * 3600
 _PROBED_BYTES = 1 << 16
 _N_CACHED_ROWS = 4096
+_N_PROBED_TEXTS = 20
 
 _Table: TypeAlias = Any
 _Column: TypeAlias = Any
@@ -127,18 +129,25 @@ class GraphStore:
         return self._titles[node].as_py()
 
     def nodes_named_in(self, text: str) -> list[int]:
-        """Return the entities whose whole title stands in a text, the longest titles first.
+        """Return the entities whose whole title stands in a text, the rarest first.
 
         Case, width and punctuation don't matter; "OZ" in "WIZARD OF OZ" does not count.
         """
-        return list(dict.fromkeys(self._names.find([text], self.n_entities)[1].tolist()))
+        return self._rarest_first(self._names.find([text], self.n_entities)[1])
 
     def names_in(self, text: str) -> list[int]:
         """Return the names that stand in a text: entities and titles of documents; as above.
 
         From the number of entities on they are titles that no entity has.
         """
-        return list(dict.fromkeys(self._names.find([text])[1].tolist()))
+        return self._rarest_first(self._names.find([text])[1])
+
+    def _rarest_first(self, names: npt.NDArray[np.int32]) -> list[int]:
+        return sorted(dict.fromkeys(names.tolist()), key=self.standing)
+
+    def standing(self, name: int) -> int:
+        """Return in how many text units a name stands, also as a part of a longer one, >= 1."""
+        return max(1, int(self.arrays.name_standing[name]))
 
     def rank_by_words(self, question: str, k: int) -> list[int]:
         """Return the `k` best entities by BM25 over titles and descriptions, best first.
@@ -212,6 +221,27 @@ class TextUnits:
         words, precedence = self._ready()
         return words.best(question, k, precedence)
 
+    def is_common_noun(self, title: str, rows: Sequence[int]) -> bool:
+        """Say whether texts (by row, the first 20 of them) mostly write a title in small letters.
+
+        As "country" does in them: it is a word there, even where an entity is called COUNTRY.
+        """
+        words = r"\W+".join(map(re.escape, title.split()))
+        written = re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
+        texts = (self._table.column("text")[row].as_py() for row in rows[:_N_PROBED_TEXTS])
+        small = [found.islower() for text in texts for found in written.findall(text)]
+        return 2 * sum(small) > len(small)
+
+    def by_row(self, scores: Mapping[str, float]) -> dict[int, float]:
+        """Return scores of text units by row, given by id; an id that none has is left out."""
+        rows = self._rows
+        return {rows[name]: score for name, score in scores.items() if name in rows}
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        ids = self._table.column("id").to_pylist()
+        return {name: row for row, name in enumerate(ids)}
+
     def best(self, masses: Mapping[int, float], k: int) -> list[TextUnit]:
         """Return the `k` text units with most mass (by row) that are not blank, most first.
 
@@ -227,6 +257,13 @@ class TextUnits:
         )
         return [unit for unit in units if unit.text.strip()]
 
+    def spread(self, n: int) -> list[tuple[str, str]]:
+        """Return the ids and texts of at most `n` text units, spread over their order."""
+        order = np.argsort(self._ready()[1])
+        rows = order[np.unique(np.linspace(0, len(order) - 1, min(n, len(order))).astype(int))]
+        ids, texts = self._table.column("id"), self._table.column("text")
+        return [(ids[row].as_py(), texts[row].as_py()) for row in rows.tolist()]
+
     def _ready(self) -> tuple[WordIndex, npt.NDArray[np.int64]]:
         """Return the words, and each row's place by number and id, whatever the table's order."""
         with self._counting:  # of searches that begin together one counts, the others wait
@@ -240,10 +277,14 @@ class TextUnits:
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """What the searches of the graph read: the graph and the texts behind it."""
+    """What the searches of the graph read: the graph, the texts behind it, and where they lie.
+
+    ``folder`` is None where they are only in memory.
+    """
 
     graph: GraphStore
     text_units: TextUnits
+    folder: Path | None = None
 
 
 class DamagedGraphError(ValueError):
@@ -360,7 +401,7 @@ def _map_graph(folder: Path) -> OpenedGraph:
     except (OSError, ValueError, EOFError, arrow.ArrowException) as error:
         msg = f"{folder} can't be used: {error or type(error).__name__}"
         raise DamagedGraphError(msg) from error
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]), folder)
 
 
 def _map_table(path: Path) -> _Table:

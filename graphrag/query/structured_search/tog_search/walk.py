@@ -156,15 +156,19 @@ class Exploration:
 
 
 def find_starts(
-    question: str, reached: Mapping[int, float], store: GraphStore, width: int
+    question: str,
+    named: Sequence[int],
+    reached: Mapping[int, float],
+    store: GraphStore,
+    width: int,
 ) -> Exploration:
     """Choose the entities to start from: a beam of paths without steps, empty if there are none.
 
-    At most ``width`` entities named in the question come first, then as many of the others with
+    At most ``width`` entities ``named`` in the question come first, then as many of the others with
     most mass (``reached``: node -> mass); without either, as many by BM25 over titles and
     descriptions.
     """
-    named = store.nodes_named_in(question)[:width]
+    named = named[:width]
     nodes = np.fromiter(reached, np.int64, len(reached))
     masses = np.fromiter(reached.values(), np.float64, len(reached))
     unnamed = ~np.isin(nodes, named)

@@ -1,0 +1,198 @@
+"""How near text units are to a question by their vectors, where these say something."""
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphrag.query.calls import describe_error
+from graphrag.query.usage import NotAskedError, current_scope
+from graphrag.text.terms import split_terms
+
+if TYPE_CHECKING:
+    from graphrag_vectors import VectorStore
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+    from graphrag.query.models import CountedEmbedding
+
+_log = logging.getLogger(__name__)
+
+WORDS_ALONE = "words alone ranked the texts"
+NEAREST = 1_000
+"""Text units whose nearness is looked up."""
+PROBED = 400
+"""Text units whose vectors are held against their words."""
+_NEIGHBOURS = 5
+# A word is rare that stands in 2 of the probed text units, or in more, up to this share of them.
+_RARE_PART = 0.02
+_HASHED = 64
+
+_Floats = npt.NDArray[np.float32]
+Probe = Callable[[int], Sequence[tuple[str, str]]]
+"""Gives at most so many text units as (id, text), spread over the index."""
+
+
+def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
+    """Open the vectors of a project's text units, in whatever store its settings name."""
+    from graphrag.config.embeddings import text_unit_text_embedding
+    from graphrag.utils.api import get_embedding_store
+
+    return get_embedding_store(config.vector_store, text_unit_text_embedding)
+
+
+def hash_vectors(vectors: "VectorStore") -> str:
+    """Return a hash that changes when an index's texts are embedded anew.
+
+    It covers how many vectors there are, and the 64 that are nearest to a fixed one.
+    """
+    asked = [1.0] * vectors.vector_size
+    hits = vectors.similarity_search_by_vector(asked, k=_HASHED)
+    digest = blake2b(f"{vectors.count()}".encode(), digest_size=16)
+    for name, vector in sorted((str(hit.document.id), hit.document.vector) for hit in hits):
+        digest.update(name.encode() + np.asarray(vector, np.float32).tobytes())
+    return digest.hexdigest()
+
+
+def belong_to(texts: Sequence[str], vectors: _Floats) -> bool:
+    """Say whether texts that are near each other by their vectors have more in common than others.
+
+    Two texts have something in common if they share a rare word, one in at most a fiftieth of the
+    texts. Of each text the five nearest by vectors are held against the five nearest by how often
+    each word stands in them: beyond what any two texts share they must share half as often as
+    those. Vectors of other texts, or of none, share by chance alone.
+    """
+    counted = [Counter(words) for words in split_terms(texts)]
+    number = {word: place for place, word in enumerate({w: None for c in counted for w in c})}
+    weights = np.zeros((len(texts), len(number)), np.float32)
+    for row, words in enumerate(counted):
+        weights[row, [number[word] for word in words]] = 1 + np.log(list(words.values()))
+    standing = (weights > 0).sum(axis=0)
+    is_rare = (standing > 1) & (standing <= max(3, len(texts) * _RARE_PART))
+    rare = (weights[:, is_rare] > 0).astype(np.float32)
+    shared = rare @ rare.T > 0
+    by_vectors, by_words = (
+        np.take_along_axis(shared, _nearest(each), axis=1).mean() for each in (vectors, weights)
+    )
+    by_chance = (shared.sum() - np.trace(shared)) / max(1, len(texts) * (len(texts) - 1))
+    return bool(by_vectors >= (by_words + by_chance) / 2)
+
+
+def _nearest(vectors: _Floats) -> npt.NDArray[np.int64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(lengths, np.float32(1e-9))
+    near = unit @ unit.T
+    np.fill_diagonal(near, -np.inf)
+    return np.argsort(-near, axis=1, kind="stable")[:, :_NEIGHBOURS]
+
+
+class TextMeaning:
+    """The vectors of an index's text units and the model that embeds a question.
+
+    Shared by the searches of an index. Where the vectors can't be read, tell nothing, or the
+    question can't be embedded, it says why, once in the log and with each answer. ``kept`` is the
+    folder where what was found out about the vectors is kept; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], "VectorStore"],
+        open_embedding: Callable[[], "CountedEmbedding"],
+        probe: Probe,
+        kept: Path | None = None,
+    ) -> None:
+        self._open_store, self._open_embedding = open_store, open_embedding
+        self._embedding: CountedEmbedding | None = None
+        self._probe, self._kept = probe, kept
+        self._opening = asyncio.Lock()
+        self._opened: tuple[VectorStore | None, str] | None = None
+        self._noted = False
+
+    async def near(self, question: str) -> tuple[Mapping[str, float], str]:
+        """Return how near the nearest text units are by id, or none and why.
+
+        In a run a service that is down holds the run up, or stops it, as it does for every method:
+        NotAskedError passes through.
+        """
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await asyncio.to_thread(self._open)
+        store, why = self._opened
+        if store is None:
+            return {}, self._note(why)
+        scope = current_scope()
+        n_failed = 0 if scope is None else len(scope.failures)
+        try:
+            self._embedding = self._embedding or self._open_embedding()
+            vector = await self._embedding.vector_of(question)
+        except Exception as error:
+            if scope is not None:
+                if scope.limit is not None and isinstance(error, NotAskedError):
+                    raise
+                # The search goes on, so it has not failed.
+                del scope.failures[n_failed:]
+                scope.not_asked = None
+            return {}, self._note(f"the question could not be embedded: {describe_error(error)}")
+        try:
+            hits = await asyncio.to_thread(
+                store.similarity_search_by_vector, vector, k=NEAREST, include_vectors=False
+            )
+        except Exception as error:
+            return {}, self._note(f"the vector store could not be searched: {_first_line(error)}")
+        return {str(hit.document.id): float(hit.score) for hit in hits}, ""
+
+    def _note(self, why: str) -> str:
+        note = f"{WORDS_ALONE}: {why}"
+        if not self._noted:
+            _log.warning("In tog and ppr %s", note)
+            self._noted = True
+        return note
+
+    def _open(self) -> "tuple[VectorStore | None, str]":
+        """Open the store, or say why its vectors are of no use."""
+        try:
+            store = self._open_store()
+            if not store.count():
+                return None, "the index has no vectors of its text units"
+            tells = self._tells(store)
+        except Exception as error:
+            return None, f"the vectors of the text units can't be read: {_first_line(error)}"
+        if tells:
+            return store, ""
+        return None, (
+            "the vectors of the text units say nothing about them, as if they belonged to other "
+            "texts; build the index again"
+        )
+
+    def _tells(self, store: "VectorStore") -> bool:
+        key = hash_vectors(store)
+        path = None if self._kept is None else self._kept / "vectors.json"
+        if path is not None:
+            with suppress(OSError, ValueError):
+                known = json.loads(path.read_bytes())
+                if known["vectors"] == key:
+                    return bool(known["tell"])
+        texts: list[str] = []
+        vectors: list[Any] = []
+        for name, text in self._probe(PROBED):
+            with suppress(IndexError, KeyError):
+                vectors.append(store.search_by_id(name).vector)
+                texts.append(text)
+        if not texts:
+            raise LookupError("none of them is of a text unit of the index")
+        tells = belong_to(texts, np.array(vectors, np.float32))
+        if path is not None:
+            with suppress(OSError):
+                path.write_text(json.dumps({"vectors": key, "tell": tells}), encoding="utf-8")
+        return tells
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,218 @@
+"""Names in texts: hashes of their words, and what a document is called."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from pandas.util import hash_array
+
+from graphrag.text.terms import word_keys
+
+# A single word as short as this is more often another word than the name that it could be.
+_SHORTEST_WORD = 4
+_LONGEST_NAME = 8
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# A name in 16 places of the sieve: one window of words in 16 is looked up in vain.
+_SIEVE_PLACES = 16
+_FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_MAX_HEADING_CHARS = 120
+_SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
+_MARKUP = "#=*_ \t"
+
+Ints = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.uint64]
+
+_hash_array = cast("Callable[[npt.NDArray[np.object_]], Hashes]", hash_array)
+
+
+@dataclass(frozen=True, slots=True)
+class NameIndex:
+    """Names by 64-bit hashes of their words: two names never share one in practice.
+
+    ``hashes`` ascend and are all different; of names with the same words ``names`` has the first.
+    ``longest`` is in words. The ``sieve``, for looking many texts through, says whether a name's
+    hash may begin with the bits of a place.
+    """
+
+    hashes: Hashes
+    names: Ints
+    longest: int
+    sieve: npt.NDArray[np.bool_] | None = None
+
+    def find(self, texts: Sequence[str], n_names: int | None = None) -> tuple[Ints, Ints]:
+        """Find names in texts; one inside a longer one that also stands there does not count.
+
+        Only names below ``n_names`` are looked for. Returned are places in ``texts``, and names;
+        the longest first, then by where they stand.
+        """
+        split = [key.split() for key in word_keys(texts)]
+        text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(each) for each in split])
+        begins, sizes, found = self.matches(_hash_words(split), text_of)
+        if n_names is not None:
+            wanted = found < n_names
+            begins, sizes, found = begins[wanted], sizes[wanted], found[wanted]
+        taken = np.zeros(len(text_of), np.bool_)
+        kept: list[int] = []
+        for match in np.lexsort((begins, -sizes)).tolist():
+            span = slice(begins[match], begins[match] + sizes[match])
+            if not taken[span].any():
+                taken[span] = True
+                kept.append(match)
+        return text_of[begins[kept]], found[kept]
+
+    def matches(self, words: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return where names begin, also inside others, how many words each has, and which it is.
+
+        Of each word, in order, ``text_of`` says which text it is in.
+        """
+        at = np.arange(len(words), dtype=np.int32)
+        value = np.zeros(len(words), np.uint64)
+        begins, sizes, found = [at[:0]], [at[:0]], [at[:0]]
+        for size in range(1, self.longest + 1):
+            n_fit = int(np.searchsorted(at, len(words) - size + 1))
+            at, value = at[:n_fit], value[:n_fit]
+            together = text_of[at] == text_of[at + (size - 1)]
+            at, value = at[together], value[together]
+            if not len(at):
+                break
+            value = _join(value, words[at + (size - 1)])
+            hit, names = self.look_up(value)
+            begins.append(at[hit])
+            sizes.append(np.full(len(hit), size, np.int32))
+            found.append(names)
+        return np.concatenate(begins), np.concatenate(sizes), np.concatenate(found)
+
+    def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
+        """Return the places of the hashes that are a name's, and the names."""
+        likely = np.arange(len(values), dtype=np.int32)
+        if self.sieve is not None:
+            likely = likely[self.sieve[_first_bits(values, self.sieve)]]
+        if not len(self.hashes):
+            return likely[:0], self.names
+        place = np.searchsorted(self.hashes, values[likely])
+        place = np.minimum(place, len(self.hashes) - 1)
+        known = self.hashes[place] == values[likely]
+        return likely[known], self.names[place[known]]
+
+
+def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False) -> NameIndex:
+    """Index ascending names by what :func:`hash_keys` gives of them, those without words left out.
+
+    ``sieved`` says that many texts will be looked through.
+    """
+    some = n_words > 0
+    known, first = np.unique(hashes[some], return_index=True)
+    sieve = None
+    if sieved:
+        sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(known)).bit_length()), np.bool_)
+        sieve[_first_bits(known, sieve)] = True
+    return NameIndex(known, names[some][first], int(n_words.max(initial=0)), sieve)
+
+
+def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
+    """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
+    split = [key.split() for key in keys]
+    return _join_words(_hash_words(split), split)
+
+
+def _join_words(words: Hashes, split: Sequence[list[str]]) -> tuple[Hashes, Ints]:
+    n_words = np.fromiter(map(len, split), np.int32, len(split))
+    begins = np.cumsum(n_words) - n_words
+    value = np.zeros(len(split), np.uint64)
+    for place in range(int(n_words.max(initial=0))):
+        longer = np.flatnonzero(n_words > place)
+        value[longer] = _join(value[longer], words[begins[longer] + place])
+    return value, n_words
+
+
+def _hash_words(split: Iterable[list[str]]) -> Hashes:
+    # Not Python's own hash, which differs from one process to the next.
+    words = np.array([word for each in split for word in each], dtype=object)
+    return _hash_array(words)
+
+
+def _join(before: Hashes, words: Hashes) -> Hashes:
+    joined = (before ^ words) * _FACTOR
+    return joined ^ (joined >> np.uint64(29))
+
+
+def _first_bits(values: Hashes, sieve: npt.NDArray[np.bool_]) -> Hashes:
+    return values >> np.uint64(65 - len(sieve).bit_length())
+
+
+class Names:
+    """Gathers the hashes of names, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._hashes = [np.empty(0, np.uint64)]
+        self._n_words = [np.empty(0, np.int32)]
+        self._words = [np.empty(0, np.uint64)]
+        self._short = [np.empty(0, np.bool_)]
+
+    def add(self, keys: list[str]) -> None:
+        """Take further names, in single words."""
+        split = [key.split() for key in keys]
+        words = _hash_words(split)
+        hashes, n_words = _join_words(words, split)
+        chars = np.fromiter(map(len, keys), np.int64, len(keys))
+        self._hashes.append(hashes)
+        self._n_words.append(n_words)
+        self._words.append(words)
+        self._short.append((n_words == 1) & (chars < _SHORTEST_WORD))
+        self.n += len(keys)
+
+    def index(self, scanned: bool = False) -> NameIndex:
+        """Index all names; for scanning texts, those only that are telling enough."""
+        hashes, n_words = np.concatenate(self._hashes), np.concatenate(self._n_words)
+        rows = np.arange(self.n, dtype=np.int32)
+        if scanned:
+            telling = ~np.concatenate(self._short) & (n_words <= _LONGEST_NAME)
+            hashes, n_words, rows = hashes[telling], n_words[telling], rows[telling]
+        return index_names(hashes, n_words, rows, sieved=scanned)
+
+    def inside(self, index: NameIndex) -> tuple[Ints, Ints]:
+        """Return pairs of a name of an index, and a longer name that it is a part of."""
+        n_words = np.concatenate(self._n_words)
+        name_of = np.repeat(np.arange(self.n, dtype=np.int32), n_words)
+        begins, sizes, inner = index.matches(np.concatenate(self._words), name_of)
+        outer = name_of[begins]
+        is_part = sizes < n_words[outer]
+        return inner[is_part], outer[is_part]
+
+
+def title_of(title: str, text: str) -> str:
+    """Return what a document is about in its own words, "" if it does not say.
+
+    Its title (empty without one), unless that is the name of a file; else the first line of its
+    text, where that is short, does not end as a sentence does, and more follows it.
+    """
+    if title.strip() and not _FILE_NAME.match(title.strip()):
+        return title.strip()
+    first, _, rest = text.lstrip("\ufeff").strip().partition("\n")
+    heading = first.strip(_MARKUP + "\r")
+    is_heading = (
+        0 < len(heading) <= _MAX_HEADING_CHARS
+        and not heading.endswith(_SENTENCE_ENDS)
+        and bool(rest.strip())
+    )
+    return heading if is_heading else ""
+
+
+def titles_of_units(units: Iterable[tuple[str, int, str]], titles: Mapping[str, str]) -> list[str]:
+    """Return the title of each text unit's document, given document id, number and text of each.
+
+    ``titles`` are those of documents by id. A text unit without a document is one of its own.
+    """
+    documents: list[str] = []
+    beginnings: dict[str, tuple[int, str]] = {}
+    for row, (document, number, text) in enumerate(units):
+        document = document or f"\x00{row}"
+        documents.append(document)
+        if document not in beginnings or number < beginnings[document][0]:
+            beginnings[document] = (number, text[: 2 * _MAX_HEADING_CHARS].lstrip())
+    topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
+    return [topics[document] for document in documents]

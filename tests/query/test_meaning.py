@@ -1,0 +1,91 @@
+"""tog and ppr find texts by words and by meaning, and say so where words led alone."""
+
+import shutil
+from pathlib import Path
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.lighthouse import QUESTION
+from support.openai_server import Fault
+
+from graphrag.offline.vectors import average_words
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.index_header import read_header
+from graphrag.query.meaning import WORDS_ALONE, belong_to
+
+ARTICLES = Path(__file__).parents[2] / "examples" / "archipelago" / "input"
+
+
+def note_of(found) -> str:
+    return found.context_data["exploration"]["note"][0]
+
+
+def test_vectors_that_belong_to_other_texts_are_noticed():
+    texts = [path.read_text(encoding="utf-8") for path in sorted(ARTICLES.glob("*.txt"))]
+    vectors = np.array(average_words(texts, 64), np.float32)
+    others = np.random.default_rng(3).permutation(len(texts))
+    assert belong_to(texts, vectors)
+    assert not belong_to(texts, vectors[others])
+    assert belong_to(texts[:2], vectors[:2]), "of so few nothing is said"
+
+
+@pytest.mark.parametrize("method", ["tog", "ppr"])
+async def test_a_question_without_a_word_of_the_texts_is_answered_by_meaning(method, remote):
+    """One embedding a search; without an embedding model words are all there is."""
+    asked = "Qui a réparé cela ?"
+    found = await remote.search(method, asked)
+    assert found.usage.embedding_calls == 1
+    assert len(found.context_data["sources"]) > 0
+    assert WORDS_ALONE not in note_of(found)
+    alone = remote.under(remote.header.changed(method, {"embedding_model_id": None}))
+    nothing = await alone.search(method, asked)
+    assert (nothing.usage.embedding_calls, nothing.usage.llm_calls) == (0, 0)
+    assert WORDS_ALONE not in note_of(nothing)
+
+
+async def test_words_lead_alone_where_the_question_can_t_be_embedded(make_project, server, caplog):
+    """It is said with each answer, in the log once, and the answer is that of words."""
+    index = await GraphIndex.open(make_project(max_retries=2))
+    plain = index.under(index.header.changed("ppr", {"embedding_model_id": None}))
+    expected = await plain.search("ppr", QUESTION)
+    server.behave(faults=lambda _, request: Fault(status=500) if "input" in request else None)
+    for _ in range(2):
+        found = await index.search("ppr", QUESTION)
+        assert found.context_text == expected.context_text
+        assert WORDS_ALONE in note_of(found)
+        assert "could not be embedded" in note_of(found)
+    assert caplog.text.count(WORDS_ALONE) == 1
+
+
+async def test_words_lead_alone_where_there_are_no_vectors(make_project):
+    root = make_project()
+    before = (await read_header(root, vectors=False)).describe("tog")
+    shutil.rmtree(root / "output" / "lancedb")
+    index = await GraphIndex.open(root, vectors=False)
+    found = await index.search("tog", QUESTION)
+    assert f"{WORDS_ALONE}: the vectors of the text units can't be read" in note_of(found)
+    assert found.usage.embedding_calls == 0
+    assert index.header.describe("tog") != before
+
+
+async def test_other_vectors_are_another_setup(make_project):
+    """The same tables under vectors of another model; with words alone nothing has changed."""
+    root = make_project()
+    before = await read_header(root)
+    connection = lancedb.connect(str(root / "output" / "lancedb"))
+    table = connection.open_table("text_unit_text").to_arrow()
+    place = table.schema.get_field_index("vector")
+    turned = [[-x for x in row] for row in table.column("vector").to_pylist()]
+    column = pa.array(turned, table.schema.field(place).type)
+    changed = table.set_column(place, table.schema.field(place), column)
+    connection.create_table("text_unit_text", changed, mode="overwrite")
+    after = await read_header(root)
+    assert after.fingerprint == before.fingerprint
+    for method in ("tog", "ppr", "basic"):
+        assert after.describe(method) != before.describe(method)
+    alone = {"embedding_model_id": None}
+    assert after.changed("ppr", alone).describe("ppr") == before.changed("ppr", alone).describe(
+        "ppr"
+    )
