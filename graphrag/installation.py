@@ -19,16 +19,21 @@ def requirements(extra: str | None = None) -> list[str]:
 
     Empty if the project has no metadata, as in a frozen program.
     """
+    return list(_read_requirements(extra))
+
+
+def _read_requirements(extra: str | None) -> dict[str, str]:
+    """Return distribution with its range -> the marker of where it is needed."""
     try:
         lines = requires("gtog") or []
     except PackageNotFoundError:
-        return []
-    found: list[str] = []
+        return {}
+    found: dict[str, str] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")
         extras = _EXTRA.findall(marker)
         if extras == ([] if extra is None else [extra]):
-            found.append(requirement.strip())
+            found[requirement.strip()] = marker.strip()
     return found
 
 
@@ -42,8 +47,12 @@ def extras() -> list[str]:
 
 
 def missing_requirements(extra: str | None = None) -> list[str]:
-    """List those requirements of which no version at all is installed."""
-    return [line for line in requirements(extra) if not _is_installed(line)]
+    """List those requirements on this platform of which no version at all is installed."""
+    return [
+        line
+        for line, marker in _read_requirements(extra).items()
+        if not _is_installed(line) and _is_needed(marker, extra)
+    ]
 
 
 def pip_install(lines: Iterable[str]) -> str:
@@ -79,6 +88,14 @@ def refuse_if_unfit() -> None:
     if sentence is not None:
         sys.stderr.write(f"Error: {strip_controls(sentence)}\n")
         raise typer.Exit(2)
+
+
+def _is_needed(marker: str, extra: str | None) -> bool:
+    if not marker:
+        return True
+    from packaging.markers import Marker
+
+    return Marker(marker).evaluate({"extra": extra or ""})
 
 
 def _is_installed(line: str) -> bool:

@@ -17,7 +17,7 @@ from typer.main import get_command
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
 from graphrag.log_lines import lines_to
-from graphrag.offline import watch_offline
+from graphrag.offline import HASHED, STAND_IN, has_no_wordllama, watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.redaction import redact, redact_error
@@ -73,6 +73,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             with _shown_stdout():
                 _run_own_query(method.value, connect, given)
             return
+        if embeds(method.value):
+            _refuse_other_vectors(given["root"], given["data"])
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as asked, _redacted_errors(), _shown_stdout():
             released(**{**given, "method": SearchMethod(method.value)})
@@ -133,6 +135,29 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
     label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
         say(f"({label})", stderr=True)
+    if f"offline/{HASHED}" in embeddings.models and has_no_wordllama():
+        say(f"Warning: {STAND_IN}.", stderr=True)
+
+
+def _refuse_other_vectors(root: Path, data: Path | None) -> None:
+    """End a released search, exit code 2, that would embed by another embedded model than made.
+
+    The release would answer from whatever is near. What else is wrong it says itself.
+    """
+    from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
+    from graphrag.eval.cli.terminal import say
+    from graphrag.query.index_header import IndexNotBuiltError, check_vectors
+
+    try:
+        config = read_settings(root, data)
+        if any(model.type == "offline" for model in config.embedding_models.values()):
+            check_vectors(config, root)
+    except SettingsError:
+        return
+    except IndexNotBuiltError as error:
+        say(f"Error: {error}", stderr=True)
+        raise typer.Exit(2) from None
 
 
 def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None:

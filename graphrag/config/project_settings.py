@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import TypeGuard, cast, get_args
+from typing import Self, TypeGuard, cast, get_args
 
 import yaml
 from dotenv import dotenv_values
@@ -15,6 +15,7 @@ from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
+from graphrag.offline import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.redaction import know_settings, know_variables, redact
 
 _DEFAULTS = graphrag_config_defaults
@@ -41,6 +42,15 @@ class ProjectConfig(GraphRagConfig):
         """Note the keys, which neither this project nor the release may then write anywhere."""
         know_settings(values)
         return values
+
+    @model_validator(mode="after")
+    def _embed_by_what_is_here(self) -> Self:
+        for name, model in self.embedding_models.items():
+            if (model.type, model.model) == ("offline", WORDLLAMA) and has_no_wordllama():
+                length = getattr(model, "dimensions", None) or self.vector_store.vector_size
+                changes = {"model": HASHED, "dimensions": length}
+                self.embedding_models[name] = model.model_copy(update=changes)
+        return self
 
 
 def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:

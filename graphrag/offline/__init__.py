@@ -2,22 +2,51 @@
 
 ``type: offline`` in settings.yaml selects them. The completion model works by rules: it
 finds names in text, answers with the best-matching sentences of its context, scores edges
-and judges by word overlap. The embedding model hashes n-grams. Both are deterministic. They
-are a baseline and no language model. Importing this package alone loads none of them.
+and judges by word overlap. The embedding model averages learned word vectors, or hashes n-grams.
+All are deterministic. They are a baseline and no language model. Importing this package alone
+loads none of them.
 """
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import Literal
 
-__all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
+__all__ = [
+    "HASHED",
+    "NOT_FOUND",
+    "OFFLINE_LABEL",
+    "STAND_IN",
+    "WORDLLAMA",
+    "OfflineModelError",
+    "has_no_wordllama",
+    "note_call",
+    "watch_offline",
+]
 
 OFFLINE_LABEL = "offline baseline models"
 """How outputs that used the embedded models are labeled."""
 
 NOT_FOUND = "I could not find this in the provided context."
 """The abstention: the whole answer when no sentence of the context fits the question."""
+
+
+WORDLLAMA, HASHED = "wordllama", "hashed-ngrams"
+"""What ``model`` is in the settings of an embedding by learned word vectors, or hashed n-grams."""
+
+
+STAND_IN = "hashed n-grams embed the texts here, as wordllama has no package for this platform"
+"""What is said where they do in its place."""
+
+
+def has_no_wordllama() -> bool:
+    """Say whether this platform has no package of learned word vectors: n-grams stand in."""
+    if find_spec(WORDLLAMA) is not None:
+        return False
+    from graphrag.installation import missing_requirements
+
+    return not any(line.startswith(WORDLLAMA) for line in missing_requirements())
 
 
 class OfflineModelError(ValueError):

@@ -23,15 +23,16 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
-from graphrag.offline import OfflineModelError, extraction, grading, note_call, search_replies
-from graphrag.offline.requests import Reply, Request, plain_messages, read_request
-from graphrag.offline.vectors import (
+from graphrag.offline import (
     WORDLLAMA,
-    WORDLLAMA_LENGTHS,
-    average_words,
-    find_wordllama,
-    hash_text,
+    OfflineModelError,
+    extraction,
+    grading,
+    note_call,
+    search_replies,
 )
+from graphrag.offline.requests import Reply, Request, plain_messages, read_request
+from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.text.tables import context_region, read_context
 
 if TYPE_CHECKING:
@@ -270,7 +271,8 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         self, *, model_config: ModelConfig, dimensions: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(model_config=model_config, **kwargs)
-        self._is_learnt = model_config.model == WORDLLAMA
+        self._model = model_config.model
+        self._is_learnt = self._model == WORDLLAMA
         if self._is_learnt:
             find_wordllama()
         default = max(WORDLLAMA_LENGTHS) if self._is_learnt else _HASHED_LENGTH
@@ -291,11 +293,7 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         dimensions = self._check_length(kwargs.get("dimensions") or self._dimensions)
         tokens = sum(self._tokenizer.num_tokens(text) for text in texts)
         self._count(prompt_tokens=tokens)
-        vectors = (
-            average_words(texts, dimensions)
-            if self._is_learnt
-            else [hash_text(text, dimensions) for text in texts]
-        )
+        vectors = embed_texts(self._model, texts, dimensions)
         return LLMEmbeddingResponse(
             object="list",
             data=[

@@ -15,16 +15,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graphrag.installation import extra_hint
-from graphrag.offline import OfflineModelError
+from graphrag.installation import pip_install, requirements
+from graphrag.offline import WORDLLAMA, OfflineModelError
 from graphrag.text.words import normalize, terms, unspaced_characters
 
 _WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2
 _GRAM_SIZES = (3, 4, 5)
 _PRIME = np.uint64(1_099_511_628_211)
 
-WORDLLAMA = "wordllama"
-"""What ``model`` is in the settings of an embedding by learned word vectors."""
 WORDLLAMA_LENGTHS = (64, 128, 256)
 """Lengths of its vectors: a shorter one is the beginning of the longest."""
 _WORDLLAMA_FILES = (
@@ -96,6 +94,13 @@ def _fold(hashes: NDArray[np.uint64], weight: float, dimensions: int) -> NDArray
     return np.bincount(place, weights=values, minlength=dimensions).astype(np.float64)
 
 
+def embed_texts(model: str, texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
+    """Return the vectors of texts by an embedding model, as ``model`` names it in settings."""
+    if model == WORDLLAMA:
+        return average_words(texts, dimensions)
+    return [hash_text(text, dimensions) for text in texts]
+
+
 def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
     """Return the mean of the learned word vectors of each text, at length 1.
 
@@ -105,7 +110,8 @@ def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.floa
     vectors, tokenizer = _load_wordllama()
 
     def mean(text: str) -> NDArray[np.float64]:
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+        whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair can't be read
+        ids: list[int] = tokenizer.encode(whole, add_special_tokens=False).ids
         if not ids:
             return np.zeros(dimensions)
         return vectors[ids, :dimensions].mean(axis=0, dtype=np.float64)
@@ -126,16 +132,14 @@ def _load_wordllama() -> tuple[NDArray[np.float16], Any]:
 def find_wordllama() -> list[Path]:
     """Return the files of the learned vectors and of their tokenizer, or say what installs them."""
     spec = find_spec(WORDLLAMA)
-    if spec is None or spec.origin is None or find_spec("safetensors") is None:
-        raise OfflineModelError(
-            f"The embedding model {WORDLLAMA} needs a package that is not installed; run: "
-            f"{extra_hint('static-words')}"
-        )
+    how = pip_install(line for line in requirements() if line.startswith(WORDLLAMA))
+    if spec is None or spec.origin is None:
+        msg = f"The embedding model {WORDLLAMA} needs a package that is not installed; run: {how}"
+        raise OfflineModelError(msg)
     files = [Path(spec.origin).parent / name for name in _WORDLLAMA_FILES]
     missing = [str(file) for file in files if not file.is_file()]
     if missing:
         raise OfflineModelError(
-            f"The installed {WORDLLAMA} lacks {', '.join(missing)}; run: "
-            f"{extra_hint('static-words')}"
+            f"The installed {WORDLLAMA} lacks {', '.join(missing)}; run: {how} --force-reinstall"
         )
     return files

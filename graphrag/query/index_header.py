@@ -166,9 +166,10 @@ def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None"
 
 
 def check_vectors(config: "GraphRagConfig", root: Path) -> None:
-    """Compare the stored vectors' length with the settings', where the store is LanceDB.
+    """Compare the stored vectors with the settings, where the store is LanceDB.
 
-    Raises IndexNotBuiltError if vectors are missing or of another length.
+    Raises IndexNotBuiltError if vectors are missing, of another length or of another model, as far
+    as that can be told.
     """
     store = config.vector_store
     if store.type != "lancedb":
@@ -193,6 +194,21 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
                 f"in its settings is {schema.vector_size}; set it to {stored} if the embedding "
                 f"model there built this index, else {rebuild}"
             )
+    schema = store.index_schema[text_unit_text_embedding]
+    texts: Any = connection.open_table(schema.index_name)
+
+    def vector_of(name: str) -> list[float]:
+        quoted = name.replace("'", "''")
+        found = texts.search().where(f"{schema.id_field} = '{quoted}'")
+        return found.limit(1).to_list()[0][schema.vector_field]
+
+    from graphrag.query.meaning import OtherVectorsError, check_maker
+
+    try:
+        check_maker(config, vector_of)
+    except OtherVectorsError as error:
+        msg = f"{root}: {error}; {rebuild}, or name the model that made them"
+        raise IndexNotBuiltError(msg) from error
 
 
 _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IGNORECASE)
@@ -272,6 +288,11 @@ class IndexHeader:
         """Whether one of the embedded models is among the project's models."""
         configs = [*self.config.completion_models.values(), *self.config.embedding_models.values()]
         return any(is_offline(model_name(config)) for config in configs)
+
+    @property
+    def embeds_by_hashing(self) -> bool:
+        """Whether hashed n-grams are among the project's models."""
+        return any(is_hashed(model_name(each)) for each in self.config.embedding_models.values())
 
     def describe(self, method: str) -> dict[str, object]:
         """Return everything that changes what a method answers, JSON-ready, without secrets.

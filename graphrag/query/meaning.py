@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.offline import WORDLLAMA
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import NotAskedError, current_scope
 from graphrag.text.terms import split_terms
@@ -34,18 +36,59 @@ _NEIGHBOURS = 5
 # A word is rare that stands in 2 of the probed text units, or in more, up to this share of them.
 _RARE_PART = 0.02
 _HASHED = 64
+# The cosine from which two vectors are of one model; a long text's is the mean of its pieces.
+_SAME = 0.5
 
 _Floats = npt.NDArray[np.float32]
 Probe = Callable[[int], Sequence[tuple[str, str]]]
 """Gives at most so many text units as (id, text), spread over the index."""
 
 
+class OtherVectorsError(ValueError):
+    """The vectors of an index were made by another model than embeds the questions."""
+
+
 def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
-    """Open the vectors of a project's text units, in whatever store its settings name."""
+    """Open the vectors of a project's text units, in whatever store its settings name.
+
+    Raises OtherVectorsError, see ``check_maker``.
+    """
     from graphrag.config.embeddings import text_unit_text_embedding
     from graphrag.utils.api import get_embedding_store
 
-    return get_embedding_store(config.vector_store, text_unit_text_embedding)
+    store = get_embedding_store(config.vector_store, text_unit_text_embedding)
+    check_maker(config, lambda name: store.search_by_id(name).vector)
+    return store
+
+
+def check_maker(
+    config: "GraphRagConfig", vector_of: Callable[[str], Sequence[float] | None]
+) -> None:
+    """Check that an embedded model made the vectors of an index by embedding a text unit again.
+
+    ``vector_of``: id of a text unit -> its stored vector. Raises OtherVectorsError. Of other
+    models, and of tables that are no parquet files, nothing is known.
+    """
+    model = config.embedding_models.get(config.embed_text.embedding_model_id)
+    path = Path(config.output_storage.base_dir or "") / "text_units.parquet"
+    if model is None or model.type != "offline" or not path.is_file():
+        return
+    from pyarrow import parquet
+
+    from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts
+
+    batches = cast("Any", parquet).ParquetFile(path).iter_batches(1, columns=["id", "text"])
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for row in islice(rows, 1):
+        with suppress(IndexError, KeyError):
+            vector = np.asarray(vector_of(row["id"]), np.float64)
+            is_other = model.model == WORDLLAMA and len(vector) not in WORDLLAMA_LENGTHS
+            texts = [row["text"] or ""]
+            if is_other or vector @ embed_texts(model.model, texts, len(vector))[0] < _SAME:
+                raise OtherVectorsError(
+                    f"{model.model_provider}/{model.model} embeds the questions, and another model "
+                    "made the vectors of the texts"
+                )
 
 
 def hash_vectors(vectors: "VectorStore") -> str:
@@ -162,6 +205,8 @@ class TextMeaning:
             if not store.count():
                 return None, "the index has no vectors of its text units"
             tells = self._tells(store)
+        except OtherVectorsError as error:
+            return None, f"{error}; build the index again, or name the model that made them"
         except Exception as error:
             return None, f"the vectors of the text units can't be read: {_first_line(error)}"
         if tells:

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict, cast
 
+from graphrag.offline import WORDLLAMA
+
 _MAP = "model_prices_and_context_window_backup.json"
 
 
@@ -45,7 +47,7 @@ def is_hashed(model: str) -> bool:
     They know which letters two texts share, which words tell better: fused with words they take
     from what these find.
     """
-    return is_offline(model) and model != "offline/wordllama"
+    return is_offline(model) and model != f"offline/{WORDLLAMA}"
 
 
 def model_price(model: str) -> Price | None:

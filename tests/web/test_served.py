@@ -167,7 +167,7 @@ def test_runs_of_embedded_models_are_on_no_line_with_others(tmp_path):
     real, offline = keep_run(tmp_path), keep_run(tmp_path, model="offline/rules")
     with serving(tmp_path) as served:
         html = served.client.get("/").text
-    assert html.count("offline baseline models: rules and hashed n-grams") == 1
+    assert html.count("offline baseline models: rules and word vectors") == 1
     drawn = html.partition("<figure>")[2].partition("</svg>")[0]
     marks = re.findall(r'<path class="mark( hollow)? s\d" [^>]*><title>[^<]*run ([^\s<]+)', drawn)
     assert sorted(marks) == sorted([("", real), (" hollow", offline)] * 2)

@@ -30,8 +30,8 @@ completion_models:
   default_completion_model: {type: offline, model_provider: offline, model: rules}
 embedding_models:
   default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
+    {type: offline, model_provider: offline, model: wordllama, dimensions: 256}
+vector_store: {vector_size: 256}
 chunking: {type: tokens, size: 300, overlap: 50, encoding_model: o200k_base}
 extract_graph:
   entity_types: [person, place, organization, object, event]

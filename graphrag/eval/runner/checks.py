@@ -29,6 +29,7 @@ from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
+from graphrag.offline import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
@@ -364,6 +365,8 @@ async def list_warnings(
     pairs = [(name, header) for header in headers.values() for name in config.methods]
     answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
     warnings += list_graph_warnings(answering, built)
+    if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):
+        warnings.append(STAND_IN)
     if judge is not None:
         warnings += list_judge_name_warnings(config, headers)
         warnings += list_judge_warnings(judge, answering)
