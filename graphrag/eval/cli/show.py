@@ -52,9 +52,6 @@ class ShowFlags:
     export: Annotated[
         Path | None, option("Also write every row to this FILE.csv or FILE.parquet.")
     ] = None
-    inspect: Annotated[
-        Path | None, option("Write a log for Inspect's viewer: a folder or FILE.json.")
-    ] = None
     mlflow: Annotated[bool, option("Log the run to MLflow.", "--mlflow")] = False
     full: Full = False
     quiet: Quiet = False
@@ -73,8 +70,7 @@ class ShowFlags:
     @property
     def writes(self) -> bool:
         """Whether files are asked for beside the run's own."""
-        named = (self.to, self.export, self.inspect)
-        return self.mlflow or any(path is not None for path in named)
+        return self.mlflow or self.to is not None or self.export is not None
 
 
 def show(
@@ -103,7 +99,7 @@ def show(
     if flags.asks and flags.writes:
         raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export, "
-            "--inspect, --mlflow or --to in a command without them."
+            "--mlflow or --to in a command without them."
         )
     if flags.html and (flags.writes or flags.question is not None or flags.failed):
         msg = "--html writes a page alone; give the other options in a command of their own."

@@ -22,7 +22,6 @@ from graphrag.eval.records import QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
-from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.questions import (
     ShownAnswer,
     WrongAnswers,
@@ -58,8 +57,6 @@ def show_run(place: Place, run_id: str, flags: "ShowFlags") -> int:
     """Show a run's tables and write its files, or show its questions; asks no model."""
     if flags.export is not None:
         check_table_file(flags.export)
-    if flags.inspect is not None:
-        check_inspect_path(flags.inspect)
     return asyncio.run(_show(place, run_id, flags))
 
 
@@ -78,7 +75,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         runs = store.runs()
         run = find_run(runs, run_id, store_path)
         if run.setup.is_of_suites:
-            if flags.export or flags.inspect or flags.mlflow or flags.asks:
+            if flags.export or flags.mlflow or flags.asks:
                 raise UsageError(
                     f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
                     "lists its cases, and --to writes its report."
@@ -194,10 +191,6 @@ def _show_tables(
         table = tabulate_rows(report.results, report.figures.retrieval)
         write_file(flags.export, render_rows(table, flags.export.suffix), "--export")
         supervisor.note(f"Wrote {counted(len(table), 'row')} to {flags.export}.")
-    if flags.inspect is not None:
-        path = place_log(flags.inspect, report.results)
-        write_file(path, inspect_pieces(report.results, report.figures.retrieval), "--inspect")
-        supervisor.note(f"Wrote a log that Inspect reads to {path}.")
     if flags.mlflow:
         from graphrag.eval.report.mlflow_run import log_run
 
