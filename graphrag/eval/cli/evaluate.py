@@ -8,7 +8,6 @@ from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.cli.building import build_missing
 from graphrag.eval.cli.dry_run import DryRun, count_units, read_earlier, show_dry_run
-from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor, was_interrupted
 from graphrag.eval.cli.run_input import RunFlags, RunInput, change_metrics
@@ -289,7 +288,6 @@ async def _conduct(
             recorded_at=store.recorded_at(run.run_id),
             forgotten=store.forgotten_usage(run.run_id),
             unfinished=unfinished_usages(store, run, outcome.results),
-            made_of=digest_run(store, run.run_id),
         )
         code = await _finish(described, outcome, supervisor)
         before = {} if origin is None else store.verdicts(origin.run_id)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place
 from graphrag.eval.cli.interrupts import INTERRUPTED_REASON, Interrupts
-from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -42,7 +41,7 @@ from graphrag.eval.report.run import (
     list_results,
     verdict_line,
 )
-from graphrag.eval.report.table import Line, Part, show
+from graphrag.eval.report.table import Line, show
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
@@ -56,7 +55,14 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
-from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
+from graphrag.eval.store.whole_files import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+    Content,
+    write_whole,
+)
 from graphrag.eval.web.run_page import report_pieces
 from graphrag.text.phrases import counted
 
@@ -206,11 +212,6 @@ def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row
     return correct_comparisons(analysis, labels)
 
 
-def list_all(report: RunReport) -> list[Part]:
-    """Return every table and line of a run."""
-    return [*list_results(report.results), *list_figures(report.figures), *map(Line, report.notes)]
-
-
 class Supervisor:
     """Runs units under a progress display and turns what comes of it into an exit code.
 
@@ -292,7 +293,9 @@ class Supervisor:
             if answer is not None:
                 say(answer)
         elif self._full:
-            show(self.console, list_all(report))
+            show(self.console, list_results(report.results))
+            show(self.console, list_figures(report.figures))
+            show(self.console, map(Line, report.notes))
         else:
             show(self.console, list_brief(report.results, report.figures, report.notes))
 
@@ -308,7 +311,7 @@ class Supervisor:
         try:
             with working(self.notes, "Writing the files"):
                 files = report.files()
-                own = write_run(output_dir, run_id, {**files, **_kept_tables(report)})
+                own = write_run(output_dir, run_id, files)
                 shown = read_shown_run(output_dir) if on_top else None
                 other = None if shown is None or shown.run_id == run_id else shown
                 kept = None if other is None else set_aside(output_dir, other)
@@ -329,8 +332,27 @@ class Supervisor:
             self.note(_describe_replaced(other, kept))
 
     def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
-        """Say where a run's files are; see :func:`name_files`."""
-        name_files(self.console, own, top, self._full, run_id)
+        """Say where a run's files are, and how every table of it is shown, if it is kept.
+
+        ``own`` is where they stay when a later run replaces them in ``top``, which is None where
+        they are not there.
+        """
+        folder = top or own
+        lines = [f"Report:   {folder / PAGE_FILE}"] if (folder / PAGE_FILE).exists() else []
+        if self._full:
+            names = {
+                "Summary: ": SUMMARY_FILE,
+                "Detailed:": DETAILED_FILE,
+                "Retrieval:": REPORT_FILE,
+            }
+            lines += [f"{what} {folder / name}" for what, name in names.items()]
+        else:
+            lines.append(f"Files in: {folder}")
+        lines += [] if top is None else [f"Kept in:  {own}"]
+        if run_id is not None and not self._full:
+            lines.append(f"All tables: {eval_line_here('show', run_id, '--full')}")
+        for line in lines:
+            self.console.print(line, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Print a line beside the results."""
@@ -360,17 +382,6 @@ class Supervisor:
         if missed and self.console.quiet:  # or nothing would say why the run ends so
             say(f"Threshold missed: {'; '.join(missed)}", stderr=True)
         return FAILED if missed else INCOMPLETE if unknown else DONE
-
-
-def _kept_tables(report: RunReport) -> dict[str, str]:
-    about = report.description
-    is_whole = len(about.views) == len(about.run.setup.indexes)
-    if about.made_of is None or not is_whole or not report.results.metadata["is_complete"]:
-        return {}
-    answer = None if about.details.skip_judge else verdict_line(report.results)
-    brief = list_brief(report.results, report.figures, report.notes)
-    warnings = [*about.details.warnings, *about.unread]
-    return {KEPT_FILE: keep_tables(about.made_of, warnings, answer, brief, list_all(report))}
 
 
 def was_interrupted(outcome: RunOutcome) -> bool:

@@ -106,11 +106,6 @@ def show(
         raise UsageError(msg)
     if flags.mlflow:
         need_extra("mlflow", "--mlflow")
-    if is_plain:
-        from graphrag.eval.cli.kept import show_kept
-
-        if show_kept(place.store_path(), run_id, flags.full, flags.quiet):
-            return DONE
     with starting(flags.quiet):
         from graphrag.eval.cli.show_run import show_run, write_page
 

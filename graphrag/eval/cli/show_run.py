@@ -12,7 +12,6 @@ from rich.console import Console
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.compare import compare_rows
-from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunReport, Supervisor, make_report
 from graphrag.eval.cli.suite import show_suite_run
@@ -95,7 +94,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             return DONE
         newest = next((each for each in runs if each.origin == "command"), None)
         with working(notes, "Reading the indexes"):
-            about = replace(await about.with_views(), made_of=digest_run(store, run.run_id))
+            about = await about.with_views()
         report = _show_tables(supervisor, about, outcome, flags)
         if report is None or flags.to is not None:
             return DONE

@@ -142,8 +142,6 @@ def dashboard(
     quiet: Quiet = False,
 ) -> int:
     """Write every figure of every run over time as one page that loads nothing."""
-    from graphrag.eval.cli.kept import is_current
-
     store_path = place.store_path()
     recorded = collector or store_path.with_name(COLLECTOR_FILE)
     if collector is not None and not collector.is_file():
@@ -158,29 +156,20 @@ def dashboard(
     shown = None if series is not None and not store_path.is_file() else store_path
     path = to or store_path.with_name(DASHBOARD_FILE)
     with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
-        pages = StorePages(
-            shown or Path(), is_current=lambda run_id: is_current(store_path, run_id)
-        )
-        write_file(path, pages.page(series))
+        write_file(path, StorePages(shown or Path()).page(series))
     say(f"Dashboard: {path}", quiet=quiet)
     return DONE
 
 
 def viewed_of(place: Place) -> "Viewed":
     """Return what is served of a place."""
-    from graphrag.eval.cli.kept import is_current, read_page
     from graphrag.eval.cli.show_run import draw_page
     from graphrag.eval.web.app import Viewed
 
     store = place.store_path()
-
-    def render(run_id: str) -> str:
-        return read_page(store, run_id) or asyncio.run(draw_page(place, run_id))
-
     return Viewed(
         store,
-        render,
-        is_current=lambda run_id: is_current(store, run_id),
+        lambda run_id: asyncio.run(draw_page(place, run_id)),
         draw_line=eval_line_here("view", "--labels", "latest"),
         import_line=lambda sheet: eval_line_in(store.parent, "judge", "--labels", sheet),
     )

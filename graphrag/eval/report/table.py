@@ -6,7 +6,7 @@ close issues, or end the table of a Markdown page that they stand in.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rich.box import SIMPLE_HEAD
@@ -95,11 +95,6 @@ class Table:
 
 
 Part: TypeAlias = Line | Table
-
-
-def keep_parts(parts: Iterable[Part]) -> list[Part]:
-    """Return parts whose tables are texts, so that they can be kept as JSON."""
-    return [replace(each, rows=each.texts) if isinstance(each, Table) else each for each in parts]
 
 
 def show_value(value: Value, kind: Kind) -> str:

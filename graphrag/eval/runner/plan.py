@@ -312,8 +312,7 @@ class RunDescription:
     ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
     latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
     were asked again and of calls that are part of nothing kept, ``unfinished`` of what is no
-    result yet, and goes on; ``unread`` says what can't be read any more, a line each; ``made_of``
-    is a digest of what the store holds, None where the run is not to be read by it.
+    result yet, and goes on; ``unread`` says what can't be read any more, a line each.
     """
 
     run: Run
@@ -325,7 +324,6 @@ class RunDescription:
     forgotten: Sequence[Usage] = ()
     unfinished: Sequence[Usage] = ()
     unread: Sequence[str] = ()
-    made_of: str | None = None
 
     @property
     def details(self) -> RunDetails:

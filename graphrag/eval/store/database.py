@@ -78,16 +78,6 @@ ORIGIN_NAMES: dict[Origin, str] = {
     "python": "Python",
 }
 _LISTED = 3
-_CHANGES = {
-    "samples": "count(*)",
-    "responses": "count(*), max(recorded_at)",
-    "verdicts": "count(*), max(recorded_at)",
-    "judgements": "count(*), max(recorded_at)",
-    "judge_usage": "count(*)",
-    "forgotten": "count(*)",
-}
-"""Table -> what tells whether its rows of a run are the same: each row that is put in the place of
-another has its own time."""
 
 
 class EvaluationStore:
@@ -187,13 +177,6 @@ class EvaluationStore:
     def earlier_replies(self, run_id: str, scope: CallScope) -> EarlierReplies:
         """Return the replies of other runs, for one judging of a run."""
         return EarlierReplies(self._read, self._writer.write_soon, run_id, scope.stored)
-
-    def fingerprint(self, run_id: str) -> list[list[object]]:
-        """Return what is another as soon as anything is kept or forgotten of a run."""
-        return [
-            list(self._read(f"SELECT {what} FROM {table} WHERE run_id = ?", (run_id,))[0])
-            for table, what in _CHANGES.items()
-        ]
 
     def finished_at(self, run_id: str) -> str | None:
         """Return when a run was finished; None of an unfinished one."""

@@ -48,15 +48,14 @@ _NOTE = TypeAdapter(_NoteChange)
 class Viewed:
     """The store at ``place``, to be served.
 
-    ``render``: a run's id -> its page; ``is_current``: whether its files say what that page does,
-    see ``StorePages``; ``draw_line``: the command line that draws responses to
-    label; ``import_line``: a sheet of labels -> the command line that reads it; ``patience_s``:
-    seconds after which a page that is still made says so, and asks for itself again.
+    ``render``: a run's id -> its page; ``draw_line``: the command line that draws
+    responses to label; ``import_line``: a sheet of labels -> the command line that reads it;
+    ``patience_s``: seconds after which a page that is still made says so, and asks for itself
+    again.
     """
 
     place: Path
     render: Callable[[str], str]
-    is_current: Callable[[str], bool]
     draw_line: str
     import_line: Callable[[Path], str]
     patience_s: float = 2
@@ -65,7 +64,7 @@ class Viewed:
 def make_app(viewed: Viewed) -> Starlette:
     """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
     pages = _Pages(viewed)
-    store = StorePages(viewed.place, viewed.render, viewed.is_current)
+    store = StorePages(viewed.place, viewed.render)
     place = redact(str(viewed.place))
 
     def at(path: str, answer: Callable[[Request], Response | str], waits: bool = False) -> Route:

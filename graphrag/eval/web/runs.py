@@ -47,11 +47,10 @@ _KEPT_PAGES = 4
 
 
 class Answer(NamedTuple):
-    """What a run's files say that is to be done; ``is_current``: as it is computed today."""
+    """What a run's files said that is to be done when they were last written."""
 
     chip: str
     headline: str
-    is_current: bool
 
 
 class Score(NamedTuple):
@@ -110,18 +109,12 @@ class ShownRun:
 class StorePages:
     """Reads what the pages show from the store anew, a finished run's figures once.
 
-    ``render_run``: a run's id -> its page; ``is_current``: whether a run's files say what they
-    would if they were written today. Each method raises UsageError or StoreError if there is no
-    store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
+    ``render_run``: a run's id -> its page. Each method raises UsageError or StoreError if there is
+    no store at ``place``, or it can't be read, and NotFound of a run that it does not hold.
     """
 
-    def __init__(
-        self,
-        place: Path,
-        render_run: Callable[[str], str] = lambda _: "",
-        is_current: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self._place, self._render_run, self._is_current = place, render_run, is_current
+    def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
+        self._place, self._render_run = place, render_run
         self._described: dict[object, StoredRun] = {}
         self._answers: dict[object, Answer | None] = {}
         self._gated: dict[object, str] = {}
@@ -221,7 +214,7 @@ class StorePages:
             path = run_folder(self._place.parent, run.run_id) / SUMMARY_FILE
             try:
                 said = json.loads(path.read_text(encoding="utf-8"))["answer"]
-                return Answer(said["chip"], said["headline"], self._is_current(run.run_id))
+                return Answer(said["chip"], said["headline"])
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
