@@ -1,9 +1,7 @@
-"""Figures by kind of question, and what a router by kind would give."""
-
-import pytest
+"""Figures by kind of question."""
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.report.kinds import answer_kinds, describe_routers, kinds_table
+from graphrag.eval.report.kinds import answer_kinds, kinds_table
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.rows import Row, with_every_metric
@@ -39,20 +37,15 @@ def test_each_method_is_best_on_its_kind():
         ("fact", 30, "basic"),
         ("link", 25, "tog"),
     ]
-    assert by_kind.routing is not None
-    assert by_kind.routing.picks == {"fact": "basic", "link": "tog", "the rest": "tog"}
-    assert (by_kind.routing.router, by_kind.routing.router_cost) == pytest.approx((1.0, 100.0))
-    assert by_kind.routing.pays
     assert by_kind.to_dict()["groups"]["fact"]["methods"]["basic"]["n"] == 30
 
 
-def test_a_question_may_have_several_tags_that_route_it_together():
+def test_a_question_may_have_several_tags():
     samples = [_sample(i, tags=["names"] if i % 2 else ["names", "dates"]) for i in range(40)]
     rows = [_row(i, method, 1) for i in range(40) for method in ("tog", "basic")]
     (by_tag,) = _group(rows, samples)
     assert [(group.value, group.n) for group in by_tag.groups] == [("names", 40), ("dates", 20)]
-    assert set(by_tag.routing.picks) == {"names", "names, dates"}
-    assert not by_tag.routing.pays
+    assert by_tag.n_in_none == 0
 
 
 def test_nothing_is_said_of_few_questions_or_without_verdicts():
@@ -76,18 +69,12 @@ def test_the_answer_names_the_kind_on_which_another_method_is_better():
     results = _results({"tog": (40, 80), "basic": (90, 40)})
     table = kinds_table(results)
     assert table.texts[0] == ["kind fact", "40.0 (30-50) n 100", "90.0 (82-95) n 100", "basic"]
-    (router,) = describe_routers(results)
     said = answer_kinds(results, "basic")
     assert said.startswith("Shown to be better than basic: tog on kind link (+27.")
-    assert said.endswith(f"100 questions). {router}")
-    assert router.startswith("A router by kind pays: right on 85.0 % of the questions it wa")
-    assert router.endswith("It sends link to tog, all else to basic.")
-    assert "100 tokens a question against 100 tokens" in router
+    assert said.endswith("100 questions).")
 
 
-def test_a_router_that_gives_nothing_is_not_in_the_answer():
+def test_kinds_that_change_nothing_are_not_in_the_answer():
     results = _results({"tog": (40, 40), "basic": (90, 80)})
     assert answer_kinds(results, "basic") == ""
-    (router,) = describe_routers(results)
-    assert router.startswith("A router by kind would not pay: right on 85.0 %")
     assert answer_kinds(_results({"tog": (40, 40)}), "tog") == ""

@@ -166,7 +166,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         is_one_budget = config.metrics and not config.curves
         kinds = ()
         if is_one_budget:
-            kinds = group_questions(rows, asked, config.metrics[0], not terms.differ)
+            kinds = group_questions(rows, asked, config.metrics[0])
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)

@@ -1,17 +1,14 @@
-"""A run by kind of question: the table, what a router would give, what it changes in the answer."""
+"""A run by kind of question: the table, and what it changes in the answer."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import EACH_ALONE, mean_with_n, span
-from graphrag.eval.report.run_tables import RIGHT
 from graphrag.eval.report.table import Kind, Table, Value
-from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.kinds import Group, Grouping
+    from graphrag.eval.results.kinds import Group
 
 _MOST = 3  # groups that the answer names
 
@@ -36,39 +33,6 @@ def kinds_table(results: "EvaluationResults") -> Table | None:
     )
 
 
-def describe_routers(results: "EvaluationResults") -> Iterator[str]:
-    """Yield what a router by each column would give, a sentence each."""
-    for grouping in results.kinds:
-        if line := _describe_router(grouping, results.metrics[0]):
-            yield line
-
-
-def _describe_router(grouping: "Grouping", primary: str) -> str:
-    routing, name = grouping.routing, grouping.column.removesuffix("s")
-    if routing is None:
-        return ""
-    gain = routing.difference
-    pays = "pays" if routing.pays else "is not shown to pay"
-    if not routing.pays and (gain.high is None or gain.high < EQUIVALENCE_MARGIN):
-        pays = "would not pay"
-    right = RIGHT.get(primary, primary)
-    limits = "" if gain.low is None else f", {span(gain.low, gain.high)} points"
-    line = (
-        f"A router by {name} {pays}: {right} on {100 * routing.router:.1f} % of the questions "
-        f"it was not fitted on, {100 * routing.single:.1f} % with one method for all "
-        f"({routing.best}){limits}"
-    )
-    if routing.router_cost is not None and routing.single_cost is not None:
-        form = "${:.4f}" if grouping.cost_unit == "cost_usd" else "{:,.0f} tokens"
-        costs = [form.format(cost) for cost in (routing.router_cost, routing.single_cost)]
-        line += f"; {costs[0]} a question against {costs[1]}"
-    others = {kind: method for kind, method in routing.picks.items() if method != routing.best}
-    if routing.pays and others:
-        sent = ", ".join(f"{kind} to {method}" for kind, method in others.items())
-        line += f". It sends {sent}, all else to {routing.best}"
-    return f"{line}."
-
-
 def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
     """Return what the kinds of questions change in an answer; "" where they change nothing.
 
@@ -80,9 +44,7 @@ def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
         for group in grouping.groups
         if (found := _better(group, taken)) is not None
     ]
-    routers = [g for g in results.kinds if g.routing is not None and g.routing.pays]
-    columns = [*(g.column for g in routers), *(group.column for group, *_ in better)]
-    if not columns:
+    if not better:
         return ""
     cells = [
         f"{method} on {group.name} ({lead}{counted(group.n, 'question')})"
@@ -90,9 +52,7 @@ def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
     ]
     more = f" and {len(better) - _MOST} more groups" if len(better) > _MOST else ""
     than = "every other method" if taken is None else taken
-    parts = [f"Shown to be better than {than}: {', '.join(cells)}{more}."] if cells else []
-    grouping = next(g for g in results.kinds if g.column == columns[0])
-    return " ".join(filter(None, (*parts, _describe_router(grouping, results.metrics[0]))))
+    return f"Shown to be better than {than}: {', '.join(cells)}{more}."
 
 
 def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:

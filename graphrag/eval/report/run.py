@@ -11,7 +11,7 @@ from graphrag.eval.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain, points, share, span
-from graphrag.eval.report.kinds import describe_routers, kinds_table
+from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
 from graphrag.eval.store.records import SAYS_LITTLE
@@ -80,7 +80,7 @@ def list_results(results: "EvaluationResults") -> list[Part]:
         parts += documents.split()
     kinds = kinds_table(results)
     if kinds is not None:
-        parts += (*kinds.split(), *map(Line, describe_routers(results)))
+        parts += kinds.split()
     if analysis.comparisons:
         together = f"Comparisons on {analysis.primary} in percentage points"
         parts.append(Line(together, "italic"))

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
 from graphrag.eval.results.analysis import find_best, usable_methods
@@ -13,23 +13,18 @@ from graphrag.eval.results.rows import (
     Row,
     Section,
     has_nothing_to_judge,
-    item_means,
     item_scores,
 )
 from graphrag.eval.stats.family import inference_of, shown_sign, simultaneous_limits
 from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairCounts, holm, paired_items
-from graphrag.eval.stats.power import ALPHA
-from graphrag.eval.stats.routing import Routing, cross_fit_router
 
 LEAST = 20
 """Questions that a group must have: under it, a mean of 0 and 1 is known to 20 points at best."""
 _MOST = 12  # groups of a column; what has more names its questions rather than sorts them
 _FIRST = ("kind", "hops", "tags")
-_REST = "the rest"
 
-CostUnit: TypeAlias = Literal["cost_usd", "tokens"]
 _Values: TypeAlias = Mapping[QuestionKey, float | None]
 
 
@@ -80,21 +75,15 @@ class Grouping:
     """The questions of a run by one column of its dataset, the largest group first; exploratory.
 
     ``groups``: two or more; ``n_in_none``: questions without a value, or in a group of fewer than
-    ``LEAST``. ``routing``: what sending each question to the best method of its kind would give,
-    where a question with several values has all of them as its kind; None where that can't be
-    said. ``cost_unit``: of its costs.
+    ``LEAST``.
     """
 
     column: str
     groups: tuple[Group, ...]
     n_in_none: int
-    routing: Routing | None
-    cost_unit: CostUnit
 
     def to_dict(self) -> Section:
         """Return JSON-ready values."""
-        routing = self.routing
-        router = routing and {**asdict(routing), "pays": routing.pays, "cost_unit": self.cost_unit}
         return {
             "n_in_none": self.n_in_none,
             "groups": {
@@ -106,21 +95,16 @@ class Grouping:
                 }
                 for group in self.groups
             },
-            "router": router,
         }
 
 
 def group_questions(
-    rows: Sequence[Row],
-    asked: Mapping[str, Sequence[Sample]],
-    primary: str,
-    compares_costs: bool = True,
+    rows: Sequence[Row], asked: Mapping[str, Sequence[Sample]], primary: str
 ) -> tuple[Grouping, ...]:
     """Look at a run by each column that puts its questions into two groups or more.
 
     ``rows``: one a question, method and trial. ``asked``: method -> the samples that it was to be
     asked. ``primary``: the metric; of several searches of a question their mean counts.
-    ``compares_costs``: whether methods had equal budgets, so that a router has a cost.
     """
     samples = {(s.imdb_key, s.id): s for of in asked.values() for s in of}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
@@ -129,34 +113,23 @@ def group_questions(
     groups = {column: of for column, of in groups.items() if 2 <= len(of) <= _MOST}
     if not groups:
         return ()
-    by_method = {m: [row for row in rows if row.method == m] for m in asked}
-    scores = {m: _scores(by_method[m], of, primary) for m, of in asked.items()}
+    scores = {
+        m: _scores([row for row in rows if row.method == m], of, primary) for m, of in asked.items()
+    }
     if not any(map(len, scores.values())):
         return ()
     open_ = usable_methods(asked)
-    keys = [key for key in samples if all(scores[m].get(key) is not None for m in open_)]
-    costs, unit = _costs({m: by_method[m] for m in open_}, keys if compares_costs else [])
     found: list[Grouping] = []
     for column, of in groups.items():
         kinds = {key: s.values_of(column) for key, s in samples.items()}
-        counts = Counter(", ".join(v for v in values if v in of) for values in kinds.values())
-        routing = None
-        if len(open_) > 1 and len(keys) >= LEAST:
-            names = (", ".join(v for v in kinds[key] if v in of) for key in keys)
-            routing = cross_fit_router(
-                {m: [scores[m][key] or 0.0 for key in keys] for m in open_},
-                [name if name and counts[name] >= LEAST else _REST for name in names],
-                [document for document, _ in keys],
-                costs,
-                1 - ALPHA / len(groups),
-            )
+        n_in_none = sum(not any(v in of for v in values) for values in kinds.values())
         inside = {v: [key for key in samples if v in kinds[key]] for v in of}
         leads = _lead(list(inside.values()), scores, open_)
         compared = tuple(
             Group(column, v, len(of), {m: _mean(scores[m], of) for m in asked}, each)
             for (v, of), each in zip(inside.items(), leads, strict=True)
         )
-        found.append(Grouping(column, compared, counts[""], routing, unit))
+        found.append(Grouping(column, compared, n_in_none))
     return tuple(found)
 
 
@@ -174,21 +147,6 @@ def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Va
     known = item_scores(rows, primary)
     planned = ((s.imdb_key, s.id) for s in samples)
     return {key: known.get(key) for key in planned if key not in empty or known[key] is not None}
-
-
-def _costs(
-    by_method: Mapping[str, Sequence[Row]], keys: Sequence[QuestionKey]
-) -> tuple[dict[str, list[float]] | None, CostUnit]:
-    """Return method -> what each question costs: dollars where any are paid, else tokens."""
-    units: tuple[CostUnit, ...] = ("cost_usd", "tokens")
-    for unit in units:
-        spent = {
-            m: item_means((r.key, getattr(r, unit)) for r in of) for m, of in by_method.items()
-        }
-        known = {m: [c for key in keys if (c := of[key]) is not None] for m, of in spent.items()}
-        if all(len(of) == len(keys) for of in known.values()) and any(map(any, known.values())):
-            return known, unit
-    return None, "tokens"
 
 
 def _mean(scores: _Values, keys: Sequence[QuestionKey]) -> Estimate:

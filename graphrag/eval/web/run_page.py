@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.report import run, run_tables
 from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.kinds import describe_routers, kinds_table
+from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
@@ -79,7 +79,6 @@ def report_pieces(
             *notes,
         ],
         tables=tables,
-        routers=[*describe_routers(results)],
         links=_links(tables, figures, analysis.primary),
         unread=unread,
         commands=commands,
