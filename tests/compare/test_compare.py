@@ -383,7 +383,8 @@ async def test_no_worse_and_no_dearer_is_one_command(runs, tmp_path):
     assert [each["figure"] for each in found["figures"]] == ["tokens"]
     runs.call("compare", "latest", old, "--metric", "tokens", code=PASS)
     for name, said in (
-        ("mrr", "Both have: latency_s, tokens"),
+        ("mrr", "It decides on: correctness"),
+        ("cost_usd", "both have: latency_s, tokens"),
         ("tokens=x", "must be a number above 0"),
         ("correctness=5%", "number of points"),
     ):

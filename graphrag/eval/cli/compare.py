@@ -47,9 +47,8 @@ def compare(
     metric: Annotated[
         list[str] | None,
         option(
-            "E.g. correctness,completeness or tokens=5%; also cost_usd, latency_s, hit_rate, "
-            "mrr, rubric.NAME, quality.NAME, claims.supported; each with its own =MARGIN; default: "
-            "correctness, or the first that both ask."
+            "E.g. correctness,completeness or tokens=5%; also cost_usd, latency_s; each with its "
+            "own =MARGIN; default: correctness, or the first that both ask."
         ),
     ] = None,
     methods: Annotated[
@@ -132,18 +131,18 @@ def compare_rows(
     """
     from graphrag.eval.compare.changes import read_both_labels
     from graphrag.eval.compare.compare import GateTerms, compare_runs
-    from graphrag.eval.compare.figures import read_gate_figures, read_metric_terms
+    from graphrag.eval.compare.figures import read_amounts, read_metric_terms
 
     named = read_metric_terms(wanted) if wanted else {}
     judged = {name: of for name, of in named.items() if name in METRICS}
     for name, of in judged.items():
         if of is not None and of.is_relative:
             raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
-    figures = {name: of for name, of in named.items() if name not in METRICS}
+    amounts = {name: of for name, of in named.items() if name not in METRICS}
     terms = GateTerms(
         accept_index_change,
         {name: of.value for name, of in judged.items() if of is not None},
-        read_gate_figures(*rows, figures, store_path, margin) if figures else {},
+        read_amounts(*rows, amounts, store_path) if amounts else {},
         read_both_labels(*rows, store_path.parent),
     )
     return compare_runs(*rows, methods, list(judged) if wanted else None, margin, terms=terms)

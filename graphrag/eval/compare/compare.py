@@ -30,18 +30,17 @@ from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
-    FigureCase,
+    AmountCase,
     GateCase,
     GateDecision,
     GateOutcome,
-    check_figure,
     combine_outcomes,
-    decide_figure,
+    decide_amount,
     decide_gates,
 )
 from graphrag.eval.stats.intervals import Score
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import PairedDifference, holm, paired_binary
+from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
 
@@ -114,13 +113,13 @@ class GateTerms:
 
     ``accept_index_change``: although indexes changed, as if questions were independent.
     ``margins``: metric -> the loss accepted there, in (0, 1), where it is not that of the others.
-    ``figures``: what is to be decided on beside verdicts, see ``read_gate_figures``; one family
-    with these. ``labels``: see ``read_both_labels``.
+    ``amounts``: what is held against a threshold, see ``read_amounts``. ``labels``: see
+    ``read_both_labels``.
     """
 
     accept_index_change: bool = False
     margins: Mapping[str, float] = field(default_factory=dict[str, float])
-    figures: Mapping[FigureKey, FigureCase] = field(default_factory=dict[FigureKey, FigureCase])
+    amounts: Mapping[FigureKey, AmountCase] = field(default_factory=dict[FigureKey, AmountCase])
     labels: Mapping[str, SideLabels] = field(default_factory=dict[str, SideLabels])
 
 
@@ -164,8 +163,8 @@ class MethodComparison:
 class RunComparison:
     """Two runs compared; every surface shows what stands here.
 
-    ``items`` is empty only where figures alone are compared; ``warnings``: what makes the
-    comparison weaker than it looks; ``figures``: what else the gate was asked to decide on;
+    ``items`` is empty only where amounts alone are compared; ``warnings``: what makes the
+    comparison weaker than it looks; ``figures``: the amounts that are held against a threshold;
     ``questions``: what became of every question that either run holds, on every metric compared.
     ``payoffs``: after how many questions the more expensive index pays.
     """
@@ -230,7 +229,7 @@ def compare_runs(
         metrics = ["correctness" if "correctness" in shared else shared[0]]
     terms = terms or GateTerms()
     margins = {metric: terms.margins.get(metric, margin) for metric in metrics}
-    _check(new, baseline, metrics, (margin, *margins.values()), bool(terms.figures))
+    _check(new, baseline, metrics, (margin, *margins.values()), bool(terms.amounts))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
@@ -248,21 +247,7 @@ def compare_runs(
         for method, metric in keys
     }
     usable = {k: None if c is None or c.se is None else c for k, c in corrected.items()}
-    figures = {key: case for key, case in terms.figures.items() if key[0] in chosen}
-    rebuilt = {
-        key: changed_indexes(*sides, key[0], {str(d or "") for d in case.documents or [""]})
-        for key, case in figures.items()
-    }
     accepts = terms.accept_index_change
-    tests = {
-        key: check_figure(
-            case
-            if accepts
-            else replace(case, undecided=why_undecided(rebuilt[key]) if rebuilt[key] else None)
-        )
-        for key, case in figures.items()
-    }
-    further = [test.p_family for test in tests.values()]
     decisions = decide_gates(
         {
             key: GateCase(
@@ -275,8 +260,7 @@ def compare_runs(
                 corrected=usable[key],
             )
             for key in keys
-        },
-        further,
+        }
     )
     results = [_difference(pairs[key]) for key in keys]
     decided = [
@@ -304,7 +288,6 @@ def compare_runs(
         )
     )
     facts = (new.metadata.indexes, baseline.metadata.indexes)
-    family = holm([*(decision.p_family for decision in decisions.values()), *further])
     return RunComparison(
         *sides,
         items,
@@ -319,10 +302,9 @@ def compare_runs(
             *(_list_lone_methods(new.rows, baseline.rows, chosen) if methods is None else ()),
         ),
         tuple(
-            FigureComparison(
-                *key, decide_figure(test, p), _note(key[1], rebuilt[key] if accepts else ())
-            )
-            for (key, test), p in zip(tests.items(), family[len(keys) :], strict=True)
+            _decide_amount(key, case, sides, accepts)
+            for key, case in terms.amounts.items()
+            if key[0] in chosen
         ),
         tuple(each for key in keys for each in _changes_of(joined[key[0]], pairs[key], key)),
         index_payoffs(new, baseline, chosen),
@@ -429,12 +411,18 @@ def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
     return new, old
 
 
-def _note(figure: str, accepted: Sequence[str]) -> str | None:
-    """Say what makes a figure weaker than it looks, indexes that were accepted among it."""
-    notes = [str(what_is_assumed(accepted))] if accepted else []
+def _decide_amount(
+    key: FigureKey, case: AmountCase, sides: tuple[RunMetadata, RunMetadata], accepts: bool
+) -> FigureComparison:
+    method, figure = key
+    documents = {str(document or "") for document in case.documents or [""]}
+    rebuilt = changed_indexes(*sides, method, documents)
+    if rebuilt and not accepts:
+        case = replace(case, undecided=why_undecided(rebuilt))
+    notes = [str(what_is_assumed(rebuilt))] if rebuilt and accepts else []
     if figure in OF_THE_HOUR:
         notes.append("the answers of a run share the load of its hour, which no question shows")
-    return "; ".join(notes) or None
+    return FigureComparison(method, figure, decide_amount(case), "; ".join(notes) or None)
 
 
 def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:

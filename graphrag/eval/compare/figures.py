@@ -1,4 +1,4 @@
-"""Two runs on figures beside verdicts: amounts, grades and measures, and the gate on them."""
+"""Two runs on figures beside verdicts: what changed in all, and thresholds on amounts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +10,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.runs import RunRows, Values, read_question_figures
-from graphrag.eval.scorers.measures import list_forms
-from graphrag.eval.stats.gates import FigureCase, FigureDecision
+from graphrag.eval.stats.gates import AmountCase, AmountDecision
 from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.database import EvaluationStore, open_store
@@ -23,13 +22,12 @@ _Figures: TypeAlias = dict[FigureKey, Values]
 LOWER_IS_BETTER = {"latency_s", "tokens", "cost_usd"}
 OF_THE_HOUR = {"latency_s", "time_score"}
 """What hangs on how busy the machine was: the questions of a run share that."""
-GRADES = (1.0, 5.0)
 AMOUNT_MARGIN = 0.05
-"""The share of the baseline's mean by which an amount may get worse, unless said otherwise."""
+"""The share of the baseline's mean by which an amount may increase, unless said otherwise."""
 
 
 class Margin(NamedTuple):
-    """A worsening that is accepted: in the figure's unit, or a share of the baseline's mean."""
+    """A loss or an increase that is accepted: as it is, or as a share of the baseline's mean."""
 
     value: float
     is_relative: bool = False
@@ -66,11 +64,11 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
-    """The gate's decision on one figure of one method; ``note`` is what makes it weaker."""
+    """The gate's decision on one amount of one method; ``note`` is what makes it weaker."""
 
     method: str
     figure: str
-    decision: FigureDecision
+    decision: AmountDecision
     note: str | None
 
 
@@ -133,21 +131,21 @@ def _read_margin(name: str, text: str) -> Margin:
     return Margin(value, is_relative)
 
 
-def read_gate_figures(
-    new: RunRows,
-    baseline: RunRows,
-    wanted: Mapping[str, Margin | None],
-    store_path: Path,
-    margin: float,
-) -> dict[FigureKey, FigureCase]:
-    """Read figures of two runs of a store, question by question.
+def read_amounts(
+    new: RunRows, baseline: RunRows, wanted: Mapping[str, Margin | None], store_path: Path
+) -> dict[FigureKey, AmountCase]:
+    """Read amounts of two runs of a store, question by question.
 
-    ``wanted``: figure -> the worsening that is accepted; None: ``margin``, in (0, 1), of a share,
-    ``margin`` of the scale's four steps of a grade, 5 % of the baseline's mean of an amount.
-    Returns (method, figure) -> case, of every method that both runs have the figure for. A failed
-    search has no amount: it makes a run neither quick nor cheap. UsageError if the store does not
-    hold both runs, or not both have a figure; StoreError if another process holds the store.
+    ``wanted``: amount -> the increase that is accepted; None: 5 % of the baseline's mean. Returns
+    (method, amount) -> case, of every method that both runs have the amount for. A failed search
+    has none: it makes a run neither quick nor cheap. UsageError if the store does not hold both
+    runs, or not both have the amount, or it is none; StoreError if another process holds the store.
     """
+    names = [*METRICS, *sorted(LOWER_IS_BETTER)]
+    for name in wanted:
+        if name not in LOWER_IS_BETTER:
+            msg = f"The gate does not decide on {name!r}{nearest(name, names)}"
+            raise UsageError(f"{as_sentence(msg)} It decides on: {', '.join(names)}.")
     with open_store(store_path) as store:
         runs = {run.run_id: run for run in store.runs()}
         for side, name in ((new, "new run"), (baseline, "baseline")):
@@ -161,24 +159,26 @@ def read_gate_figures(
             _all_figures(store, runs[side.metadata.run_id or ""]) for side in (new, baseline)
         )
     shared = [key for key in ours if key in theirs]
-    names = list(dict.fromkeys(figure for _, figure in shared if figure not in METRICS))
-    for figure in wanted:
-        if figure not in names:
-            msg = f"Not both runs have a figure {figure!r}{nearest(figure, [*METRICS, *names])}"
-            raise UsageError(f"{as_sentence(msg)} Both have: {', '.join(names) or 'none'}.")
+    known = list(dict.fromkeys(name for _, name in shared if name in LOWER_IS_BETTER))
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"Not both runs have {name}; both have: {', '.join(known) or 'none'}.")
     failed = [
         {(row.method, *row.key) for row in side.rows if row.censored} for side in (new, baseline)
     ]
-    cases: dict[FigureKey, FigureCase] = {}
-    for method, figure in (key for key in shared if key[1] in wanted):
+    cases: dict[FigureKey, AmountCase] = {}
+    for method, name in (key for key in shared if key[1] in wanted):
         now, then = (
-            {
-                key: None if figure in LOWER_IS_BETTER and (method, *key) in lost else value
-                for key, value in side[method, figure].items()
-            }
+            {key: None if (method, *key) in lost else v for key, v in side[method, name].items()}
             for side, lost in zip((ours, theirs), failed, strict=True)
         )
-        cases[method, figure] = _case(figure, now, then, wanted[figure], margin)
+        margin = wanted[name] or Margin(AMOUNT_MARGIN, is_relative=True)
+        cases[method, name] = AmountCase(
+            pairs=[(now.get(key), value) for key, value in then.items()],
+            margin=margin.value,
+            is_relative=margin.is_relative,
+            documents=[document or None for document, _ in then],
+        )
     return cases
 
 
@@ -191,22 +191,3 @@ def _all_figures(store: EvaluationStore, run: Run) -> _Figures:
         for figure, values in of_method.items()
         if any(value is not None for value in values.values())
     }
-
-
-def _case(
-    figure: str, new: Values, old: Values, wanted: Margin | None, margin: float
-) -> FigureCase:
-    unbounded = {form.name for form in list_forms(()) if form.measure.kind == "unbounded"}
-    is_amount = figure in LOWER_IS_BETTER or figure in unbounded
-    limits = None if is_amount else GRADES if figure.startswith("rubric.") else (0.0, 1.0)
-    if wanted is None and limits is not None:
-        wanted = Margin(margin * (limits[1] - limits[0]))
-    value, is_relative = wanted or Margin(AMOUNT_MARGIN, is_relative=True)
-    return FigureCase(
-        pairs=[(new.get(key), value) for key, value in old.items()],
-        margin=value,
-        is_relative=is_relative,
-        lower_is_better=figure in LOWER_IS_BETTER,
-        limits=limits,
-        documents=[document or None for document, _ in old],
-    )

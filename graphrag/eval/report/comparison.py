@@ -187,7 +187,7 @@ def label_of(comparison: "RunComparison") -> str:
 
 
 def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutcome]]":
-    """Return method, metric or figure, and answer, in the order of ``list_reasons``."""
+    """Return method, metric or amount, and answer, in the order of ``list_reasons``."""
     return [
         *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
         *((each.method, each.figure, each.decision.outcome) for each in comparison.figures),
@@ -257,7 +257,7 @@ def list_unjoined(comparison: "RunComparison") -> list[str]:
 
 
 def list_reasons(comparison: "RunComparison") -> list[str]:
-    """Return why the gate answered as it did, one line each method and metric or figure."""
+    """Return why the gate answered as it did, one line each method and metric or amount."""
     return [
         f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
         f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "

@@ -1,24 +1,21 @@
-"""The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts and on other figures of two runs."""
+"""The release gate: FAIL, PASS or INCONCLUSIVE, on verdicts and on amounts of two runs."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import ceil, sqrt
+from math import ceil
 from statistics import fmean
-from typing import NamedTuple, Self, TypeAlias, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
 from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.intervals import (
-    Floats,
     Score,
     Structure,
-    choose_structure,
     present,
     scale_interval,
-    scipy_special,
 )
 from graphrag.eval.stats.paired import (
     MCNEMAR,
@@ -30,7 +27,6 @@ from graphrag.eval.stats.paired import (
     bonett_price,
     difference_interval,
     difference_test,
-    flip_signs,
     holm,
     structure_of,
     tally_documents,
@@ -42,7 +38,6 @@ MAX_COVERAGE_GAP = 0.02
 MIN_EQUAL = 59
 """Pairs, all alike, from which at 95 % confidence under 5 % of questions differ: .95^59 < .05."""
 _Key = TypeVar("_Key", bound=Hashable)
-_Known: TypeAlias = tuple[float, float, Hashable]
 
 
 class GateOutcome(StrEnum):
@@ -143,12 +138,8 @@ class GateDecision:
     is_complete: bool = False
 
 
-def decide_gates(
-    cases: Mapping[_Key, GateCase], further: Sequence[float | None] = ()
-) -> dict[_Key, GateDecision]:
+def decide_gates(cases: Mapping[_Key, GateCase]) -> dict[_Key, GateDecision]:
     """Decide on the primary metrics, the tests of several corrected by Holm.
-
-    ``further``: p of other tests of the family.
 
     What is missing may not be missing at random: when a coverage is under 95 %, when the two are
     more than 2 points apart, when the pairs are under 95 % of the baseline's scored questions, or
@@ -159,7 +150,7 @@ def decide_gates(
     ValueError if a score is not 0, 1 or None.
     """
     tested = {metric: _test(case) for metric, case in cases.items()}
-    family = holm([*(draft.p_family for draft, _ in tested.values()), *further])
+    family = holm([draft.p_family for draft, _ in tested.values()])
     return {
         metric: _decide(draft, cases[metric], incomplete, p_holm)
         for (metric, (draft, incomplete)), p_holm in zip(tested.items(), family, strict=False)
@@ -329,35 +320,30 @@ def _coverage(scores: Sequence[Score]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FigureCase:
-    """One figure of one method in two runs: amounts as tokens, shares as a hit rate.
+class AmountCase:
+    """One amount of one method in two runs, of which less is better: tokens, seconds, dollars.
 
     ``pairs``: (new, baseline) of every question that the baseline holds, None where one is missing,
-    with their ``documents``. ``margin``: the worsening that is still accepted, > 0, in the unit of
-    the figure; ``is_relative``: as a share of the baseline's mean. ``limits``: least and largest
-    value of the figure; None of an amount, which is >= 0. ``undecided``: why the pairs can't
-    decide.
+    with their ``documents``. ``margin``: the increase that is still accepted, > 0, in the unit of
+    the amount; ``is_relative``: as a share of the baseline's mean. ``undecided``: why the pairs
+    can't decide.
     """
 
     pairs: Sequence[tuple[float | None, float | None]]
     margin: float
     is_relative: bool = False
-    lower_is_better: bool = False
-    limits: tuple[float, float] | None = None
     documents: Sequence[Hashable] | None = None
     undecided: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class FigureDecision:
-    """The gate's answer on a figure, in its unit; None without pairs.
+class AmountDecision:
+    """The answer on an amount, in its unit; None without pairs.
 
     ``n_pairs`` questions have both values, ``n_dropped_pairs`` lack one, ``n_baseline`` have one in
-    the baseline. ``baseline``, ``new``: means over the pairs; ``worsening``: how much worse the new
-    one is; ``upper_bound``: its one-sided 95 % limit, named by ``bound``, None where it is not
-    known; ``margin`` as it is held against that. ``p``: one-sided permutation ``test`` of
-    worsening, with missing values in favor of the new run where too many are missing; ``p_holm``
-    corrected over the family.
+    the baseline. ``baseline``, ``new``: means over the pairs; ``increase``: new less baseline;
+    ``lower_bound``, ``upper_bound``: its one-sided 95 % limits, named by ``bound``, None where they
+    are not known; ``margin`` as it is held against them.
     """
 
     outcome: GateOutcome
@@ -367,156 +353,81 @@ class FigureDecision:
     n_baseline: int
     baseline: float | None = None
     new: float | None = None
-    worsening: float | None = None
+    increase: float | None = None
+    lower_bound: float | None = None
     upper_bound: float | None = None
     margin: float | None = None
-    p: float | None = None
-    p_holm: float | None = None
     bound: str = "none"
-    test: str = "none"
 
 
-class FigureTest(NamedTuple):
-    """A figure with its own test: all of a decision but the family's part and the answer."""
+def decide_amount(case: AmountCase) -> AmountDecision:
+    """Hold an amount against its threshold.
 
-    case: FigureCase
-    draft: FigureDecision
-    incomplete: Reason | None
-
-    @property
-    def p_family(self) -> float | None:
-        """What the figure enters Holm's family with: one that can't be decided keeps its place."""
-        return self.draft.p if self.case.undecided is None or self.draft.p is None else 1.0
-
-
-def check_figure(case: FigureCase) -> FigureTest:
-    """Compute the limit of the worsening, and its test, ``flip_signs``.
-
-    Shares have the limit of Bonett and Price 2012 (doi:10.3102/1076998611411915) on differences
-    scaled to [-1, 1], amounts that of ``scale_interval``, and shares as well if it is the wider
-    one for documents that are many. ValueError if a value is not finite or lies outside the limits.
+    PASS when the upper limit of the increase lies within the margin, FAIL when the lower one lies
+    beyond it, else INCONCLUSIVE, as when under 95 % of the baseline's values have one to hold
+    against. ValueError if a value is negative or not finite.
     """
-    low, high = case.limits or (0.0, np.finfo(float).max)
-    present([value for pair in case.pairs for value in pair], low, high)
+    present([value for pair in case.pairs for value in pair], 0.0, np.finfo(float).max)
     documents = case.documents or [None] * len(case.pairs)
     both = [
         (new, old, document)
         for (new, old), document in zip(case.pairs, documents, strict=True)
         if new is not None and old is not None
     ]
-    draft = FigureDecision(
+    decision = AmountDecision(
         outcome=GateOutcome.INCONCLUSIVE,
-        reason=_OPEN,
+        reason=case.undecided or Reason("no question has a value in both runs"),
         n_pairs=len(both),
         n_dropped_pairs=len(case.pairs) - len(both),
         n_baseline=sum(old is not None for _, old in case.pairs),
         margin=None if case.is_relative else case.margin,
     )
     if not both:
-        return FigureTest(case, draft, Reason("no question has a value in both runs"))
-    incomplete, tested = None, both
-    if len(both) < MIN_COVERAGE * draft.n_baseline:
-        share = len(both) / draft.n_baseline
-        incomplete = Reason(
+        return decision
+    increases = [new - old for new, old, _ in both]
+    low, high, bound = scale_interval(increases, [of for _, _, of in both], 1 - 2 * ALPHA)
+    if high is None and len(increases) >= MIN_EQUAL:  # all alike: a t limit would be too sure
+        low = high = increases[0]
+        bound = "all pairs alike"
+    baseline = fmean(old for _, old, _ in both)
+    decision = replace(
+        decision,
+        baseline=baseline,
+        new=fmean(new for new, _, _ in both),
+        increase=fmean(increases),
+        lower_bound=low,
+        upper_bound=high,
+        margin=case.margin * baseline if case.is_relative else case.margin,
+        bound=bound,
+    )
+    if case.undecided is not None:
+        return decision
+    outcome, reason = _answer_on_amount(decision)
+    return replace(decision, outcome=outcome, reason=reason)
+
+
+def _answer_on_amount(of: AmountDecision) -> tuple[GateOutcome, Reason]:
+    low, high, margin = of.lower_bound, of.upper_bound, of.margin
+    if of.n_pairs < MIN_COVERAGE * of.n_baseline:
+        return GateOutcome.INCONCLUSIVE, Reason(
             "{} of the {} questions that the baseline has a value for have one in the new run, {}, "
             "under 95 %",
-            (f"{len(both):,}", f"{draft.n_baseline:,}", f"{share:.1%}"),
+            (f"{of.n_pairs:,}", f"{of.n_baseline:,}", f"{of.n_pairs / of.n_baseline:.1%}"),
         )
-        tested = _best_values(case, documents)
-    bound, name = _upper_bound(both, case)
-    better = [-value for value in _worsening(tested, case)]
-    p, _, test = flip_signs(better, [document for _, _, document in tested], "less")
-    new, baseline = fmean(new for new, _, _ in both), fmean(old for _, old, _ in both)
-    draft = replace(
-        draft,
-        baseline=baseline,
-        new=new,
-        worsening=(new - baseline) * (1 if case.lower_is_better else -1),
-        upper_bound=bound,
-        margin=case.margin * baseline if case.is_relative else case.margin,
-        p=p,
-        bound=name,
-        test=test,
-    )
-    return FigureTest(case, draft, incomplete)
-
-
-def decide_figure(test: FigureTest, p_holm: float | None) -> FigureDecision:
-    """Decide on a figure; ``p_holm`` is its p, corrected over the family.
-
-    PASS when the limit of the worsening lies within the margin and at least 95 % of the baseline's
-    values have one to hold against; else FAIL when p_holm <= .05; else INCONCLUSIVE. Amounts always
-    move a little, so that a sure worsening within the margin passes.
-    """
-    if test.case.undecided is not None:
-        return replace(test.draft, reason=test.case.undecided)
-    outcome, reason = _answer_on_figure(test, p_holm)
-    return replace(test.draft, outcome=outcome, reason=reason, p_holm=p_holm)
-
-
-def _answer_on_figure(test: FigureTest, p: float | None) -> tuple[GateOutcome, Reason]:
-    upper, margin = test.draft.upper_bound, test.draft.margin
-    if test.incomplete is None and upper is not None and margin is not None and upper <= margin:
-        return GateOutcome.PASS, Reason(
-            "a worsening over {} is ruled out at 95 % confidence, and {} is accepted",
-            (f"{max(0.0, upper):.4g}", f"{margin:.4g}"),
-        )
-    if p is not None and p <= ALPHA:
-        saved = "" if test.incomplete is None else " even with all that is missing in its favor"
-        return GateOutcome.FAIL, Reason(f"worse beyond chance{saved} ({{}})", (_p_in_words(p),))
-    if test.incomplete is not None:
-        return GateOutcome.INCONCLUSIVE, test.incomplete
-    if upper is None or margin is None:
+    if low is None or high is None or margin is None:
         return GateOutcome.INCONCLUSIVE, Reason("too few pairs to say what is ruled out")
+    accepted = f"{margin:.4g}"
+    if high <= margin:
+        return GateOutcome.PASS, Reason(
+            "an increase over {} is ruled out at 95 % confidence, and {} is accepted",
+            (f"{max(0.0, high):.4g}", accepted),
+        )
+    if low > margin:
+        return GateOutcome.FAIL, Reason(
+            "at 95 % confidence it increased by {} or more, and {} is accepted",
+            (f"{low:.4g}", accepted),
+        )
     return GateOutcome.INCONCLUSIVE, Reason(
-        "a worsening of up to {} can't be ruled out at 95 % confidence, more than the accepted {}",
-        (f"{upper:.4g}", f"{margin:.4g}"),
+        "an increase of up to {} can't be ruled out at 95 % confidence, more than the accepted {}",
+        (f"{high:.4g}", accepted),
     )
-
-
-def _worsening(values: Sequence[_Known], case: FigureCase) -> list[float]:
-    sign = 1 if case.lower_is_better else -1
-    return [sign * (new - old) for new, old, _ in values]
-
-
-def _upper_bound(values: Sequence[_Known], case: FigureCase) -> tuple[float | None, str]:
-    """Return the one-sided 95 % limit of the mean worsening, and its name."""
-    worsening, documents = _worsening(values, case), [document for _, _, document in values]
-    _, high, name = scale_interval(worsening, documents, 1 - 2 * ALPHA)
-    if case.limits is not None:
-        span = case.limits[1] - case.limits[0]
-        scaled = np.array(worsening) / span
-        bounded = min(span, span * (float(scaled.mean()) + _bounded_half_width(-scaled)))
-        clustered = choose_structure(Counter(documents)) is Structure.CLUSTERED
-        if not clustered or high is None or high < bounded:
-            return bounded, PLAIN_BOUND
-        return min(span, high), name
-    if high is None and len(worsening) >= MIN_EQUAL:  # all alike: a t limit would be too sure
-        return worsening[0], "all pairs alike"
-    return high, name
-
-
-def _bounded_half_width(differences: Floats) -> float:
-    """Return how far the one-sided 95 % limit lies below the mean of values in [-1, 1].
-
-    Of values in {-1, 0, 1} it is that of ``bonett_price``, one newly right and one newly wrong
-    answer added, so that it is never 0.
-    """
-    n = len(differences) + 2
-    centre = float(differences.sum()) / n
-    spread = max(0.0, (float(np.sum(differences**2)) + 2) / n - centre**2)
-    z = float(scipy_special().ndtri(1 - ALPHA))
-    return max(0.0, float(differences.mean()) - centre + z * sqrt(spread / n))
-
-
-def _best_values(case: FigureCase, documents: Sequence[Hashable]) -> list[_Known]:
-    """Return the pairs with the new value as good as it can be where it is missing."""
-    low, high = case.limits or (0.0, None)
-    best = low if case.lower_is_better else high
-    if best is None:  # an amount of which more is better has no best
-        return []
-    return [
-        (best if new is None else new, old, document)
-        for (new, old), document in zip(case.pairs, documents, strict=True)
-        if old is not None
-    ]
