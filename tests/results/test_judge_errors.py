@@ -11,7 +11,7 @@ from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.run import describe_comparisons, describe_uncorrected
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
-from graphrag.eval.results.labels import RunLabels, correct_change, correct_comparisons, read_labels
+from graphrag.eval.results.labels import RunLabels, correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.store.whole_files import run_folder
 
@@ -83,18 +83,3 @@ def test_labels_of_other_verdicts_are_not_used(tmp_path):
     assert "verdicts have changed" in (labels["correctness"].refused or "")
     assert read_labels(tmp_path, "r2", judged_again) == {}
     assert read_labels(tmp_path, None, judged_again) == {}
-
-
-def test_a_change_between_runs_needs_the_labels_of_both(tmp_path):
-    seen, truth = draw(80, seed=5)
-    rows = write_labels(tmp_path, "new", seen, truth, 80)
-    labels = read_labels(tmp_path, "new", rows)["correctness"]
-    pairs = [(row, row) for row in rows if row.method == "tog"]
-    scores = [(a.scores["correctness"], b.scores["correctness"]) for a, b in pairs]
-    assert correct_change(pairs, scores, "tog", None, None) is None
-    one = correct_change(pairs, scores, "tog", labels, None)
-    assert one is not None
-    assert one.refused == "the baseline has no labels"
-    other = correct_change(pairs, scores, "tog", RunLabels({}, "they are old"), labels)
-    assert other is not None
-    assert other.refused == "the new run has labels that can't be used: they are old"

@@ -125,11 +125,10 @@ def compare_rows(
     margin: float = 0.05,
     accept_index_change: bool = False,
 ) -> "RunComparison":
-    """Compare two runs, the new one first, by the labels that people gave as well.
+    """Compare two runs, the new one first.
 
     ``wanted`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
     """
-    from graphrag.eval.compare.changes import read_both_labels
     from graphrag.eval.compare.compare import GateTerms, compare_runs
     from graphrag.eval.compare.figures import read_amounts, read_metric_terms
 
@@ -143,7 +142,6 @@ def compare_rows(
         accept_index_change,
         {name: of.value for name, of in judged.items() if of is not None},
         read_amounts(*rows, amounts, store_path) if amounts else {},
-        read_both_labels(*rows, store_path.parent),
     )
     return compare_runs(*rows, methods, list(judged) if wanted else None, margin, terms=terms)
 

@@ -1,7 +1,6 @@
-"""What differs between two runs' settings, indexes and labels."""
+"""What differs between two runs' settings and indexes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeAlias, cast
 
 from graphrag.eval.results.index_costs import (
@@ -12,7 +11,6 @@ from graphrag.eval.results.index_costs import (
     hold_against,
     index_cost,
 )
-from graphrag.eval.results.labels import RunLabels, read_labels
 from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
@@ -22,8 +20,6 @@ from graphrag.eval.store.records import RunSetup
 
 MetricKey: TypeAlias = tuple[str, str]
 """Method and metric."""
-SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
-"""Labels of the new run and of the baseline on one metric."""
 _SECTIONS = {
     "dataset": "the questions differ",
     "indexes": "the indexes differ; a rebuilt graph shifts whole documents",
@@ -185,14 +181,6 @@ def what_is_assumed(changed: Sequence[str]) -> Reason:
 
 def _named(changed: Sequence[str]) -> str:
     return ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
-
-
-def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[str, SideLabels]:
-    """Read the labels of two runs; metric -> both sides, of what either has labels for."""
-    ours, theirs = (
-        read_labels(output_dir, side.metadata.run_id, side.rows) for side in (new, baseline)
-    )
-    return {metric: (ours.get(metric), theirs.get(metric)) for metric in {**ours, **theirs}}
 
 
 def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tuple[Payoff, ...]:

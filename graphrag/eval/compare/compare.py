@@ -11,7 +11,6 @@ from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.compare.changes import (
     MetricKey,
-    SideLabels,
     changed_indexes,
     index_payoffs,
     list_setup_changes,
@@ -23,10 +22,8 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.index_costs import Payoff
-from graphrag.eval.results.labels import correct_change, corrected_result
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
-from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
@@ -113,14 +110,12 @@ class GateTerms:
 
     ``accept_index_change``: although indexes changed, as if questions were independent.
     ``margins``: metric -> the loss accepted there, in (0, 1), where it is not that of the others.
-    ``amounts``: what is held against a threshold, see ``read_amounts``. ``labels``: see
-    ``read_both_labels``.
+    ``amounts``: what is held against a threshold, see ``read_amounts``.
     """
 
     accept_index_change: bool = False
     margins: Mapping[str, float] = field(default_factory=dict[str, float])
     amounts: Mapping[FigureKey, AmountCase] = field(default_factory=dict[FigureKey, AmountCase])
-    labels: Mapping[str, SideLabels] = field(default_factory=dict[str, SideLabels])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +127,8 @@ class MethodComparison:
     ``only_baseline``: ids of the questions that one run holds alone; ``n_other_reference`` have
     another accepted answer now. ``n_unanswered``: failed searches and abstentions that count as not
     done well, of the new run and the baseline, among the questions that both hold.
-    ``changed_indexes``: documents whose index is another now. ``corrected``: what labels say of the
-    difference, or why they can't, None without any; ``corrected_difference``: the difference with
-    that in its place, which the verdict is by. ``flips``: what the decision counts as newly wrong
-    and newly right.
+    ``changed_indexes``: documents whose index is another now. ``flips``: what the decision counts
+    as newly wrong and newly right.
     """
 
     method: str
@@ -148,8 +141,6 @@ class MethodComparison:
     n_other_reference: int = 0
     n_unanswered: tuple[int, int] = (0, 0)
     changed_indexes: tuple[str, ...] = ()
-    corrected: Corrected | None = None
-    corrected_difference: PairedDifference | None = None
     flips: tuple[Flip, ...] = ()
 
     @property
@@ -237,16 +228,6 @@ def compare_runs(
     pairs = {key: _pair_scores(joined[key[0]], key[1]) for key in keys}
     sides = new.metadata, baseline.metadata
     changed = {key: changed_indexes(*sides, key[0], pairs[key].documents) for key in keys}
-    corrected = {
-        (method, metric): correct_change(
-            joined[method].pairs,
-            pairs[method, metric].scores[: len(joined[method].pairs)],  # then the baseline's alone
-            method,
-            *terms.labels.get(metric, (None, None)),
-        )
-        for method, metric in keys
-    }
-    usable = {k: None if c is None or c.se is None else c for k, c in corrected.items()}
     accepts = terms.accept_index_change
     decisions = decide_gates(
         {
@@ -257,34 +238,26 @@ def compare_runs(
                 pairs[key].documents,
                 undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
                 assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
-                corrected=usable[key],
             )
             for key in keys
         }
     )
-    results = [_difference(pairs[key]) for key in keys]
-    decided = [
-        result if change is None else corrected_result(result, change)
-        for result, change in zip(results, usable.values(), strict=True)
-    ]
     items = tuple(
         MethodComparison(
             method=key[0],
             metric=key[1],
             difference=result,
-            verdict=verdict_in_words(shown, NEW, BASELINE),
+            verdict=verdict_in_words(result, NEW, BASELINE),
             decision=decisions[key],
             only_new=tuple(row.question_id for row in joined[key[0]].new),
             only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
             n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
-            corrected=corrected[key],
-            corrected_difference=None if usable[key] is None else shown,
             flips=_flips_of(joined[key[0]], pairs[key], key),
         )
-        for key, result, shown in zip(
-            keys, correct_family(results), correct_family(decided), strict=True
+        for key, result in zip(
+            keys, correct_family([_difference(pairs[key]) for key in keys]), strict=True
         )
     )
     facts = (new.metadata.indexes, baseline.metadata.indexes)

@@ -15,9 +15,7 @@ from graphrag.eval.report.cells import (
     money,
     p_value,
     plain_amount,
-    points,
     share,
-    span,
 )
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.run import describe_payoffs
@@ -153,7 +151,7 @@ def list_comparison(
 ) -> list[Part]:
     """Return the gate's answer, the differences, and which questions flipped.
 
-    ``full`` adds every reason, the verdicts, the tests, what labels did, and every flip.
+    ``full`` adds every reason, the verdicts, the tests, and every flip.
     """
     table, answer = differences_table(comparison), answer_comparison(comparison, usages)
     parts: list[Part] = [*list_lines(answer)]
@@ -163,7 +161,7 @@ def list_comparison(
     if full:
         parts += (Line(f"{i.method}, {i.metric}: {i.verdict}") for i in comparison.items)
         parts += map(Line, describe_tests([item.difference for item in comparison.items]))
-    parts += map(Line, list_notes(comparison) if full else list_weaknesses(comparison))
+    parts += map(Line, list_weaknesses(comparison))
     parts += map(Line, describe_payoffs(comparison.payoffs))
     parts += map(Line, list_flips(comparison, full))
     look = look_line(comparison)
@@ -196,7 +194,6 @@ def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutco
 
 def differences_table(comparison: "RunComparison") -> Table:
     """Return the difference of each method and metric, with what it shows and the gate's answer."""
-    found = [each.corrected_difference or each.difference for each in comparison.items]
     return Table(
         f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
         [
@@ -206,28 +203,14 @@ def differences_table(comparison: "RunComparison") -> Table:
         ],
         [
             [
-                *(item.method, item.metric, result.n_pairs, result.difference),
-                *((result.low, result.high), word_of(item.decision.outcome), item.verdict),
+                *(item.method, item.metric, item.difference.n_pairs, item.difference.difference),
+                (item.difference.low, item.difference.high),
+                *(word_of(item.decision.outcome), item.verdict),
             ]
-            for item, result in zip(comparison.items, found, strict=True)
+            for item in comparison.items
         ],
         EACH_ALONE,
     )
-
-
-def list_notes(comparison: "RunComparison") -> list[str]:
-    """Return everything beside the gate's reasons, a line each."""
-    lines = list_weaknesses(comparison)
-    for item in comparison.items:
-        labels, result, name = item.corrected, item.difference, f"{item.method}, {item.metric}"
-        if labels is not None and item.corrected_difference is None:
-            lines.append(f"{name}: not corrected by labels: {labels.refused}")
-        elif labels is not None:
-            lines.append(
-                f"{name}: corrected by {labels.n_labels} labels; by the judge alone "
-                f"{points(result.difference)} ({span(result.low, result.high)})"
-            )
-    return lines
 
 
 def list_weaknesses(comparison: "RunComparison") -> list[str]:

@@ -18,8 +18,8 @@ from graphrag.eval.report.comparison import (
     differences_table,
     label_of,
     list_decided,
-    list_notes,
     list_reasons,
+    list_weaknesses,
 )
 from graphrag.eval.report.table import escape, markdown_table, shorten
 from graphrag.eval.stats.gates import GateOutcome
@@ -68,7 +68,7 @@ def render_markdown(
         *(f"- {escape(reason)}" for reason in answer.how[n_items:]),
         *(f"- Warning: {escape(line)}" for line in warnings),
     ]
-    notes = [f"- {escape(line)}" for line in (*answer.how[:n_items], *list_notes(comparison))]
+    notes = [f"- {escape(line)}" for line in (*answer.how[:n_items], *list_weaknesses(comparison))]
     return _fit(visible, _flips(comparison.flips), _details("How sure this is", notes))
 
 

@@ -17,7 +17,6 @@ from graphrag.eval.results.rows import QuestionKey, Row, paired_score
 from graphrag.eval.stats.correction import (
     MIN_LABELS,
     Corrected,
-    corrected_change,
     corrected_difference,
     corrected_mean,
     not_corrected,
@@ -31,7 +30,7 @@ from graphrag.eval.stats.family import (
 )
 from graphrag.eval.stats.intervals import Score, grouped
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import Pair, PairedDifference, paired_binary
+from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
@@ -234,41 +233,6 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> 
     return replace(analysis, comparisons=comparisons, corrected_means=means)
 
 
-def correct_change(
-    pairs: Sequence[tuple[Row, Row]],
-    scores: Sequence[Pair],
-    method: str,
-    new: RunLabels | None,
-    baseline: RunLabels | None,
-) -> Corrected | None:
-    """Correct the difference between two runs by the labels of both; None when neither has any.
-
-    ``pairs``: new row and baseline row of each question that both hold; ``scores``: what they count
-    in the comparison, 0, 1 or None.
-    """
-    if new is None and baseline is None:
-        return None
-    for name, side in (("the new run", new), ("the baseline", baseline)):
-        if side is None or side.refused is not None:
-            why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
-            return not_corrected(f"{name} has {why}")
-    cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
-    return corrected_change(
-        scores,
-        [(ours[0], theirs[0]) for ours, theirs in cells],
-        [(ours[1], theirs[1]) for ours, theirs in cells],
-        [row.document or old.document or None for row, old in pairs],
-    )
-
-
-def _cell(labels: RunLabels | None, row: Row, method: str) -> tuple[int | None, Stratum | None]:
-    """Return a response's label, and the group that it was drawn in: none where none is needed."""
-    question = None if labels is None else labels.questions[row.key]
-    if question is None or method not in question.judged:
-        return None, None
-    return question.labels.get(method), question.stratum
-
-
 def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
     changes = [_correct_score(labels, [compared.a, compared.b]) for compared in comparisons]
     family: list[FamilyFigures | None] = [None] * len(comparisons)
@@ -306,7 +270,7 @@ def _by_labels(
     compared: Comparison, change: Corrected, labels: RunLabels
 ) -> tuple[PairedDifference, Inference]:
     """Return what a comparison is by labels: in all as of any scores where they leave none out."""
-    result = corrected_result(compared.result, change)
+    result = _corrected_result(compared.result, change)
     if not change.is_complete:
         return result, _inference(change)
     counts = Counter[tuple[Score, Score, Hashable]](
@@ -328,7 +292,7 @@ def _by_labels(
     return result, inference_of(result, counts)
 
 
-def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
+def _corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
     """Return the result with the corrected difference, test and limits in place of its own."""
     estimate, bounds = corrected.estimate, result.difference_bounds
     if bounds is not None and estimate.mean is not None and result.difference is not None:

@@ -4,7 +4,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,7 +38,6 @@ from graphrag.eval.stats.paired import (
 from graphrag.eval.stats.power import POWER
 
 MIN_LABELS = 60
-BOTH_RUNS = "labels of both runs"
 _BY_GROUP = "labels weighted by group"
 _Value: TypeAlias = float | Pair
 
@@ -58,8 +57,8 @@ class Corrected:
     mean with its limits (95 %), n judged responses; None when ``refused`` says why. Of a difference
     ``center`` and ``se`` are those of its limits, None without limits and of a mean; ``df``:
     degrees of freedom of t, None for the normal distribution. ``p``: two-sided, of a true
-    difference of 0, ``p_below``: one-sided, of one of 0 or more; in (0, 1]. ``is_complete``: every
-    response is labeled, and the labels alone are the figures.
+    difference of 0, in (0, 1]. ``is_complete``: every response is labeled, and the labels alone are
+    the figures.
     """
 
     uncorrected: float | None
@@ -70,7 +69,6 @@ class Corrected:
     df: float | None = None
     center: float | None = None
     p: float | None = None
-    p_below: float | None = None
     is_complete: bool = False
 
     def limits(self, confidence: float) -> tuple[float, float]:
@@ -101,10 +99,10 @@ class Corrected:
 
 
 def not_corrected(
-    why: str, uncorrected: float | None = None, n: int = 0, n_labels: int = 0, kind: str = BOTH_RUNS
+    why: str, uncorrected: float | None = None, n: int = 0, n_labels: int = 0
 ) -> Corrected:
     """Return a mean over n responses that is not corrected."""
-    return Corrected(uncorrected, Estimate(None, n, None, None, kind), n_labels, why)
+    return Corrected(uncorrected, Estimate(None, n, None, None, _BY_GROUP), n_labels, why)
 
 
 def corrected_mean(
@@ -220,9 +218,7 @@ def _finish(
     estimate = Estimate(mean, n, min(low, mean), max(high, mean), kind)
     below = _tail(center / spread.se, spread.df)
     two_sided = min(1.0, 2 * min(below, 1 - below))
-    return Corrected(
-        plain, estimate, n_labels, None, spread.se, spread.df, center, two_sided, below
-    )
+    return Corrected(plain, estimate, n_labels, None, spread.se, spread.df, center, two_sided)
 
 
 def _labelled_whole(counts: PairCounts, plain: float | None, n: int) -> Corrected:
@@ -240,7 +236,6 @@ def _labelled_whole(counts: PairCounts, plain: float | None, n: int) -> Correcte
         df,
         center,
         difference_test(counts)[0],
-        difference_test(counts, "less")[0],
         is_complete=True,
     )
 
@@ -308,7 +303,7 @@ def _weigh(
     n, n_labels = len(rows), sum(map(len, groups.values()))
     refused = _refuse(n_labels, len(sizes), len(sizes) - len(groups))
     if refused is not None:
-        return not_corrected(refused, plain, n, n_labels, _BY_GROUP)
+        return not_corrected(refused, plain, n, n_labels)
     worth, half = _array(values), 0.5 / len(values)
     labels = {group: _array([_signed(row.label) for row in of]) for group, of in groups.items()}
     chances: dict[Hashable, Floats] = {}
@@ -368,143 +363,3 @@ def _tail(ratio: float, df: float | None) -> float:
 
 def _array(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=np.float64)
-
-
-class _Response(NamedTuple):
-    verdict: int
-    label: int | None
-    stratum: Hashable
-    document: Hashable
-
-
-class _Bias(NamedTuple):
-    """Of the verdicts, as numbers of responses: the estimate by document, and its variance.
-
-    ``chance`` is the share of wrong verdicts among those of 0, and of 1.
-    """
-
-    n_groups: int
-    n_unlabelled: int
-    by_document: dict[Hashable, float]
-    variance: float
-    chance: tuple[float, float]
-
-    def expect(self, response: _Response) -> float:
-        """Return the chance that a response is right, given its verdict."""
-        if response.stratum is None:
-            return response.verdict
-        wrong = self.chance[response.verdict]
-        return 1 - wrong if response.verdict else wrong
-
-
-def corrected_change(
-    judge: Sequence[Pair],
-    human: Sequence[Pair],
-    strata: Sequence[tuple[Hashable, Hashable]],
-    documents: Sequence[Hashable],
-) -> Corrected:
-    """Correct the difference between two runs by labels that were drawn in each by itself.
-
-    All (new, baseline), one a question: ``judge`` 0, 1 or None (missing: the pair is left out),
-    ``human`` the label of each response, or None, ``strata`` the group within which each run's
-    questions were drawn at random, which has one verdict; None where a score is known without a
-    label, as of a failed search. ``documents``: None where one is not known. ``n_labels`` are those
-    of both runs together. Refused when a run has under 60 labels, or a group of one has none.
-    ValueError if a value is not 0, 1 or None, the lengths differ, or a group has two verdicts.
-
-    The mean of the judge's differences, less its bias in the new run, plus that in the baseline: a
-    bias is the mean of verdict less label in each group, weighted by the group's share of the
-    questions (Cochran 1977, Sampling Techniques, section 12.2, two-phase sampling for
-    stratification). The variance, by the same section, is ``W_h^2 s_h^2 / n_h`` of each group of
-    each run, and that of the differences which the verdicts let expect, over their number. Groups
-    are labeled too thinly for figures of their own: s_h^2, and the share of right answers to
-    expect, are those of all labels at the same verdict of the same run, with one error and one
-    right verdict added. Without a finite-population correction the variance holds the within-group
-    spread of new questions as well, which makes the limits a little wide where the same questions
-    are hard for both runs.
-
-    Documents as in ``corrected_difference``, which is called where all questions, or 60 or more and
-    one in each pair of groups, are labeled in both runs. Few documents are pooled, as in a gate.
-    """
-    check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
-    rows = list(zip(judge, human, strata, documents, strict=True))
-    known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
-    n_both = sum(None not in pair and None not in key for _, pair, key, _ in rows)
-    used = [key for pair, key in zip(known, strata, strict=True) if None not in pair]
-    n_known = sum(stratum is not None for key in used for stratum in key)
-    left = any(None in pair and None not in seen for seen, pair in zip(judge, known, strict=True))
-    if n_both >= MIN_LABELS or (n_known and not left):
-        paired = corrected_difference(
-            judge,
-            known,
-            strata,
-            documents if choose_structure(Counter(documents)) is Structure.CLUSTERED else None,
-            [(a is None, b is None) for a, b in strata],
-        )
-        if paired.refused is None:
-            return replace(paired, n_labels=n_known)
-    new, old = (
-        [
-            _Response(int(verdict), None if label is None else int(label), key[side], document)
-            for pair, labels, key, document in rows
-            for verdict, label in [(pair[side], labels[side])]
-            if verdict is not None and None not in pair
-        ]
-        for side in (0, 1)
-    )
-    n, both = len(new), list(zip(new, old, strict=True))
-    n_labels = [sum(r.label is not None and r.stratum is not None for r in s) for s in (new, old)]
-    plain = sum(a.verdict - b.verdict for a, b in both) / n if n else None
-    biases = _bias(new), _bias(old)
-    for name, bias, labels in zip(("new run", "baseline"), biases, n_labels, strict=True):
-        refused = _refuse(labels, bias.n_groups, bias.n_unlabelled)
-        if refused is not None:
-            return not_corrected(f"{name}: {refused}", plain, n, sum(n_labels))
-    sizes = Counter(response.document for response in new)
-    totals = dict.fromkeys(sizes, 0.0)
-    for a, b in both:
-        totals[a.document] += a.verdict - b.verdict
-    for sign, bias in zip((-1, 1), biases, strict=True):
-        for document, errors in bias.by_document.items():
-            totals[document] += sign * errors
-    mean = sum(totals.values()) / n
-    structure = choose_structure(sizes)
-    kind, df = BOTH_RUNS, None
-    expected = _array([biases[0].expect(a) - biases[1].expect(b) for a, b in both])
-    variance = float(expected.var(ddof=1)) / n + sum(b.variance for b in biases) / n**2
-    if structure is Structure.CLUSTERED:
-        spread, kind = _cluster(totals, sizes), name_interval(kind, structure)
-        variance, df = max(variance, spread.se**2), spread.df
-    return _finish(plain, mean, mean, n, sum(n_labels), _Spread(variance**0.5, df), kind)
-
-
-def _bias(side: Sequence[_Response]) -> _Bias:
-    groups = grouped(((r.document, r.stratum), r) for r in side if r.stratum is not None)
-    if any(len({r.verdict for r in group}) > 1 for group in groups.values()):
-        raise ValueError("a group within which labels were drawn must have one verdict")
-    wrong, seen = Counter[int](), Counter[int]()
-    by_document: dict[Hashable, float] = {}
-    labelled: list[tuple[int, int, int]] = []  # verdict, size and labels of each group with any
-    for (document, _), group in groups.items():
-        errors = [r.verdict - r.label for r in group if r.label is not None]
-        if errors:
-            verdict = group[0].verdict
-            times = len(group) / len(errors)
-            by_document[document] = by_document.get(document, 0.0) + times * sum(errors)
-            wrong[verdict] += sum(map(abs, errors))
-            seen[verdict] += len(errors)
-            labelled.append((verdict, len(group), len(errors)))
-    none, one = ((wrong[verdict] + 1) / (seen[verdict] + 2) for verdict in (0, 1))
-    chance = (none, one)
-    variance = sum(
-        size**2 * chance[verdict] * (1 - chance[verdict]) / n for verdict, size, n in labelled
-    )
-    return _Bias(len(groups), len(groups) - len(labelled), by_document, variance, chance)
-
-
-def _with_known(judge: Pair, human: Pair, strata: tuple[Hashable, Hashable]) -> Pair:
-    a, b = (
-        verdict if stratum is None else label
-        for verdict, label, stratum in zip(judge, human, strata, strict=True)
-    )
-    return a, b

@@ -10,7 +10,6 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.intervals import (
     Score,
     Structure,
@@ -91,8 +90,7 @@ class GateCase:
     missing), with their ``documents``. ``margin``: the loss that is still accepted, in (0, 1).
     ``coverages`` of new run and baseline: the share of the verdicts that exist, else taken from the
     pairs. ``undecided``: why the pairs can't decide, as when the index is another. ``assumed``:
-    what the decision takes for granted. ``corrected``: the difference as labels of both runs
-    correct it, with a standard error; replaces the pairs' test and bound.
+    what the decision takes for granted.
     """
 
     pairs: Sequence[Pair]
@@ -101,7 +99,6 @@ class GateCase:
     documents: Sequence[Hashable] | None = None
     undecided: Reason | None = None
     assumed: Reason | None = None
-    corrected: Corrected | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +172,6 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
     incomplete = _incompleteness(new, old, n, n_baseline)
     p, test = difference_test(known, "less")
     lower, bound = _lower_bound(known)
-    if (corrected := case.corrected) is not None:
-        p, lower = corrected.p_below, max(-1.0, corrected.limits(1 - 2 * ALPHA)[0])
-        test = bound = corrected.estimate.method
     p_family = p
     if case.undecided is not None:
         p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
@@ -185,8 +179,6 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
         shares = [share for share in (new, old) if share is not None]
         unseen = ceil((1 - min(shares, default=1.0)) * len(pairs) - 1e-9) - (len(pairs) - n)
         p_family = _best_case(pairs, documents, max(0, unseen))
-        if corrected is not None and p_family is not None and p is not None:
-            p_family = max(p_family, p)
     draft = GateDecision(
         outcome=GateOutcome.INCONCLUSIVE,
         reason=_OPEN,
@@ -194,7 +186,7 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
         n_dropped_pairs=len(pairs) - n,
         newly_wrong=wrong,
         newly_right=right,
-        difference=corrected.estimate.mean if corrected else (right - wrong) / n if n else None,
+        difference=(right - wrong) / n if n else None,
         lower_bound=lower,
         margin=case.margin,
         p=p,
@@ -287,12 +279,8 @@ def _decide(
 def _answer(
     draft: GateDecision, case: GateCase, incomplete: Reason | None, p: float | None
 ) -> tuple[GateOutcome, Reason]:
-    by, n_labels = "", ()
-    if case.corrected is not None:
-        by, n_labels = ", corrected by {} labels", (str(case.corrected.n_labels),)
     if p is not None and p <= ALPHA:
-        worse = f"worse{by}" if by else "more newly wrong than newly right answers"
-        figures = (*n_labels, _p_in_words(p))
+        worse, figures = "more newly wrong than newly right answers", (_p_in_words(p),)
         if incomplete is None:
             return GateOutcome.FAIL, Reason(f"{worse} ({{}})", figures)
         saved = "even with all that is missing in favor of the new run"
@@ -302,12 +290,12 @@ def _answer(
         return GateOutcome.INCONCLUSIVE, incomplete or Reason("there is nothing to compare")
     loss = f"{ceil(round(-1000 * min(lower, 0.0), 6)) / 10:.1f}"  # it is at most that
     if lower > -draft.margin:
-        ruled_out = f"a loss over {{}} points is ruled out at 95 % confidence{by}"
-        return GateOutcome.PASS, Reason(ruled_out, (loss, *n_labels))
+        ruled_out = "a loss over {} points is ruled out at 95 % confidence"
+        return GateOutcome.PASS, Reason(ruled_out, (loss,))
     return GateOutcome.INCONCLUSIVE, Reason(
-        f"a loss of up to {{}} points can't be ruled out at 95 % confidence{by}, more than the "
-        "accepted loss of {} points",
-        (loss, *n_labels, f"{100 * draft.margin:g}"),
+        "a loss of up to {} points can't be ruled out at 95 % confidence, more than the accepted "
+        "loss of {} points",
+        (loss, f"{100 * draft.margin:g}"),
     )
 
 

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.monitoring.collector import MetricsCollector
 from graphrag.eval.report.cells import figure, money, points
@@ -38,7 +39,7 @@ from graphrag.eval.web.history import (
 from graphrag.eval.web.live import LiveRun, read_live
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
-from graphrag.eval.web.two_runs import compare_two, render_two_runs
+from graphrag.eval.web.two_runs import render_two_runs
 
 Kept = TypeVar("Kept")
 _GATED = 20
@@ -301,7 +302,7 @@ class StorePages:
         new = RunRows(stored_rows(store, run), stored_metadata(store, run))
         try:
             baseline = read_rows(PINNED, self._place)
-            return answer_comparison(compare_two(new, baseline, self._place.parent)).chip
+            return answer_comparison(compare_runs(new, baseline)).chip
         except EvalError as error:  # other questions, or no method in common
             return f"can't be compared: {error}"
 

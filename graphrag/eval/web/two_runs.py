@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from graphrag.eval.compare.changes import list_setup_changes, read_both_labels
-from graphrag.eval.compare.compare import Flip, GateTerms, RunComparison, compare_runs
+from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.compare.compare import Flip, compare_runs
 from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import (
     answer_comparison,
     differences_table,
     list_decided,
-    list_notes,
+    list_weaknesses,
 )
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.runs import RunRows, StoredRun
@@ -41,11 +41,6 @@ class Changed(NamedTuple):
     now: Side | None
 
 
-def compare_two(new: RunRows, old: RunRows, folder: Path) -> RunComparison:
-    """Compare two runs as the gate does, with the labels that ``folder`` holds for them."""
-    return compare_runs(new, old, terms=GateTerms(labels=read_both_labels(new, old, folder)))
-
-
 def render_two_runs(
     store_path: Path,
     sides: tuple[RunRows, RunRows],
@@ -58,7 +53,7 @@ def render_two_runs(
     is the page that is served.
     """
     new, old = sides
-    comparison = compare_two(new, old, store_path.parent)
+    comparison = compare_runs(new, old)
     names = new.metadata.run_id, old.metadata.run_id
     with open_store(store_path) as store:
         newly = {
@@ -80,7 +75,7 @@ def render_two_runs(
         settings=settings,
         doubts=[
             *(line for line in comparison.warnings if line not in settings),
-            *list_notes(comparison),
+            *list_weaknesses(comparison),
         ],
         headings={
             word: _count([f for f in comparison.flips if f.newly == word], word) for word in newly
