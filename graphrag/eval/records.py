@@ -1,9 +1,9 @@
 """The records that an evaluation passes on: verdicts, scores, failures, results."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Literal, Self, TypeAlias, TypedDict, TypeVar
+from typing import Literal, Self, TypeAlias, TypedDict, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -357,3 +357,14 @@ class QueryResult:
 
 ReadWhole: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[QueryResult]]
 """Gives results in outline again as they were, in the same order, a few of them at a time."""
+
+
+def fields_of(record: object, *names: str) -> Iterator[object]:
+    """Yield those of the named fields that a mapping or an object has."""
+    for name in names:
+        if isinstance(record, Mapping):
+            fields = cast("Mapping[str, object]", record)
+            if name in fields:
+                yield fields[name]
+        elif hasattr(record, name):
+            yield getattr(record, name)

@@ -13,3 +13,14 @@ def join_names(names: Sequence[str], most: int = 0, last: str = " and ") -> str:
     if most and len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def shorten(text: str, n_chars: int = 90, mark: str = "...") -> str:
+    """Return a text as one line of so many characters at most; a cut ends with the mark."""
+    line = " ".join(text.split())
+    return line if len(line) <= n_chars else f"{line[: n_chars - len(mark)]}{mark}"
+
+
+def fold_line(text: str) -> str:
+    """Return a text as one line without case."""
+    return " ".join(text.casefold().split())

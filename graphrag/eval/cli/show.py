@@ -17,6 +17,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
 from graphrag.eval.store.database import open_store
 from graphrag.text.controls import escape_controls
+from graphrag.text.phrases import fold_line
 
 _MOST_NAMED = 10  # questions that begin alike
 
@@ -141,8 +142,8 @@ def _find_question(place: Place, run_id: str, question: str) -> str:
     with open_store(place.store_path()) as store:
         samples = store.samples(run_id)
     known = [sample.id for sample in samples]
-    start = _folded(question)
-    found = [s for s in samples if start and _folded(s.question).startswith(start)]
+    start = fold_line(question)
+    found = [s for s in samples if start and fold_line(s.question).startswith(start)]
     if not known or question in known:
         return question
     if len(found) == 1:
@@ -155,7 +156,3 @@ def _find_question(place: Place, run_id: str, question: str) -> str:
     msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
     listed = eval_line_here("show", run_id, "--export", "rows.csv")
     raise UsageError(f"{as_sentence(msg + nearest(question, known))} List all with: {listed}")
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

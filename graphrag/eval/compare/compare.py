@@ -40,6 +40,7 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
+from graphrag.text.phrases import fold_line, shorten
 
 NEW, BASELINE = "new run", "baseline"
 Change: TypeAlias = Literal[
@@ -437,8 +438,9 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
         raise UsageError(
             f"{len(other):,} of {len(pairs):,} questions have other words in the new run than "
             f"under the same id in the baseline, e.g. {old.question_id}"
-            f"{f' of {old.document}' if old.document else ''}: {_short(new.question)} now, "
-            f"{_short(old.question)} then; {_remedy()}"
+            f"{f' of {old.document}' if old.document else ''}: "
+            f"{shorten(new.question or '', _SHOWN)!r} now, "
+            f"{shorten(old.question or '', _SHOWN)!r} then; {_remedy()}"
         )
     _refuse_moved(joined)
     warnings: list[str] = []
@@ -531,14 +533,9 @@ def _by_key(rows: Sequence[Row], method: str) -> dict[QuestionKey, Row]:
 
 
 def _has_other_words(new: Row, old: Row) -> bool:
-    now, then = (" ".join((row.question or "").casefold().split()) for row in (new, old))
+    now, then = (fold_line(row.question or "") for row in (new, old))
     return None not in (new.question, old.question) and now != then
 
 
 def _has_other_reference(new: Row, old: Row) -> bool:
     return None not in (new.reference, old.reference) and new.reference != old.reference
-
-
-def _short(text: str | None) -> str:
-    folded = " ".join((text or "").split())
-    return repr(folded if len(folded) <= _SHOWN else f"{folded[: _SHOWN - 3]}...")

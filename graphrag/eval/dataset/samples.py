@@ -26,6 +26,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.eval.records import Stored
+from graphrag.text.phrases import fold_line, shorten
 
 _logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 131_072
@@ -159,7 +160,9 @@ def _plain(value: object) -> object:
 
 def name_question(sample_id: str, imdb_key: str, question: str) -> str:
     """Return what a message calls a question: its row's id, else its first words in quotes."""
-    return _short(question) if sample_id in ("", _hash(imdb_key, question)) else sample_id
+    return (
+        repr(shorten(question, 60)) if sample_id in ("", _hash(imdb_key, question)) else sample_id
+    )
 
 
 def _hash(imdb_key: str, question: str) -> str:
@@ -321,7 +324,9 @@ def _describe_contradiction(
     source: str, before: int, first: Sample, number: int, second: Sample
 ) -> str:
     if fold_wording(first.ground_truth) != fold_wording(second.ground_truth):
-        told = [_short(s.ground_truth) if s.ground_truth else "none" for s in (first, second)]
+        told = [
+            repr(shorten(s.ground_truth, 60)) if s.ground_truth else "none" for s in (first, second)
+        ]
         differing = f"answers, {told[0]} and {told[1]}"
     elif first.assertions != second.assertions:
         differing = "assertions"
@@ -333,13 +338,9 @@ def _describe_contradiction(
     )
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")
-
-
 def fold_wording(text: str) -> str:
     """Return a text without case, extra blanks and a stop at its end."""
-    return " ".join(text.casefold().split()).rstrip(".").rstrip()
+    return fold_line(text).rstrip(".").rstrip()
 
 
 def _parse(row: Mapping[str, object], number: int, only_key: str | None, source: str) -> Sample:

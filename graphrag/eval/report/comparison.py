@@ -19,14 +19,14 @@ from graphrag.eval.report.cells import (
 )
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.run import describe_payoffs
-from graphrag.eval.report.table import Line, Part, Table, Value, shorten
+from graphrag.eval.report.table import Line, Part, Table, Value
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.json_pieces import whole_json
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.phrases import counted, join_names, shorten
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import Flip, MethodComparison, RunComparison

@@ -21,10 +21,10 @@ from graphrag.eval.report.comparison import (
     list_reasons,
     list_weaknesses,
 )
-from graphrag.eval.report.table import escape, markdown_table, shorten
+from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.redaction import redact
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, shorten
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import Flip, RunComparison

@@ -11,7 +11,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
-from graphrag.eval.report.table import Line, shorten, show
+from graphrag.eval.report.table import Line, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
 from graphrag.eval.scorers.traced import read_citations
@@ -19,7 +19,7 @@ from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, shorten
 
 if TYPE_CHECKING:
     from rich.tree import Tree

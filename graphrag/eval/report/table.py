@@ -16,6 +16,7 @@ from rich.text import Text
 
 from graphrag.eval.report.cells import MISSING, points, share, span
 from graphrag.redaction import redact
+from graphrag.text.phrases import shorten
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
 """What a column holds; all but text stands at the right, as numbers do."""
@@ -171,9 +172,3 @@ def escape(text: str) -> str:
 def _escape_prose(text: str) -> str:
     line = _TAG.sub("&lt;", text.replace("&", "&amp;"))
     return _LINKED.sub(rf"\1{_NOTHING}", _SPECIAL.sub(r"\\\1", line))
-
-
-def shorten(text: str, n_chars: int = 90) -> str:
-    """Return a text as one line of so many characters at most."""
-    line = " ".join(text.split())
-    return line if len(line) <= n_chars else f"{line[: n_chars - 3]}..."

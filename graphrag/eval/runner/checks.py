@@ -34,7 +34,7 @@ from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000
@@ -116,8 +116,8 @@ def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHead
     if not made or all(map(is_offline, answering)):
         return []
     return [
-        f"an embedded model makes the graph of {_joined(made)} by fixed rules; methods that read "
-        "it may score otherwise on a graph that a language model makes"
+        f"an embedded model makes the graph of {join_names(made)} by fixed rules; methods that "
+        "read it may score otherwise on a graph that a language model makes"
     ]
 
 
@@ -300,15 +300,16 @@ async def list_budget_warnings(
         size = " to ".join(dict.fromkeys(f"{most:,}" for most in (min(totals), max(totals))))
         part = "all" if all(whole for _, whole in indexes.values()) else "half or more"
         warnings.append(
-            f"the context of {_joined(names)} {'holds' if len(names) == 1 else 'hold'} {part} of "
-            f"the text of {_indexes(list(indexes))} ({size} tokens in text units): {SAYS_LITTLE}"
+            f"the context of {join_names(names)} {'holds' if len(names) == 1 else 'hold'} {part} "
+            f"of the text of {_indexes(list(indexes))} ({size} tokens in text units): {SAYS_LITTLE}"
         )
     for names, units in cramped.items():
         n_larger, n, largest = zip(*units.values(), strict=True)
         warnings.append(
             f"{sum(n_larger):,} of {sum(n):,} text units of {_indexes(list(units))} (the largest "
-            f"has {max(largest):,} tokens) are larger than the room for text of {_joined(names)}, "
-            "and can't be shown; raise max_context_tokens, or index with a smaller chunking.size"
+            f"has {max(largest):,} tokens) are larger than the room for text of "
+            f"{join_names(names)}, and can't be shown; raise max_context_tokens, or index with a "
+            "smaller chunking.size"
         )
     return warnings
 
@@ -337,10 +338,10 @@ def list_judge_limit_warnings(
     short = {name: need for name, need in needs.items() if need >= limit}
     if not short:
         return []
-    listed = _joined([f"{name} ({need:,})" for name, need in short.items()])
+    listed = join_names([f"{name} ({need:,})" for name, need in short.items()])
     return [
         f"the judge {judge} reads {limit:,} tokens, and the context and answer of {listed} may "
-        f"take as many or more; verdicts on {_joined(metrics)} may fail: lower "
+        f"take as many or more; verdicts on {join_names(metrics)} may fail: lower "
         "max_context_tokens, or choose another judge.model"
     ]
 
@@ -406,8 +407,8 @@ def _list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
         return []
     verb = ("has", "is") if len(once) == 1 else ("have", "are")
     return [
-        f"{_joined(once)} {verb[0]} no context budget and {verb[1]} asked once: a point among the "
-        "curves, without an area"
+        f"{join_names(once)} {verb[0]} no context budget and {verb[1]} asked once: a point among "
+        "the curves, without an area"
     ]
 
 
@@ -446,14 +447,10 @@ def answer_bound(name: str, methods: MethodSet, header: IndexHeader, most: int) 
     return int(varied.section(method).max_answer_tokens) if method in GRAPH_METHODS else most
 
 
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _indexes(keys: Sequence[str]) -> str:
     """Return index keys as they stand in a sentence, in which they may read like words of it."""
     quoted = [repr(key) for key in keys]
-    return f"{'index' if len(keys) == 1 else 'indexes'} {_joined(quoted)}"
+    return f"{'index' if len(keys) == 1 else 'indexes'} {join_names(quoted)}"
 
 
 _NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")

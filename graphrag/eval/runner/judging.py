@@ -22,7 +22,14 @@ from graphrag.eval.runner.queue import FurtherTask, check_asked
 from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import NO_REASON, Judge, JudgeModel, LLMJudge, whole_number
+from graphrag.eval.scorers.judge import (
+    NO_REASON,
+    Judge,
+    JudgeModel,
+    LLMJudge,
+    awaited,
+    whole_number,
+)
 from graphrag.eval.scorers.rubric import DimensionScore
 from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.store.session import MemorySession
@@ -116,7 +123,7 @@ async def _ask_together(
     if not metrics:
         return {}
     try:
-        scores = await _awaited(judge.evaluate_all(**material))
+        scores = await awaited(judge.evaluate_all(**material))
     except Exception as error:
         return dict.fromkeys(metrics, _failed(error))
     return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
@@ -127,8 +134,8 @@ async def _ask_one(judge: Any, metric: str, material: Mapping[str, str]) -> Judg
     try:
         if metric in DEFAULT_METRICS or has_method(judge, own):
             read = JUDGED_METRICS[metric].material(**material)
-            return read_verdict(await _awaited(getattr(judge, own)(*read.values())))
-        return read_verdict(await _awaited(judge.judge_metric(metric, **material)))
+            return read_verdict(await awaited(getattr(judge, own)(*read.values())))
+        return read_verdict(await awaited(judge.judge_metric(metric, **material)))
     except Exception as error:
         return _failed(error)
 
@@ -148,10 +155,6 @@ def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
     if "evaluate_all" in listed:
         return set(names) <= set(listed)
     return all(inspect.iscoroutinefunction(getattr(judge, name, None)) for name in names)
-
-
-async def _awaited(given: object) -> object:
-    return await given if inspect.isawaitable(given) else given
 
 
 def _failed(error: Exception) -> JudgeResult:

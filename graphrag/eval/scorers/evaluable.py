@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Self, cast
 
-from graphrag.eval.records import Stored
+from graphrag.eval.records import Stored, fields_of
 from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
@@ -317,14 +317,8 @@ def _read_relationship(item: object) -> EvaluableRelationship:
 
 def _look(item: object, *names: str) -> object:
     """Return the first of the fields that is there; None without one."""
-    for name in names:
-        if isinstance(item, Mapping):
-            value = cast("Mapping[str, object]", item).get(name)
-        else:
-            value = getattr(item, name, None)
-        if value is not None and not callable(value):  # a text has a method "title"
-            return value
-    return None
+    values = fields_of(item, *names)
+    return next((v for v in values if v is not None and not callable(v)), None)  # "".title
 
 
 def _needed(item: object, what: str, *names: str) -> str:

@@ -160,7 +160,7 @@ class JudgeModel:
         shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
         model = cast("_Model", self.model)
         if _way_to_ask(model) == _STREAM:
-            pieces = await _awaited(
+            pieces = await awaited(
                 model.achat_stream(
                     prompt=messages[-1]["content"],
                     history=messages[:-1],
@@ -168,7 +168,7 @@ class JudgeModel:
                 )
             )
             return read_reply(await _join(pieces), form, shown)
-        response = await _awaited(
+        response = await awaited(
             model.completion_async(
                 messages=messages, temperature=self.temperature, response_format=form
             )
@@ -291,7 +291,8 @@ def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:
     raise TypeError(_NO_WAY)
 
 
-async def _awaited(value: object) -> object:
+async def awaited(value: object) -> object:
+    """Return a value, or what comes of one that can be awaited."""
     return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
 
 

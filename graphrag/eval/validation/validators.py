@@ -16,6 +16,7 @@ import pandas as pd
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError
 from graphrag.eval.errors import IndexUnavailableError
+from graphrag.eval.records import fields_of
 from graphrag.eval.validation.checks import (
     ENRICHMENT,
     check_documents,
@@ -232,15 +233,7 @@ def _read(given: object, kind: str) -> _Records:
 
 
 def _look(record: object, *names: str) -> object:
-    """Return the first of the fields that a mapping or an object has."""
-    for name in names:
-        if isinstance(record, Mapping):
-            value = cast("Mapping[str, object]", record).get(name, _ABSENT)
-        else:
-            value = getattr(record, name, _ABSENT)
-        if value is not _ABSENT:
-            return value
-    return _ABSENT
+    return next(fields_of(record, *names), _ABSENT)
 
 
 def _is_missing(value: object) -> bool:

@@ -6,11 +6,13 @@ drawing itself brings. Shapes differ, so that a drawing can be read in gray.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor, log2, log10
 
 from markupsafe import Markup
 
 from graphrag.eval.report.cells import plain_amount
+from graphrag.text.phrases import shorten
 
 N_STYLES = 6
 """Colors and shapes that there are: each shape in each color, before any two series are alike."""
@@ -18,6 +20,7 @@ _WIDTH, _RIGHT, _TOP, _LINE = 360.0, 8.0, 8.0, 16.0
 """As wide as a phone, where 12 px are still 12 px."""
 _LETTER = 7.4  # of 12 px, in a wide font
 _MOST_LETTERS = 28
+_short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
 _MOST_TOLD = 40
 
 
@@ -240,10 +243,6 @@ def _legend(series: Sequence[Series]) -> list[tuple[float, int, str]]:
 
 def _kind(series: Series) -> str:
     return f"s{(series.style + series.style // N_STYLES) % N_STYLES}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
 
 def _shape(style: int, x: float, y: float, kind: str, size: float = 4.2, title: str = "") -> Markup:

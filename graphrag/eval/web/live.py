@@ -18,7 +18,7 @@ from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, StoredResponse
 from graphrag.query.usage import sum_usages
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, shorten
 
 _SLOWEST = 5
 _PACE = 200
@@ -134,7 +134,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
             (
                 f"{seconds:.2f}",
                 f"{each.method} (failed)" if each.failure else each.method,
-                _short(texts.get(each.sample_id, each.sample_id)),
+                shorten(texts.get(each.sample_id, each.sample_id), _LONGEST_TEXT),
             )
             for seconds, each in slowest
         ],
@@ -160,10 +160,6 @@ def _means(
             both = of.end_to_end
             means.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
     return means
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def _cause(failure: Failure) -> str:

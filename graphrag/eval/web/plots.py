@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
@@ -14,10 +15,12 @@ from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.query.usage import sum_known
+from graphrag.text.phrases import shorten
 
 _ROW = 34  # px
 _MOST_PAIRS = 10
 _MOST_LETTERS = 12
+_short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
 
 
 def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
@@ -110,11 +113,6 @@ def _plot_pairs(analysis: Analysis) -> Drawing | None:
         marked=0,
         note=note,
     )
-
-
-def _short(method: str) -> str:
-    """Return a name of which two stand in a row."""
-    return method if len(method) <= _MOST_LETTERS else f"{method[: _MOST_LETTERS - 1]}…"
 
 
 def _plot_tradeoff(

@@ -65,7 +65,7 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRun:
+class ListedRun:
     """A run in the list.
 
     ``gate``: what the gate says of it against the baseline, "" if not asked. ``against``: the
@@ -182,7 +182,7 @@ class StorePages:
         """Keep what a person says of a run; see ``store.notes.keep_note``."""
         return keep_note(self._place, run_id, wanted, seen)
 
-    def _runs(self) -> list[ShownRun]:
+    def _runs(self) -> list[ListedRun]:
         with open_store(self._place) as store:
             runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
             told = {
@@ -191,11 +191,11 @@ class StorePages:
             }
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
             answers = {run.run_id: self._answer(store, run) for run in runs}
-        shown: list[ShownRun] = []
+        shown: list[ListedRun] = []
         for place, run in enumerate(runs):
             against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
             shown.append(
-                ShownRun(
+                ListedRun(
                     told[run.run_id],
                     gates.get(run.run_id, ""),
                     run.setup.is_of_suites,
