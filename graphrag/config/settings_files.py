@@ -133,16 +133,21 @@ VALIDATED_TABLES = ("documents", "text_units", "entities", "relationships")
 SEARCHED_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
 
 
-def describe_unbuilt(root: Path, missing: Sequence[str], folder: object) -> str:
+def describe_unbuilt(
+    root: Path, missing: Sequence[str], folder: object, remedy: str = "build it with"
+) -> str:
     """Say that a project is not indexed, what is missing where, and what to run."""
     return (
-        f"{root} is not indexed: {', '.join(missing)} missing in {folder}; build it with: "
+        f"{root} is not indexed: {', '.join(missing)} missing in {folder}; {remedy}: "
         f"{release_line('index', '--root', root)}"
     )
 
 
 def find_unbuilt(
-    root: Path, names: Sequence[str] = SEARCHED_TABLES, any_will_do: bool = False
+    root: Path,
+    names: Sequence[str] = SEARCHED_TABLES,
+    any_will_do: bool = False,
+    remedy: str = "build it with",
 ) -> str | None:
     """Return the sentence of a project that is not indexed; None where it is, or can't be told.
 
@@ -155,7 +160,7 @@ def find_unbuilt(
         return None
     missing = [name for name in names if not (folder / f"{name}.{suffix}").is_file()]
     is_built = len(missing) < len(names) if any_will_do else not missing
-    return None if is_built else describe_unbuilt(root, missing, folder)
+    return None if is_built else describe_unbuilt(root, missing, folder, remedy)
 
 
 def _place_of_tables(settings: Path) -> tuple[Path, str] | None:

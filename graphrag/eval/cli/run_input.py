@@ -90,12 +90,13 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     roots = {key: root for key, root in folders.items() if key in used}
     for key, root in roots.items():
         try:
-            lacking = None if find_settings(root) and flags.index else find_unbuilt(root)
+            is_to_build = find_settings(root) and flags.index
+            remedy = "add --index, or build it with"
+            lacking = None if is_to_build else find_unbuilt(root, remedy=remedy)
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
         if lacking is not None:
-            how = lacking.replace("build it with: ", "add --index, or build it with: ")
-            raise IndexUnavailableError(f"Index {key}: {how}")
+            raise IndexUnavailableError(f"Index {key}: {lacking}")
     return RunInput(config, samples, roots, warnings)
 
 
