@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from support.older_stores import unpack_store
 from support.viewed_store import keep_run
 
 from graphrag.eval.store.database import EvaluationStore, open_store
@@ -153,3 +154,20 @@ def test_a_run_is_shown_while_another_is_at_work(tmp_path):
     assert shown.returncode == DONE, shown.stderr
     assert "No file is written: Another process is running" in " ".join(shown.stderr.split())
     assert {path.name for path in tmp_path.iterdir()} == there
+
+
+@pytest.mark.slow  # many processes
+def test_a_store_of_an_older_format_is_read_there_as_well(read_only):
+    folder = read_only.folder
+    unpack_store("format_4", folder / "eval.db")
+    before = contents(folder)
+    folder.chmod(0o555)
+    listed = read_only.eval("show", "--json")
+    assert listed.returncode == DONE, listed.stderr
+    *_, old = (run["run_id"] for run in json.loads(listed.stdout))
+    shown = read_only.eval("show", old, "--full")
+    assert shown.returncode == DONE, shown.stderr
+    assert "tog 4, bm25 4, basic 3" in shown.stdout
+    viewed = read_only.python(_VIEW, Path(__file__).parents[1], folder, old)
+    assert viewed.returncode == 0, viewed.stderr
+    assert contents(folder) == before

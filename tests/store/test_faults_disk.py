@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.clock_evaluation import flat
+from support.older_stores import N_RUNS, copy_beside, read_all, unpack_store
 from support.small_runs import SmallRun, noting
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.runner.checks import check_output
+from graphrag.eval.store.database import EvaluationStore, open_store
 
 
 @pytest.fixture
@@ -69,3 +71,21 @@ def test_a_disk_that_can_only_be_read_is_refused_beforehand(disk):
         run.go(resume=True)
     assert not _mount("-o", "remount,rw", disk)
     assert run.kept()[0][0] == "finished"
+
+
+@pytest.mark.parametrize("room", [100_000, 300_000, 700_000])
+def test_without_room_an_older_store_is_read_and_stays_as_it_was(disk, room):
+    path = unpack_store("format_4", disk / "results" / "eval.db")
+    before = read_all(path)
+    ballast = fill(disk, room)  # for nothing, for a part of the copy, for the copy alone
+    for _ in range(2):
+        with open_store(path) as store:
+            assert len(store.runs()) == N_RUNS
+        with pytest.raises(StoreError, match=r"what it holds is kept.*Free some space"):
+            EvaluationStore(path)
+        assert read_all(path) == before
+        assert not [each for each in path.parent.iterdir() if each.name.startswith(".")]
+    ballast.unlink()
+    with EvaluationStore(path) as store:
+        assert len(store.runs()) == N_RUNS
+    assert read_all(path) == before == read_all(copy_beside(path))

@@ -307,12 +307,14 @@ def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("PRAGMA user_version = 1", "has format 1"),
-        ("PRAGMA user_version = 99", "has format 99"),
+        ("PRAGMA user_version = 1", "has format 1, .* before 1.0.0 .*; choose another folder"),
+        ("PRAGMA user_version = 99", "has format 99, .* newer .*: update gtog, or choose another"),
         ("CREATE TABLE runs (x)", "a database of something else"),
     ],
 )
-def test_a_store_of_another_format_is_refused_and_left_alone(path, change, reason):
+def test_a_store_that_no_version_or_a_newer_one_reads_is_refused_and_left_alone(
+    path, change, reason
+):
     if "PRAGMA" in change:
         EvaluationStore(path).close()
     path.parent.mkdir(exist_ok=True)

@@ -346,7 +346,8 @@ class RunDescription:
 def _of_parts_here(config: Mapping[str, object]) -> dict[str, object]:
     """Leave out of a run's settings what packages brought that are no longer installed."""
     measures = cast("Mapping[str, list[str]]", config["measures"])
-    further = [m for m in measures["further"] if find_plug_in("measures", m) is not None]
+    # Before 1.0.0 there were none.
+    further = [m for m in measures.get("further", ()) if find_plug_in("measures", m) is not None]
     metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
     return {**config, "metrics": metrics, "measures": {**measures, "further": further}}
 

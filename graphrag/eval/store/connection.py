@@ -9,7 +9,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -49,6 +49,19 @@ _KEYS = {
     "calls": ["run_id", "scope", "call"],
     "judgements": ["run_id", "subject", "kind"],
 }
+_MIGRATIONS: dict[int, Sequence[str]] = {
+    4: [
+        "CREATE TABLE migrated (run_id TEXT NOT NULL REFERENCES runs, unit TEXT NOT NULL, "
+        "sample_id TEXT NOT NULL, method TEXT NOT NULL, response TEXT NOT NULL, context_text TEXT, "
+        "latency_s REAL, usage TEXT NOT NULL, failure TEXT, recorded_at TEXT NOT NULL, "
+        "trial INTEGER NOT NULL, retrieved TEXT, abstained INTEGER NOT NULL, "
+        "PRIMARY KEY (run_id, unit))",
+        "INSERT INTO migrated SELECT * FROM responses ORDER BY rowid",
+        "DROP TABLE responses",
+        "ALTER TABLE migrated RENAME TO responses",
+    ],
+}
+"""Format -> the statements that make the next one of it; they stay as they are for good."""
 COLUMNS = {
     table: [column.split()[0] for column in columns.split(", ")]
     for table, columns in _TABLES.items()
@@ -70,14 +83,19 @@ def insert(table: str) -> str:
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new database.
 
-    Raises StoreError if the database is of something else, or of another format.
+    Raises StoreError if the database is of something else, or of a format that is not read.
     """
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+    version = _format_of(db)
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
         raise StoreError(f"{path} is a database of something else; choose another --output.")
+    if version > FORMAT:
+        raise StoreError(
+            f"{path} has format {version}, of a newer gtog than this one, which reads {FORMAT}: "
+            "update gtog, or choose another folder with --output."
+        )
     if version not in (0, FORMAT):
         raise StoreError(
-            f"{path} has format {version}, this release reads {FORMAT}; "
+            f"{path} has format {version}, of a time before 1.0.0 that is not read any more; "
             "choose another folder with --output."
         )
     db.execute("PRAGMA journal_mode=WAL")
@@ -89,6 +107,10 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
             for table, columns in _TABLES.items()
         )
         db.executescript(f"BEGIN;{tables}PRAGMA user_version={FORMAT};COMMIT;")
+
+
+def _format_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def damage_error(path: Path, cause: object, in_row: bool = False) -> StoreError:
@@ -204,7 +226,8 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
 def hold_folder(path: Path) -> FileLock:
     """Keep every other process from writing an eval.db and the files beside it.
 
-    Raises StoreError if another process does, or the folder can't be written.
+    One of an older format becomes one of this format. Raises StoreError if another process holds
+    the folder, or it can't be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +241,40 @@ def hold_folder(path: Path) -> FileLock:
     except OSError as error:
         msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
         raise StoreError(msg) from error
+    try:
+        if path.is_file():
+            _migrate_file(path)
+    except BaseException:
+        lock.release()
+        raise
     return lock
+
+
+def _migrate_file(path: Path) -> None:
+    """Bring an eval.db of an older format to this one, after a copy of it beside it."""
+    with explain_errors(path), closing(_connect(path, "mode=rw")) as db:
+        version = _format_of(db)
+        if version not in _MIGRATIONS:
+            return
+        part = path.with_name(f".{path.name}.part")  # what a killed process left is written anew
+        try:
+            part.unlink(missing_ok=True)
+            with closing(_connect(part, "mode=rwc")) as copy:
+                copy.execute("PRAGMA journal_mode=OFF")
+                db.backup(copy)
+            part.replace(path.with_name(f"{path.stem}.format-{version}{path.suffix}"))
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        _migrate(db)
+
+
+def _migrate(db: CleanConnection) -> None:
+    with db.transaction():
+        for version in range(_format_of(db), FORMAT):
+            for statement in _MIGRATIONS[version]:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version={FORMAT}")
 
 
 def _open_file(path: Path) -> CleanConnection:
@@ -235,11 +291,13 @@ def _open_file(path: Path) -> CleanConnection:
 def open_beside(path: Path, how: str = "mode=rw") -> CleanConnection:
     """Open an eval.db that is there, to write a row beside the process that holds it.
 
-    Raises StoreError if it is of another format, or can't be opened.
+    Raises StoreError if it is of a format that is not read, or can't be opened.
     """
     with explain_errors(path):
         db = _connect(path, how)
         try:
+            if _format_of(db) in _MIGRATIONS:
+                hold_folder(path).release()
             prepare_database(db, path)
         except BaseException:
             db.close()
@@ -259,7 +317,9 @@ def _open_reading(path: Path) -> CleanConnection | None:
         is_writable = os.access(path.parent, os.W_OK)
         db = _connect(path, "mode=rw") if is_writable else _open_unwritable(path)
         try:
-            if db.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+            if _format_of(db) in _MIGRATIONS:
+                db = _bring_up(db, path)
+            if _format_of(db) == FORMAT:
                 db.execute("PRAGMA query_only=1")
                 db.execute("BEGIN")  # what a page shows together is of one moment
                 return db
@@ -268,6 +328,23 @@ def _open_reading(path: Path) -> CleanConnection | None:
             raise
         db.close()
     return None
+
+
+def _bring_up(db: CleanConnection, path: Path) -> CleanConnection:
+    """Bring what is open to this format; where that can't be, open a copy that goes with it."""
+    try:
+        hold_folder(path).release()
+        return db
+    except StoreError:
+        copy = sqlite3.connect("", isolation_level=None, factory=CleanConnection)
+    try:
+        with closing(db):
+            db.backup(copy)
+        _migrate(copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def _open_unwritable(path: Path) -> CleanConnection:
