@@ -136,7 +136,7 @@ class GraphIndex:
         if method in GRAPH_METHODS:
             return await self._shared.graph_engine(method, self.header)
         if method in RANKED:
-            return _ranked_engine(method, self.header, await self._shared.texts())
+            return await self._shared.ranked_engine(method, self.header)
         from graphrag.query.engines import build_released
 
         return build_released(method, self.header, self.tables)
@@ -187,6 +187,35 @@ class _Shared:
             meaning=self._meaning(header.config, models.get("embedding"), opened),
         )
 
+    async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
+        from graphrag.query import ranked_search as ranked
+        from graphrag.query.meaning import open_text_vectors
+        from graphrag.query.models import open_completion, open_embedding
+        from graphrag.utils.api import load_search_prompt
+
+        section, models = header.config.basic_search, header.model_configs(method)
+        prompt = load_search_prompt(section.prompt)
+        answering = ranked.Answering(
+            open_completion(models["completion"]),
+            header.options.response_type,
+            section.k,
+            section.max_context_tokens,
+            **({"prompt": prompt} if prompt else {}),
+        )
+        texts = await self.texts()
+        ranking = texts.by_words
+        embedding = models.get("embedding")
+        if embedding is not None and not is_hashed(model_name(embedding)):
+            vectors = open_text_vectors(header.config)
+            ranking = texts.by_words_and(vectors, open_embedding(embedding))
+            # Where there is no graph, nothing is kept beside the index.
+            opened = await self.graph() if self._tables.has("entities") else None
+            meaning = self._meaning(header.config, embedding, opened) if opened else None
+            if meaning is not None and await meaning.is_noise():
+                ranking = texts.by_words
+        search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
+        return search(answering, ranking)
+
     def _meaning(
         self, config: "GraphRagConfig", model: "ModelConfig | None", opened: "OpenedGraph"
     ) -> "TextMeaning | None":
@@ -211,30 +240,6 @@ class _Shared:
 
         self._word_indexes = self._word_indexes or WordIndexes()
         return self._word_indexes
-
-
-def _ranked_engine(method: str, header: IndexHeader, texts: "RankedTexts") -> "SearchEngine":
-    from graphrag.query import ranked_search as ranked
-    from graphrag.query.meaning import open_text_vectors
-    from graphrag.query.models import open_completion, open_embedding
-    from graphrag.utils.api import load_search_prompt
-
-    section, models = header.config.basic_search, header.model_configs(method)
-    prompt = load_search_prompt(section.prompt)
-    answering = ranked.Answering(
-        open_completion(models["completion"]),
-        header.options.response_type,
-        section.k,
-        section.max_context_tokens,
-        **({"prompt": prompt} if prompt else {}),
-    )
-    ranking = texts.by_words
-    embedding = models.get("embedding")
-    if embedding is not None and not is_hashed(model_name(embedding)):
-        vectors = open_text_vectors(header.config)
-        ranking = texts.by_words_and(vectors, open_embedding(embedding))
-    search = ranked.AgenticSearch if method == "agentic" else ranked.RankedSearch
-    return search(answering, ranking)
 
 
 def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "OpenedGraph":

@@ -18,6 +18,7 @@ from graphrag.offline import WORDLLAMA
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import NotAskedError, current_scope
 from graphrag.text.terms import split_terms
+from graphrag.text.words import stem
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 WORDS_ALONE = "words alone ranked the texts"
-NEAREST = 1_000
+NEAREST = 300
 """Text units whose nearness is looked up."""
 PROBED = 400
 """Text units whose vectors are held against their words."""
@@ -38,6 +39,10 @@ _RARE_PART = 0.02
 _HASHED = 64
 # The cosine from which two vectors are of one model; a long text's is the mean of its pieces.
 _SAME = 0.5
+# Fewer texts don't show which of their words go together.
+_FEWEST = 100
+_DIRECTIONS = 8
+_LEAST_BEYOND = 0.1
 
 _Floats = npt.NDArray[np.float32]
 Probe = Callable[[int], Sequence[tuple[str, str]]]
@@ -104,33 +109,80 @@ def hash_vectors(vectors: "VectorStore") -> str:
     return digest.hexdigest()
 
 
-def belong_to(texts: Sequence[str], vectors: _Floats) -> bool:
-    """Say whether texts that are near each other by their vectors have more in common than others.
+def describe_noise(texts: Sequence[str], vectors: _Floats) -> str:
+    """Say why the vectors of texts tell nothing that their words don't, or "" if they do.
 
-    Two texts have something in common if they share a rare word, one in at most a fiftieth of the
-    texts. Of each text the five nearest by vectors are held against the five nearest by how often
-    each word stands in them: beyond what any two texts share they must share half as often as
-    those. Vectors of other texts, or of none, share by chance alone.
+    - They belong to other texts, or to none. Two texts have something in common if they share a
+      rare word, one in at most a fiftieth of the texts. Of each text the five nearest by vectors
+      are held against the five nearest by how often each word stands in them: beyond what any two
+      texts share they must share half as often as those.
+    - From 100 texts on: they know nothing of words that go together. Of each two texts, what
+      their vectors' cosine says beyond the words that both have (three cosines of their counts)
+      must go with what the eight main directions of all the texts' words, found by which of them
+      stand together, say beyond those: the correlation of the two is at least 0.1.
     """
-    counted = [Counter(words) for words in split_terms(texts)]
+    counted = [Counter(map(stem, words)) for words in split_terms(texts)]
     number = {word: place for place, word in enumerate({w: None for c in counted for w in c})}
     weights = np.zeros((len(texts), len(number)), np.float32)
     for row, words in enumerate(counted):
         weights[row, [number[word] for word in words]] = 1 + np.log(list(words.values()))
+    if not _belong_to(weights, vectors):
+        return (
+            "the vectors of the text units say nothing about them, as if they belonged to other "
+            "texts; build the index again"
+        )
+    if len(texts) >= _FEWEST and _beyond_words(weights, vectors) < _LEAST_BEYOND:
+        return "the vectors of the text units say no more about them than their words"
+    return ""
+
+
+def _belong_to(weights: _Floats, vectors: _Floats) -> bool:
+    n = len(weights)
     standing = (weights > 0).sum(axis=0)
-    is_rare = (standing > 1) & (standing <= max(3, len(texts) * _RARE_PART))
+    is_rare = (standing > 1) & (standing <= max(3, n * _RARE_PART))
     rare = (weights[:, is_rare] > 0).astype(np.float32)
     shared = rare @ rare.T > 0
     by_vectors, by_words = (
         np.take_along_axis(shared, _nearest(each), axis=1).mean() for each in (vectors, weights)
     )
-    by_chance = (shared.sum() - np.trace(shared)) / max(1, len(texts) * (len(texts) - 1))
+    by_chance = (shared.sum() - np.trace(shared)) / max(1, n * (n - 1))
     return bool(by_vectors >= (by_words + by_chance) / 2)
 
 
-def _nearest(vectors: _Floats) -> npt.NDArray[np.int64]:
+def _beyond_words(weights: _Floats, vectors: _Floats) -> float:
+    pairs = np.triu_indices(len(weights), 1)
+
+    def cosines(rows: _Floats) -> npt.NDArray[np.float64]:
+        unit = _unit(rows)
+        return (unit @ unit.T)[pairs].astype(np.float64)
+
+    def centered(rows: _Floats) -> _Floats:
+        unit = _unit(rows)
+        return unit - unit.mean(axis=0)
+
+    standing = (weights > 0).sum(axis=0)
+    telling = weights * np.log(len(weights) / standing).astype(np.float32)
+    left, sizes, _ = np.linalg.svd(_unit(telling)[:, standing > 1], full_matrices=False)
+    words = [cosines(each) for each in (weights, telling, centered(weights))]
+    known, _ = np.linalg.qr(np.column_stack([np.ones(len(words[0])), *words]))
+    of_words, of_vectors = (
+        each - known @ (known.T @ each)
+        for each in (
+            cosines(left[:, :_DIRECTIONS] * sizes[:_DIRECTIONS]),
+            cosines(centered(vectors)),
+        )
+    )
+    length = float(np.linalg.norm(of_words) * np.linalg.norm(of_vectors))
+    return float(of_words @ of_vectors) / length if length > 0 else 0.0
+
+
+def _unit(vectors: _Floats) -> _Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.maximum(lengths, np.float32(1e-9))
+    return vectors / np.maximum(lengths, np.float32(1e-9))
+
+
+def _nearest(vectors: _Floats) -> npt.NDArray[np.int64]:
+    unit = _unit(vectors)
     near = unit @ unit.T
     np.fill_diagonal(near, -np.inf)
     return np.argsort(-near, axis=1, kind="stable")[:, :_NEIGHBOURS]
@@ -156,7 +208,7 @@ class TextMeaning:
         self._probe, self._kept = probe, kept
         self._opening = asyncio.Lock()
         self._opened: tuple[VectorStore | None, str] | None = None
-        self._noted = False
+        self._noise = self._noted = False
 
     async def near(self, question: str) -> tuple[Mapping[str, float], str]:
         """Return how near the nearest text units are by id, or none and why.
@@ -164,10 +216,7 @@ class TextMeaning:
         In a run a service that is down holds the run up, or stops it, as it does for every method:
         NotAskedError passes through.
         """
-        async with self._opening:
-            if self._opened is None:
-                self._opened = await asyncio.to_thread(self._open)
-        store, why = self._opened
+        store, why = await self._looked_at()
         if store is None:
             return {}, self._note(why)
         scope = current_scope()
@@ -191,6 +240,17 @@ class TextMeaning:
             return {}, self._note(f"the vector store could not be searched: {_first_line(error)}")
         return {str(hit.document.id): float(hit.score) for hit in hits}, ""
 
+    async def is_noise(self) -> bool:
+        """Say whether the vectors can be read, and tell nothing."""
+        await self._looked_at()
+        return self._noise
+
+    async def _looked_at(self) -> "tuple[VectorStore | None, str]":
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await asyncio.to_thread(self._open)
+        return self._opened
+
     def _note(self, why: str) -> str:
         note = f"{WORDS_ALONE}: {why}"
         if not self._noted:
@@ -204,26 +264,22 @@ class TextMeaning:
             store = self._open_store()
             if not store.count():
                 return None, "the index has no vectors of its text units"
-            tells = self._tells(store)
+            noise = self._read_noise(store)
         except OtherVectorsError as error:
             return None, f"{error}; build the index again, or name the model that made them"
         except Exception as error:
             return None, f"the vectors of the text units can't be read: {_first_line(error)}"
-        if tells:
-            return store, ""
-        return None, (
-            "the vectors of the text units say nothing about them, as if they belonged to other "
-            "texts; build the index again"
-        )
+        self._noise = bool(noise)
+        return (None, noise) if noise else (store, "")
 
-    def _tells(self, store: "VectorStore") -> bool:
+    def _read_noise(self, store: "VectorStore") -> str:
         key = hash_vectors(store)
         path = None if self._kept is None else self._kept / "vectors.json"
         if path is not None:
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, KeyError):
                 known = json.loads(path.read_bytes())
                 if known["vectors"] == key:
-                    return bool(known["tell"])
+                    return str(known["noise"])
         texts: list[str] = []
         vectors: list[Any] = []
         for name, text in self._probe(PROBED):
@@ -232,11 +288,11 @@ class TextMeaning:
                 texts.append(text)
         if not texts:
             raise LookupError("none of them is of a text unit of the index")
-        tells = belong_to(texts, np.array(vectors, np.float32))
+        noise = describe_noise(texts, np.array(vectors, np.float32))
         if path is not None:
             with suppress(OSError):
-                path.write_text(json.dumps({"vectors": key, "tell": tells}), encoding="utf-8")
-        return tells
+                path.write_text(json.dumps({"vectors": key, "noise": noise}), encoding="utf-8")
+        return noise
 
 
 def _first_line(error: Exception) -> str:

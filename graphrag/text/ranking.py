@@ -16,7 +16,7 @@ from graphrag.text.terms import split_terms
 from graphrag.text.words import STOP_WORDS, stem
 
 _BATCH = 256
-_NEAR_PART = 0.5
+_NEAR_PART = 0.4
 
 Item = TypeVar("Item", int, str)
 
@@ -101,7 +101,7 @@ class WordIndexes:
 def fuse_scores(
     words: Mapping[Item, float], near: Mapping[Item, float], n: int
 ) -> list[tuple[Item, float]]:
-    """Fuse what words and vectors say of ``n`` items, half and half, into scores in [0, 1].
+    """Fuse what words (0.6) and vectors (0.4) say of ``n`` items into scores in [0, 1].
 
     ``words`` are scores > 0 of the items that share a word with the question, ``near`` how near
     items are to it, the higher the nearer: of all or of those that are nearest. A score by words

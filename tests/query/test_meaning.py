@@ -10,10 +10,10 @@ import pytest
 from support.lighthouse import QUESTION
 from support.openai_server import Fault
 
-from graphrag.offline.vectors import average_words
+from graphrag.offline.vectors import average_words, hash_text
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import read_header
-from graphrag.query.meaning import WORDS_ALONE, belong_to
+from graphrag.query.meaning import WORDS_ALONE, describe_noise
 
 ARTICLES = Path(__file__).parents[2] / "examples" / "archipelago" / "input"
 
@@ -22,13 +22,30 @@ def note_of(found) -> str:
     return found.context_data["exploration"]["note"][0]
 
 
-def test_vectors_that_belong_to_other_texts_are_noticed():
-    texts = [path.read_text(encoding="utf-8") for path in sorted(ARTICLES.glob("*.txt"))]
-    vectors = np.array(average_words(texts, 64), np.float32)
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """Paragraphs of the archipelago."""
+    articles = (path.read_text(encoding="utf-8") for path in sorted(ARTICLES.glob("*.txt")))
+    return [part for text in articles for part in text.split("\n\n") if len(part) > 200]
+
+
+def test_learned_vectors_tell_more_than_words(texts):
+    vectors = np.array(average_words(texts, 256), np.float32)
+    assert len(texts) >= 100
+    assert describe_noise(texts, vectors) == ""
+    assert describe_noise(texts[:2], vectors[:2]) == "", "of so few nothing is said"
+
+
+def test_vectors_that_belong_to_other_texts_are_noticed(texts):
+    vectors = np.array(average_words(texts, 256), np.float32)
     others = np.random.default_rng(3).permutation(len(texts))
-    assert belong_to(texts, vectors)
-    assert not belong_to(texts, vectors[others])
-    assert belong_to(texts[:2], vectors[:2]), "of so few nothing is said"
+    assert "belonged to other texts" in describe_noise(texts, vectors[others])
+    assert "belonged to other texts" in describe_noise(texts[:40], vectors[40:80])
+
+
+def test_hashed_n_grams_are_noticed_whatever_the_model_is_called(texts):
+    vectors = np.array([hash_text(text, 384) for text in texts], np.float32)
+    assert "no more about them than their words" in describe_noise(texts, vectors)
 
 
 @pytest.mark.parametrize("method", ["tog", "ppr"])

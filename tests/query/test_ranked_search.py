@@ -109,10 +109,10 @@ async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(con
     (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
     by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
-    # Half and half: the part of the best, and the part of the way from the median to the best.
+    # The part of the best counts 0.6, the part of the way from the median to the best 0.4.
     median = np.sort(by_vectors)[::-1][len(given) // 2]
     way = np.clip((by_vectors - median) / (by_vectors.max() - median), 0, None)
-    both = by_words / by_words.max() / 2 + way / 2
+    both = 0.6 * by_words / by_words.max() + 0.4 * way
 
     every = await shown(index_of(config, given, k=len(given)), "hybrid", question)
     first = await shown(index_of(config, given, k=7), "hybrid", question)
@@ -186,10 +186,10 @@ def test_fused_scores_hold_every_item_once_best_first(words, near):
 
 def test_nearness_counts_from_its_median_or_from_the_least_that_is_known():
     near = {1: 9.0, 2: 5.0, 3: 1.0, 4: 0.5, 5: -8.0}
-    assert fuse_scores({}, near, 5) == [(1, 0.5), (2, 0.25), (3, 0.0), (4, 0.0), (5, 0.0)]
+    assert fuse_scores({}, near, 5) == [(1, 0.4), (2, 0.2), (3, 0.0), (4, 0.0), (5, 0.0)]
     # Of a large index only the nearest are known.
-    assert fuse_scores({}, {1: 3.0, 2: 2.0, 3: 1.0}, 1_000) == [(1, 0.5), (2, 0.25), (3, 0.0)]
-    assert fuse_scores({4: 2.0, 2: 1.0}, near, 5)[:3] == [(1, 0.5), (2, 0.5), (4, 0.5)]
+    assert fuse_scores({}, {1: 3.0, 2: 2.0, 3: 1.0}, 1_000) == [(1, 0.4), (2, 0.2), (3, 0.0)]
+    assert fuse_scores({4: 2.0, 2: 1.0}, near, 5)[:3] == [(4, 0.6), (2, 0.5), (1, 0.4)]
 
 
 def test_texts_are_ranked_as_bm25s_ranks_them():

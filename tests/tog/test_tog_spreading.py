@@ -297,6 +297,18 @@ def test_a_name_is_as_rare_as_its_words():
     assert weights[maid] == pytest.approx(9 * weights[short])
 
 
+@pytest.mark.parametrize("asked", ["Moustafa", "Mr. Moustafa"])
+async def test_a_name_starts_at_its_other_form_if_that_is_as_rare(asked):
+    texts = [*["Mr. Moustafa sits alone."] * 4, "Old Moustafa's key.", *["Key Bay."] * 4, "A bay."]
+    people, joins, units = called(texts, ["MOUSTAFA", "MR. MOUSTAFA", "OLD MOUSTAFA", "KEY BAY"])
+    search = PPRSearch(
+        model=ScriptedModel(), graph=graph_of(people, joins, units), text_units=units
+    )
+    found = frames(await search.search(f"Who is {asked}?"))
+    assert found["starts"]["entity"][:2].tolist() == ["MR. MOUSTAFA", "MOUSTAFA"]
+    assert found["exploration"]["note"][0].startswith("2 named in the question")
+
+
 async def test_a_common_noun_that_is_an_entity_starts_nothing():
     """It is one where the texts write it small, however the question does."""
     texts = ["Ada left the country.", "The country of Voe was Ada's.", "Ada met a Country singer."]

@@ -195,6 +195,7 @@ Floats = npt.NDArray[np.float32]
 _Ends = tuple[Ints, Ints, Floats]
 
 _NONE = np.empty(0, np.int32)
+_AS_RARE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,9 @@ class GraphArrays:
     of :class:`NameIndex`. ``unit_names`` are the names in a text unit, ``name_units`` the rows of
     the text units with a name, both ascending; ``name_standing`` says in how many of them a name
     stands, also as a part of a longer one. ``unit_topics`` has of each text unit the name that is
-    the title of its document, -1 without one.
+    the title of its document, -1 without one. ``form_names`` are, ascending, entities with another
+    form of their name, which ``form_others`` has: one is a part of the other, and each stands in at
+    most 1.5 times as many text units as the other.
     """
 
     edge_ptr: Pointers
@@ -225,6 +228,8 @@ class GraphArrays:
     name_units: Ints
     name_standing: Ints
     unit_topics: Ints
+    form_names: Ints
+    form_others: Ints
 
 
 def build_arrays(
@@ -273,10 +278,14 @@ def build_arrays(
         pairs[0].append(unit_of[numbers][known])
         pairs[1].append(nodes[known])
     mentions = _sort_mentions(np.concatenate(pairs[0]), np.concatenate(pairs[1]), first, names.n)
-    standing = _count_standing(mentions[2], mentions[3], names.inside(scanned), first)
+    inside = names.inside(scanned)
+    standing = _count_standing(mentions[2], mentions[3], inside, first)
+    forms = _find_forms(inside, standing, len(edges[0]) - 1)
     arrow.default_memory_pool().release_unused()
     longest = np.array([index.longest], np.int64)
-    return GraphArrays(*edges, index.hashes, index.names, longest, *mentions, standing, topics)
+    return GraphArrays(
+        *edges, index.hashes, index.names, longest, *mentions, standing, topics, *forms
+    )
 
 
 def _read_topics(text_units: Iterator[Batch], documents: Iterator[Batch], names: Names) -> Ints:
@@ -375,6 +384,16 @@ def _count_standing(
     pairs = np.unique(of[owner] * max(1, n_units) + units[at])
     counts[parts] = np.bincount(pairs // max(1, n_units), minlength=len(counts))[parts]
     return counts
+
+
+def _find_forms(inside: tuple[Ints, Ints], standing: Ints, n_entities: int) -> tuple[Ints, Ints]:
+    """Find the entities that are a part of each other and as rare, each pair both ways."""
+    pairs = np.column_stack(inside)
+    pairs = pairs[(pairs < n_entities).all(axis=1) & (pairs[:, 0] != pairs[:, 1])]
+    counts = standing[pairs]
+    pairs = pairs[counts.max(axis=1) <= _AS_RARE * counts.min(axis=1)]
+    both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
+    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
 def slices(

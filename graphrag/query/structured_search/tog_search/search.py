@@ -171,14 +171,15 @@ class GraphSearch(ABC):
         return await asyncio.to_thread(self._text_units.by_row, scores), note
 
     def _named(self, question: str) -> list[int]:
-        """Return the entities named in a question, without those whose title is a common noun."""
+        """Return the entities named in a question, in each form of the name, no common nouns."""
         arrays = self.graph.arrays
 
         def is_common(node: int) -> bool:
             units = arrays.name_units[arrays.name_ptr[node] : arrays.name_ptr[node + 1]]
             return self._text_units.is_common_noun(self.graph.title(node), units.tolist())
 
-        return [node for node in self.graph.nodes_named_in(question) if not is_common(node)]
+        named = [node for node in self.graph.nodes_named_in(question) if not is_common(node)]
+        return self.graph.with_forms(named)
 
     async def _spread(
         self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 4
+_FORMAT = 5
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -141,6 +141,16 @@ class GraphStore:
         From the number of entities on they are titles that no entity has.
         """
         return self._rarest_first(self._names.find([text])[1])
+
+    def with_forms(self, nodes: Sequence[int]) -> list[int]:
+        """Return entities and other forms of their names, the rarest first.
+
+        MR. MOUSTAFA is a form of MOUSTAFA where it is as rare; see ``GraphArrays``.
+        """
+        names, others = self.arrays.form_names, self.arrays.form_others
+        ends = (np.searchsorted(names, nodes, side=side) for side in ("left", "right"))
+        forms = [others[begin:end] for begin, end in zip(*ends, strict=True)]
+        return self._rarest_first(np.concatenate([np.array(nodes, np.int32), *forms]))
 
     def _rarest_first(self, names: npt.NDArray[np.int32]) -> list[int]:
         return sorted(dict.fromkeys(names.tolist()), key=self.standing)
