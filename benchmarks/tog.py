@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -183,7 +182,7 @@ STEPS = {
 
 
 class InstantModel:
-    """Scores all edges alike, and finds no answer."""
+    """Follows the first rows, looks up what it is shown there, and finds no answer."""
 
     def __init__(self) -> None:
         from graphrag_llm.config import TokenizerConfig
@@ -193,20 +192,13 @@ class InstantModel:
 
     async def completion_async(self, /, **kwargs):
         from graphrag.query.models import read_reply
+        from graphrag.text.tables import read_context
 
         form = kwargs["response_format"]
-        reply = (
-            self._scores(kwargs["messages"][1]["content"])
-            if "scores" in form.model_fields
-            else {"sufficient": False, "answer": "", "relationships": [], "sources": []}
-            | {"missing": "more"}
-        )
-        content = json.dumps(reply)
+        rows = [r for r in read_context(kwargs["messages"][0]["content"]) if r.table == "Rows"]
+        reply = {"missing": "more", "keep": [], "follow": [int(row.id) for row in rows[:3]]}
+        content = json.dumps({**reply, "look_up": [row.text for row in rows[:3]]})
         return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
-
-    def _scores(self, shown: str) -> dict[str, object]:
-        numbers = re.findall(r"^(\d+)\|", shown, re.MULTILINE)
-        return {"scores": [{"edge": int(number), "score": 0.5} for number in numbers]}
 
 
 def search(store, titles: Sequence[str]) -> dict[str, float]:
@@ -231,12 +223,12 @@ def search(store, titles: Sequence[str]) -> dict[str, float]:
         asked = f"How did {first} come to the secret harbour of {second}?"
         result = asyncio.run(tog.search(asked))
         times.append(time.perf_counter() - began)
-        calls.append(len(result.context_data["exploration"]) - 1)
+        calls.append(len(result.context_data["exploration"]))
     return {
         "search_ms": median(times[1:]) * 1e3,
         "search_p90_ms": float(np.percentile(times[1:], 90)) * 1e3,
         "edges": median(touched[1:]),
-        "depth": median(calls[1:]),
+        "calls": median(calls[1:]),
     }
 
 
@@ -302,7 +294,7 @@ ROWS = (
     ("search without model, median ms", "search_ms", "{:.1f}"),
     ("search without model, p90 ms", "search_p90_ms", "{:.1f}"),
     ("edges touched by a search, median", "edges", "{:,.0f}"),
-    ("depth reached, median", "depth", "{:.0f}"),
+    ("calls of a search, median", "calls", "{:.0f}"),
 )
 
 

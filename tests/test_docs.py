@@ -333,7 +333,7 @@ def test_the_notebook_runs(built, project):
     assert sorted((project / "eval" / "results").glob("**/*")) == runs
     texts = [str(cell.outputs) for cell in cells[1:]]
     shown = ("Evaluating 8/8", "<table", "ground_truth", "offline/")
-    for text, words in zip(texts, (*shown, "pruned", "|", "reason"), strict=True):
+    for text, words in zip(texts, (*shown, "looked_up", "|", "reason"), strict=True):
         assert words in text
     assert "(offline baseline models): " in texts[1]
 

@@ -261,7 +261,7 @@ Raises SearchError if the search gave no usable response.
 _GRAPH_PARAMETERS = """\
 ``config``: a GraphRagConfig, or a mapping of settings; its section of the method, where it has one,
 sets how it searches. ``entities``, ``relationships``, ``text_units``: tables of the index; without
-text units it answers from the paths alone."""
+text units it answers from relationships."""
 _RANKED_PARAMETERS = """\
 ``config``: a GraphRagConfig; the section ``basic_search`` holds. ``text_units``: table of the
 index, prepared anew by each call, which takes seconds for a large one."""

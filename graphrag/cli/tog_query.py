@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from copy import copy
 from enum import StrEnum
 from inspect import Parameter, signature
@@ -25,7 +25,6 @@ from graphrag.text.controls import ShownStream, strip_controls
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.tree import Tree
 
     from graphrag.query.counted_result import CountedSearchResult
 
@@ -68,10 +67,15 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         if connect and method is not QueryMethod.TOG:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
+        if connect:
+            from graphrag.eval.cli.terminal import say
+
+            how = "--method tog answers how two things are related by looking up both"
+            say(f"Note: --connect is no longer used: {how}.", stderr=True)
         if method.value in OWN_METHODS:
             refuse_if_unfit()
             with _shown_stdout():
-                _run_own_query(method.value, connect, given)
+                _run_own_query(method.value, given)
             return
         if embeds(method.value):
             _refuse_other_vectors(given["root"], given["data"])
@@ -93,13 +97,12 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     options["method"] = options["method"].replace(annotation=QueryMethod)
     options["verbose"].default.help = (
         "Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the query cost, and "
-        "with tog and ppr the paths."
+        "with tog and ppr the way to it."
     )
     connect = typer.Option(
         False,
         "--connect",
-        help="With tog: answer from the paths between the entities named in the query, and show "
-        "them.",
+        hidden=True,
     )
     last = Parameter("connect", Parameter.POSITIONAL_OR_KEYWORD, default=connect, annotation=bool)
     every = [*options.values(), last]
@@ -160,13 +163,14 @@ def _refuse_other_vectors(root: Path, data: Path | None) -> None:
         raise typer.Exit(2) from None
 
 
-def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None:
+def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
     """Answer by a method that the release lacks; exit code 1: it fails, 2: an unusable project."""
     import asyncio
     import os
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
+    from graphrag.config.project_settings import NO_LONGER_USED, unknown_settings
     from graphrag.config.settings_files import SettingsError
     from graphrag.eval.cli.terminal import say
     from graphrag.query.graph_index import GraphIndex, SearchError
@@ -187,8 +191,6 @@ def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None
     async def answer() -> "CountedSearchResult":
         options = SearchOptions(response_type=given["response_type"])
         header = await read_header(given["root"], given["data"], options, vectors=embeds(method))
-        if connect:
-            header = header.changed("tog", {"mode": "connect"})
         index = GraphIndex(header, await open_tables(header.config))
         return await index.search(method, given["query"], on_text=show if streams else None)
 
@@ -204,6 +206,9 @@ def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None
         say(f"Error: the search failed: {error}", stderr=True)
         raise typer.Exit(1) from (error if is_verbose else None)
     show("\n" if streams else f"{result.response}\n")
+    unknown = unknown_settings(given["root"])
+    if gone := [each for each in unknown if NO_LONGER_USED in each and each.startswith(method)]:
+        say(f"Note: {'; '.join(gone)}.", stderr=True)
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
@@ -212,62 +217,30 @@ def _run_own_query(method: str, connect: bool, given: Mapping[str, Any]) -> None
         _, words_alone, why = str(row["note"]).partition(WORDS_ALONE)
         if words_alone:
             say(f"Note: {words_alone}{why}", stderr=True)
-    if is_verbose or connect:
-        _show_paths(result)
     if is_verbose:
+        _show_way(result)
         for line in _describe_usage(result):
             say(line, stderr=True)
 
 
-def _show_paths(result: "CountedSearchResult") -> None:
-    """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
+def _show_way(result: "CountedSearchResult") -> None:
+    """Print how the search went; on stderr, as the response alone is what a pipe is given."""
     from graphrag.eval.cli.terminal import open_console
+    from graphrag.eval.scorers.traced import cited_sources
+    from graphrag.text.way import read_steps, way_tree
 
     console = open_console(stderr=True)
     for row in _rows(result, "searches"):
         parts = [f"search {row['round']}: {row['query']}"]
         parts += [f"{name}: {row[name]}" for name in ("missing", "note") if row[name]]
         console.print("; ".join(parts), soft_wrap=True)
-    tree = _tree_of(result)
-    if tree is not None:
-        console.print(tree)
+    if steps := read_steps(_rows(result, "exploration")):
+        console.print(way_tree(steps, cited_sources(str(result.response))))
 
 
 def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
     frames = cast("Mapping[str, pd.DataFrame]", result.context_data)
     return cast("list[dict[str, Any]]", frames[name].to_dict("records")) if name in frames else []
-
-
-def _tree_of(result: "CountedSearchResult") -> "Tree | None":
-    """Return every edge that was scored, or else the paths; None where nothing was found."""
-    from graphrag.eval.scorers.traced import read_citations
-    from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
-
-    def shown(row: Mapping[str, Any], depth: str, fate: str, ends: Sequence[str]) -> ShownEdge:
-        return ShownEdge(
-            int(row[depth]),
-            *ends,
-            relationship=str(row["relationship_id"]),
-            forward=bool(row["traversed_forward"]),
-            score=float(row["score"]),
-            fate=fate,
-            rests_on=tuple(row.get("rests_on", ())),
-        )
-
-    starts = [str(row["entity"]) for row in _rows(result, "starts")]
-    edges: dict[Hashable, ShownEdge] = {}
-    for row in _rows(result, "edges"):
-        edges[len(edges)] = shown(row, "depth", row["fate"], (row["source"], row["target"]))
-    cited = [name_row(each.table, each.id) for each in read_citations(str(result.response))]
-    if not edges:
-        cited = []
-        for row in _rows(result, "paths"):  # parallel relationships are one edge
-            ends = (row["source"], row["target"])[:: 1 if row["traversed_forward"] else -1]
-            edges.setdefault((row["hop"], *ends), shown(row, "hop", "kept", ends))
-    if not starts and not edges:
-        return None
-    told = {(r["source"], r["target"]): r["description"] for r in _rows(result, "relationships")}
-    return path_tree("Paths", starts, name_edges(edges.values(), told), cited=cited)
 
 
 def _describe_usage(result: "CountedSearchResult") -> list[str]:

@@ -27,6 +27,7 @@ _PATHS = {
     ("vector_store", "db_uri"): _DEFAULTS.vector_store.db_uri,
     ("cache", "storage", "base_dir"): _DEFAULTS.cache.storage.base_dir,
 }
+NO_LONGER_USED = "is no longer used: "
 _FILE_TYPES = {"file", "lancedb", None}
 
 
@@ -81,7 +82,8 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 def unknown_settings(root: Path | str) -> list[str]:
     """List the keys of a settings file that the released configuration drops in silence.
 
-    Each line names the key, its section and the nearest known key.
+    Each line names the key, its section and the nearest known key, or says what took the place of a
+    key of graph searches that has gone.
     """
     found: list[str] = []
     _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", found)
@@ -94,7 +96,9 @@ def _collect_unknown(
     for key, value in values.items():
         field = model.model_fields.get(key)
         if field is None:
-            if model.model_config.get("extra") != "allow":
+            if issubclass(model, PPRSearchConfig) and key in model.replaced:
+                found.append(f"{where}{key} {NO_LONGER_USED}{model.replaced[key]}")
+            elif model.model_config.get("extra") != "allow":
                 found.append(f"{where}{key} is not used{nearest(key, model.model_fields)}")
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.query.usage import Usage
+from graphrag.text.way import Step
 
 T = TypeVar("T")
 
@@ -53,29 +54,17 @@ class Hop:
     score: float
 
 
-WalkedEdge: TypeAlias = tuple[int, int, int, str, bool, float, Literal["walked", "kept", "pruned"]]
-"""Depth from 1; where it starts and leads, as positions in ``Walk.entities``; the relationship's
-human_readable_id; whether it was walked from its stored source; its own score in [0, 1]; fate."""
-
-
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How a search walked the graph: what it looked at, and what became of it.
+    """How a search of the graph went from text to text, call by call.
 
-    - ``entities``: titles, each once.
-    - ``starts``: positions in ``entities``.
-    - ``edges``: every edge that was scored, in order. ``walked``: the search went on from its end;
-      ``kept``: it served as evidence alone; ``pruned``: neither.
-    - ``rounds``: as the search reports them, from depth 0, the finding of starts.
-    - ``rests_on``: for each edge, in order, the rows of the context that speak for it, as citations
-      name them: ``Sources (3)``. Empty where the search did not say.
+    Without ``steps`` where version 1.0.0 kept the response: its walks scored edges.
     """
 
-    entities: tuple[str, ...] = ()
-    starts: tuple[int, ...] = ()
-    edges: tuple[WalkedEdge, ...] = ()
-    rounds: tuple[tuple[int, str, int, int, str], ...] = ()
-    rests_on: tuple[tuple[str, ...], ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ _FACTORY_ARGUMENTS = frozenset(
 _SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
     "its local, basic, global and drift search prompts, and that of agentic search",
-    "Think-on-Graph's edge scoring and check-and-answer",
+    "Think-on-Graph's calls, which answer or go on",
     "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise, assertions, "
     "claims)",
     "the prompts of graphrag eval draft",
@@ -57,8 +57,10 @@ _SUPPORTED = (
 _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | None]] = {
     frozenset(fields.split()): handler
     for fields, handler in {
-        "scores": search_replies.score_edges,
-        "sufficient answer relationships sources missing": search_replies.check_and_answer,
+        "missing answer relationships sources": search_replies.check_and_answer,
+        "missing answer relationships sources keep follow look_up": (
+            search_replies.answer_or_go_on
+        ),
         "missing query": search_replies.name_next_search,
         "reason score": grading.judge,
         "relevance faithfulness completeness coherence groundedness overall_score summary": (

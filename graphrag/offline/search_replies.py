@@ -1,12 +1,11 @@
 """Answers to the prompts of searches: local, basic, global, drift, agentic, Think-on-Graph."""
 
-import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
-from graphrag.offline import NOT_FOUND, OfflineModelError
+from graphrag.offline import NOT_FOUND
 from graphrag.offline.answering import (
     CITATION,
     MIN_COVERAGE,
@@ -32,14 +31,8 @@ _RATING = re.compile(
 )
 _HYPOTHESIS = re.compile(r"Create a hypothetical answer to the following query: (?P<query>[^\n]*)")
 
-_QUESTION = re.compile(r"\AQuestion: (.*)$", re.MULTILINE)
-_ENTITY = re.compile(r"Edges of (.*):")
-_MOST = re.compile(r"\bat most (\d+)")
 _CITABLE = ("Relationships", "Sources")
-# What an edge is worth when it shares no word with the question: it may lead on.
-_FLOOR = 0.05
-_WIDTHS = (4, 5)
-"""Cells of a row: number, direction, neighbor, relationship, and once about the neighbor."""
+_MOST_FOLLOWED = 3
 
 
 def answer_from_tables(request: Request) -> Reply:
@@ -149,67 +142,50 @@ def answer_rating(request: Request) -> str | None:
     )
 
 
-def score_edges(request: Request) -> dict[str, object]:
-    """Score each edge in [0.05, 1] by the question's weight that its texts cover.
+def answer_or_go_on(request: Request) -> dict[str, object]:
+    """Think-on-Graph's calls that may go on: answer if one sentence is enough, or lead on.
 
-    The edge's own description counts in full, the neighbor's name and description by half:
-    they say where the edge leads. Of instructions that ask for the best, "at most" so many, these
-    are listed, best first.
+    Enough is `SUFFICIENT_COVERAGE` of the question's weight. Otherwise the texts with sentences
+    that fit it are kept, the rows followed that share most words with it, and the names in those
+    texts looked up with the words that they leave open.
     """
-    question = _QUESTION.search(request.user)
-    rows = list(_read_rows(request.user[question.end() :])) if question else []
-    if question is None or not rows:
-        raise OfflineModelError("Scoring edges needs a question and rows of edges.")
-    asked = weigh_question(question[1], [own | ahead for _, own, ahead in rows])
-    scores: list[tuple[float, int]] = []
-    for number, own, ahead in rows:
-        direct = asked.share_covered(own)
-        more = asked.share_covered(own | ahead) - direct
-        score = _FLOOR + (1 - _FLOOR) * (direct + more / 2)
-        scores.append((round(min(1.0, score), 4), number))
-    most = _MOST.search(request.system)
-    if most:
-        scores = sorted(scores, key=lambda each: (-each[0], each[1]))[: int(most[1])]
-    return {"scores": [{"edge": number, "score": score} for score, number in scores]}
-
-
-def _read_rows(text: str) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
-    """Yield each edge's number, its own terms, and those about its neighbor."""
-    about: dict[str, str] = {}
-    entity = ""
-    for line in text.splitlines():
-        heading = _ENTITY.fullmatch(line)
-        if heading:
-            entity = heading[1]
-            continue
-        cells = next(csv.reader([line], delimiter="|"), list[str]())
-        if len(cells) not in _WIDTHS or not cells[0].isdigit():
-            continue
-        number, _, neighbour, relationship, *description = cells
-        if description:
-            about[neighbour] = description[0]
-        own = frozenset(terms(f"{entity} {neighbour} {relationship}"))
-        yield int(number), own, frozenset(terms(f"{neighbour} {about.get(neighbour, '')}"))
+    values = check_and_answer(request)
+    if not values["missing"]:
+        return {**values, "keep": [], "follow": [], "look_up": []}
+    rows = [record for record in read_context(request.system) if record.table == "Rows"]
+    bags = [frozenset(terms(f"{row.label} {row.text}")) for row in rows]
+    asked = weigh_question(request.user, bags)
+    shares = {int(row.id): asked.share_covered(bag) for row, bag in zip(rows, bags, strict=True)}
+    best = sorted(shares, key=lambda number: (-shares[number], number))[:_MOST_FOLLOWED]
+    query = str(name_next_search(request)["query"])
+    return {
+        "missing": values["missing"],
+        "answer": "",
+        "relationships": [],
+        "sources": [],
+        "keep": values["sources"],
+        "follow": [number for number in best if shares[number] > 0],
+        "look_up": [query] if query else [],
+    }
 
 
 def check_and_answer(request: Request) -> dict[str, object]:
-    """Answer from the context tables, and say whether they are enough.
+    """Answer from the context tables, and say what they lack.
 
-    Sufficient when the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight. Only
+    Nothing where the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight. Only
     Relationships and Sources are answered from: an answer must cite one of their ids.
     """
     records = [r for r in read_context(request.system) if r.table in _CITABLE]
     answer = answer_question(request.user, records)
     sufficient = bool(answer.matches) and answer.coverage >= SUFFICIENT_COVERAGE
     missing = "" if sufficient else "No sentence covers enough of the question."
-    if answer.missing:
+    if answer.missing and not sufficient:
         missing = f"Not in the context: {', '.join(answer.missing)}."
     return {
-        "sufficient": sufficient,
+        "missing": missing,
         "answer": answer.text if answer.matches else "",
         "relationships": _ids(answer.matches, "Relationships"),
         "sources": _ids(answer.matches, "Sources"),
-        "missing": missing,
     }
 
 

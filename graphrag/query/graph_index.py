@@ -257,7 +257,7 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
         opened = build_in_memory(
             tables.table("entities"),
             tables.table("relationships"),
-            # Without them a walk answers from its paths alone.
+            # Without them the searches answer from relationships.
             tables.table("text_units") if tables.has("text_units") else None,
             tables.columns("documents", ("id", "title")),
         )

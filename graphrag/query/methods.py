@@ -22,11 +22,6 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 AGENTIC_ROUNDS = 3
 """Searches of an agentic one at most, and so the completions of a question: its answer is one."""
 
-SCORING_SHARE = 20
-"""A call of tog that scores edges reads one in so many of the tokens that a context may have."""
-LEAST_SCORING = 200
-"""Tokens that it may read however small the context is."""
-
 
 def section_name(method: str) -> str:
     """Return the section of settings.yaml that a search method reads.

@@ -99,6 +99,7 @@ Reply = TypeVar("Reply", bound=BaseModel)
 _BRACE = re.compile(r"[{}]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
+_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What stands in no JSON, and says nothing where a model lets it slip in."""
 MOST_CHARACTERS = 2_000_000
@@ -139,16 +140,22 @@ def read_refusal(message: object) -> str:
     return getattr(message, "refusal", None) or unknown.get("refusal") or ""
 
 
+def without_thinking(content: str) -> str:
+    """Return a reply without what a model thought before it; "" while it thinks."""
+    return _THOUGHT.sub("", content, count=1) if content.lstrip()[:7] == "<think>" else content
+
+
 def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     """Read the one JSON object of a reply that has the form.
 
-    It may be the whole reply, stand in a code block, closed or not, or have prose around it. An
+    What a model thought first is left out. The object may be the whole reply, stand in a code
+    block, closed or not, or have prose around it. An
     object within another is a part of that one and no reply. One among prose that stands in what
     the model was ``shown`` too may be a quotation and is not taken; escapes and spacing make no
     difference. Raises UnreadableReplyError if no object has the form, more than one has, or it
     can't be told whether one is the reply.
     """
-    text = _CONTROL.sub("", content)
+    text = without_thinking(_CONTROL.sub("", content))
     found, is_balanced = _find_objects(text)
     fitting: list[tuple[_Found, Reply]] = []
     problem: ValidationError | None = None

@@ -508,6 +508,12 @@ class CallLog:
         last = next(replies, None)
         return last is not None and last.abstained
 
+    def name_phase(self, first: int, old: str, new: str) -> None:
+        """Count attempts from a place on under another phase, where what they were for was open."""
+        for place, attempt in enumerate(self.attempts[first:], first):
+            if attempt.phase == old:
+                self.attempts[place] = replace(attempt, phase=new)
+
     def ordinal(self, fingerprint: str) -> int:
         """Return how often an equal request was made before in this scope."""
         self._asked[fingerprint] += 1

@@ -11,7 +11,7 @@ _SECTION = re.compile(r"^-{4,5}([A-Z][A-Za-z ]*)-{5}[ \t]*$", re.MULTILINE)
 _MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*$", re.MULTILINE)
 _GOAL = re.compile(r"^---Goal---[ \t]*$", re.MULTILINE)
 _BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
-_PROSE = "text content full_content description summary path relationship"
+_PROSE = "text content full_content description summary path relationship sentence"
 """Columns that hold a row's prose, the likeliest first."""
 
 
@@ -79,7 +79,7 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
         names = tuple(
             field
             for column, field in zip(columns, fields, strict=False)
-            if column in {"entity", "source", "target", "title"}
+            if column in {"entity", "source", "target", "title", "document", "from -> to"}
         )
         found.append(Record(name, fields[0], fields[text_at], " ".join(names), names))
     return found

@@ -21,6 +21,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.query.usage import Usage
 from graphrag.text.controls import ShownText
+from graphrag.text.way import Step
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x9b31m\x08\r\x85\x7f\u202e\u2066\u200f\u061c"
 TEXT = f"{STEERS} said\n::error::owned\n ::add-mask::e\n##[group]owned"
@@ -55,7 +56,8 @@ def keep_hostile(folder: Path, wrong: int, n: int = 8) -> str:
     warnings = (hostile("a warning"),)
     details = RunDetails("command", n * 2, config.to_dict(), (model,), warnings=warnings)
     usage = Usage(llm_calls=1, prompt_tokens=9, output_tokens=9, cost_usd=None, models=(model,))
-    walk = Walk((hostile("ADA"), "BEN"), (0,), ((1, 0, 1, hostile("knows"), True, 0.5, "kept"),))
+    said = [hostile(text) for text in ("ADA -> BEN", "Ben", "who Ben is", "a note")]
+    walk = Walk((Step(1, ("1",), 1, ("1",), (said[0],), (said[1],), *said[2:]),))
     with EvaluationStore(folder / "eval.db") as store:
         run = store.add_run(setup, samples, details)
         for i, sample in enumerate(samples):

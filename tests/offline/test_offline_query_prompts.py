@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag.offline import NOT_FOUND, OfflineModelError
+from graphrag.offline import NOT_FOUND
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
 from graphrag.prompts.query.drift_search_system_prompt import (
     DRIFT_LOCAL_SYSTEM_PROMPT,
@@ -20,7 +20,7 @@ from graphrag.prompts.query.local_search_system_prompt import LOCAL_SEARCH_SYSTE
 from graphrag.prompts.query.question_gen_system_prompt import QUESTION_SYSTEM_PROMPT
 from graphrag.query.context_builder.rate_prompt import RATE_QUERY
 from graphrag.query.structured_search.drift_search.primer import PrimerResponse
-from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
+from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
 from graphrag.text.tables import read_context
 
 SOURCES = {
@@ -147,41 +147,48 @@ def test_making_questions_up_is_refused(ask):
         ask("Who is Mara?", system)
 
 
-def test_edges_that_speak_of_the_question_score_higher(ask):
-    request = (
-        "Question: Who bought the silver clock?\n\nEdges of MARA:\n1|->|REX|Mara feeds Rex.|\n"
-        "2|<-|OTTO|Mara sold the silver clock to Otto.|\n"
-        "3|->|PAUL|Mara knows Paul.|Repairs a clock."
-    )
-    reply = ask(request, "Score.", response_format=EdgeScores)
-    scores = {score.edge: score.score for score in reply.scores}
-    assert set(scores) == {1, 2, 3}
-    assert 0 < scores[1] < scores[3] < scores[2] <= 1
-    best = ask(request, "List at most 1.", response_format=EdgeScores)
-    assert [score.edge for score in best.scores] == [2]
-    with pytest.raises(OfflineModelError, match="needs a question and rows"):
-        ask("Question: Who?", "Score.", response_format=EdgeScores)
+ROWS = (
+    "-----Rows-----\nnumber|from -> to|document|sentence\n"
+    "1|MARA -> REX|Dogs|Mara feeds Rex.\n2|LISBON|Trades|A carpenter came from Lisbon.\n"
+)
+
+
+def test_a_call_that_may_go_on_answers_where_one_sentence_is_enough(ask):
+    system = f"Answer or go on.\n\n{LOCAL}\n\n{ROWS}"
+    reply = ask("Who taught Paul the piano?", system, response_format=NextStep)
+    assert (reply.missing, reply.answer) == ("", "Ines taught the piano to Paul.")
+    assert reply.relationships == [7]
+    assert (reply.keep, reply.follow, reply.look_up) == ([], [], [])
+
+
+def test_otherwise_it_keeps_what_fits_and_follows_rows_by_their_words(ask):
+    system = f"Answer or go on.\n\n{LOCAL}\n\n{ROWS}"
+    question = "Which carpenter from Lisbon later repaired the silver clock?"
+    reply = ask(question, system, response_format=NextStep)
+    assert "lisbon" in reply.missing
+    assert (reply.answer, reply.sources) == ("", [])
+    assert reply.keep == [3]
+    assert reply.follow == [2]
+    assert reply.look_up == ["Otto Brandt later repaired"]
 
 
 @pytest.mark.parametrize(
-    ("question", "sufficient", "answer", "ids", "missing"),
+    ("question", "answer", "ids", "missing"),
     [
-        ("Who taught Paul the piano?", True, "Ines taught the piano to Paul.", ([7], []), ""),
+        ("Who taught Paul the piano?", "Ines taught the piano to Paul.", ([7], []), ""),
         (
             "Which carpenter from Lisbon later repaired the silver clock?",
-            False,
             "She sold the silver clock to Otto Brandt in 1931.",
             ([], [3]),
             "lisbon",
         ),
-        ("Which planet has purple volcanoes?", False, "", ([], []), "volcano"),
+        ("Which planet has purple volcanoes?", "", ([], []), "volcano"),
     ],
 )
-def test_check_answers_with_ids_and_says_what_is_missing(
-    ask, question, sufficient, answer, ids, missing
-):
+def test_check_answers_with_ids_and_says_what_is_missing(ask, question, answer, ids, missing):
     reply = ask(question, f"Answer.\nData tables:\n\n{LOCAL}", response_format=ReasonedAnswer)
-    assert (reply.sufficient, reply.answer) == (sufficient, answer)
+    assert reply.answer == answer
+    assert bool(reply.missing) == bool(missing)
     assert (reply.relationships, reply.sources) == ids
     assert missing in reply.missing
 

@@ -111,7 +111,6 @@ async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(make, make
     [
         ("tog_search: {widht: 3}\n", r"tog_search: unknown key 'widht'; did you mean 'width'\?"),
         ("tog_search: {width: 0}\n", r"tog_search\.width: .*greater than or equal to 1"),
-        ("tog_search: {mode: conect}\n", r"tog_search\.mode: .*'connect'"),
         ("ppr_search: {width: 3}\n", r"ppr_search: unknown key 'width'"),
         ("tog_search: [", r"settings\.yaml is not valid YAML: .*line"),
         ("tog_search: {width: ${GTOG_NOT_SET}}\n", r"\$\{GTOG_NOT_SET\} is not set; put .*\.env"),

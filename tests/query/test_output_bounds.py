@@ -5,7 +5,6 @@ from graphrag_llm.config import ModelConfig
 from pydantic import BaseModel
 from support.lighthouse import QUESTION, SpiedServer
 from support.openai_server import Fault
-from support.tog_world import read_scoring
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.graph_index import GraphIndex, SearchError
@@ -26,22 +25,9 @@ def bounds_sent(server: SpiedServer) -> list[tuple[object, object]]:
     ]
 
 
-async def test_tog_bounds_its_calls_begins_scoring_alike_and_sends_every_edge_once(remote, server):
-    """Scoring calls that begin alike are read from a provider's cache."""
+async def test_tog_bounds_each_call(remote, server):
     result = await remote.search("tog", QUESTION)
-
-    n_edges = [int(n) for n in result.context_data["exploration"]["n_edges"] if n]
-    sent = [bound for bound, _ in bounds_sent(server)]
-    assert sorted(sent) == sorted([*(60 + 40 * n for n in n_edges), 2000])
-    asked = ["\n".join(m["content"] for m in r["messages"]) for r in server.requests.values()]
-    texts = [text for text in asked if "Score the edges" in text]
-    assert len(texts) > 1
-    begin = texts[0].partition(QUESTION)[0]
-    assert "Reply with JSON only" in begin
-    assert all(text.startswith(f"{begin}{QUESTION}\n") for text in texts)
-    edges = [read_scoring(text[text.index("Question: ") :])["edges"] for text in texts]
-    listed = [(e["source"], e["target"], e["relationship"]) for each in edges for e in each]
-    assert len(listed) == len(set(listed)) > 0
+    assert bounds_sent(server) == [(2000, None)] * result.llm_calls
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
@@ -89,7 +75,7 @@ async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_
 ):
     server.behave(
         faults=lambda _, request: (
-            Fault(ramble=True, content='{"sufficient": true, "answer": "')
+            Fault(ramble=True, content='{"missing": "", "answer": "')
             if "Form of the answer" in str(request.get("messages"))
             else None
         )
@@ -102,25 +88,21 @@ async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_
 
     assert isinstance(raised.value.__cause__, CutOffReplyError)
     assert log.usage().llm_calls_by_phase["reasoning"] == 1
-    assert log.usage().cut_replies == 1
+    assert log.usage().cut_replies == 1 + log.usage().llm_calls_by_phase["exploration"]
 
 
-async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(remote, server):
+async def test_a_call_that_may_go_on_and_is_cut_off_leaves_it_to_the_ranking(remote, server):
     server.behave(
         faults=lambda _, request: (
-            Fault(ramble=True) if "Score the edges" in str(request.get("messages")) else None
+            Fault(ramble=True) if '"look_up"' in str(request.get("messages")) else None
         )
     )
     found = await remote.search("tog", QUESTION)
 
-    rounds = found.context_data["exploration"]
-    scored = rounds[rounds["n_edges"] > 0]
-    assert set(scored["strategy_used"]) == {"bm25"}
-    assert (
-        scored["note"].str.contains("cut off at .* raise call_args.max_tokens of the model").all()
-    )
-    assert found.llm_calls_categories["exploration"] == len(scored)
-    assert found.usage.cut_replies == len(scored)
+    calls = found.context_data["exploration"]
+    assert calls["note"][:-1].str.contains("cut off at .*, so the ranking went on").all()
+    assert found.llm_calls_categories == {"exploration": len(calls) - 1, "reasoning": 1}
+    assert found.usage.cut_replies == len(calls) - 1 > 0
 
 
 async def test_a_response_that_is_cut_off_is_kept_and_counted(remote, server):

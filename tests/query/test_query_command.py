@@ -1,6 +1,7 @@
 """``graphrag query``: the added method, and the released ones as they were."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -24,7 +25,16 @@ def query(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("method", "lines"),
     [
-        ("tog", ["Paths\n", "-[", "  reasoning: 1 calls", "embeddings: 0 calls", "cost:"]),
+        (
+            "tog",
+            [
+                "Way\n",
+                "call 1 read Sources (",
+                "  reasoning: 1 calls",
+                "embeddings: 0 calls",
+                "cost:",
+            ],
+        ),
         ("ppr", ["completions: 1 calls", "  reasoning: 1 calls"]),
         ("bm25", ["completions: 1 calls", "embeddings: 0 calls"]),
         ("hybrid", ["completions: 1 calls", "embeddings: 0 calls"]),
@@ -56,6 +66,18 @@ def test_agentic_search_says_what_it_searched_for(project):
     assert "search 1" not in quiet.output
 
 
+def test_settings_of_1_0_0_are_passed_over_and_the_answer_says_so(project, tmp_path):
+    settings = (project / "settings.yaml").read_text(encoding="utf-8")
+    old = f"{settings}\ntog_search: {{mode: connect, max_scored_edges: 5}}\n"
+    (tmp_path / "settings.yaml").write_text(old, encoding="utf-8")
+    shutil.copytree(project / "output", tmp_path / "output")
+    result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
+    assert result.exit_code == 0, result.output
+    [note] = [line for line in result.stderr.splitlines() if line.startswith("Note: ")]
+    assert note.startswith("Note: tog_search.mode is no longer used: a question how two things")
+    assert "; tog_search.max_scored_edges is no longer used: edges are not scored" in note
+
+
 @pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
 def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, project):
     if settings is not None:
@@ -71,13 +93,14 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, pro
     assert failed.stderr.startswith("Error: the search failed: ")
 
 
-def test_a_query_can_connect_the_entities_that_it_names(project):
-    asked = ("How are Silas Crane and Jonas Feld related?", "-r", str(project), "--verbose", "-m")
+def test_connect_of_1_0_0_is_passed_over_with_a_note(project):
+    asked = ("How are Silas Crane and Jonas Feld related?", "-r", str(project), "-m")
     connected, plain = query(*asked, "tog", "--connect"), query(*asked, "tog")
 
     assert connected.exit_code == plain.exit_code == 0, connected.output
-    assert "completions: 1 calls" in connected.stderr
-    assert "completions: 1 calls" not in plain.stderr
+    assert connected.stdout == plain.stdout
+    assert connected.stderr.startswith("Note: --connect is no longer used: ")
+    assert "Note" not in plain.stderr
     refused = query(*asked, "local", "--connect")
     assert refused.exit_code == 2
     assert "--method tog" in refused.output

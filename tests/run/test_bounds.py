@@ -93,8 +93,8 @@ def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evalu
     server.behaviour = Behaviour(
         offline_reply(),
         lambda _, request: (
-            Fault(ramble=True, content='{"sufficient": true, "answer": "')
-            if '"sufficient"' in str(request.get("messages"))
+            Fault(ramble=True, content='{"missing": "", "answer": "')
+            if '"missing"' in str(request.get("messages"))
             else None
         ),
     )

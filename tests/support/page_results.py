@@ -5,7 +5,6 @@ from dataclasses import replace
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,
-    Hop,
     JudgeResult,
     MetricScores,
     QueryResult,
@@ -14,6 +13,7 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
+from graphrag.text.way import Step
 
 METRICS = ("correctness", "faithfulness")
 NASTY = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 ]]>"
@@ -34,17 +34,11 @@ id|text
 2|"A ""quoted"" text."
 """
 WALK = Walk(
-    entities=("ADA", "BEN", "CARL", NASTY),
-    starts=(0,),
-    edges=(
-        (1, 0, 1, "7", True, 0.9, "walked"),
-        (1, 0, 3, "9", True, 0.1, "pruned"),
-        (2, 1, 2, "8", False, 0.5, "kept"),
-    ),
-    rounds=((0, "start", 0, 1, ""), (1, "llm", 2, 1, ""), (2, "llm", 1, 1, "")),
-    rests_on=(("Relationships (7)",), (), ("Relationships (8)", "Sources (3)")),
+    (
+        Step(1, ("1",), 2, ("1",), (f"ADA -> BEN | {NASTY}",), (NASTY,), "who Ada taught"),
+        Step(2, ("1", "2"), note=NASTY),
+    )
 )
-PATHS = ((Hop(1, "ADA", "BEN", "uuid-7", True, 0.9), Hop(2, "CARL", "BEN", "uuid-8", False, 0.45)),)
 N_QUESTIONS = 120
 
 
@@ -55,7 +49,7 @@ def answer(n: int, method: str, score: int | None) -> QueryResult:
     verdict = unscored if score is None else JudgeResult(score, f"because {NASTY}")
     retrieved = None
     if method == "tog":
-        retrieved = Retrieved("tog", paths=PATHS, walk=WALK if n == 0 else None)
+        retrieved = Retrieved("tog", walk=WALK if n == 0 else None)
     response = f"Ada taught Ben. [Data: Relationships (7, 99); Sources (2)] {NASTY}"
     usage = Usage(
         llm_calls=2,

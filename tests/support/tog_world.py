@@ -1,6 +1,5 @@
 """A small hand-made index, and models that follow a script."""
 
-import csv
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
@@ -21,12 +20,10 @@ from graphrag.query.structured_search.tog_search import (
     ToGSearch,
     build_in_memory,
 )
-from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
+from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
-# What most tests are about: every edge scored by the model.
-WALKED: Json = {"max_scored_edges": 1000, "max_context_tokens": 40_000}
 
 _ENTITIES = [
     ("DOROTHY", "A farm girl from Kansas", "t1 t2"),
@@ -134,17 +131,29 @@ def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def cite_all(context: str) -> Json:
     """Answer at once, citing the first relationship or source of the context."""
     return {
-        "sufficient": True,
+        "missing": "",
         "answer": "Dorothy melted her.",
         "relationships": ids_in(context, "Relationships")[:1],
         "sources": ids_in(context, "Sources")[:1],
-        "missing": "",
     }
 
 
 def lacking(context: str) -> Json:
     """Answer, and say that something is missing."""
-    return cite_all(context) | {"sufficient": False, "missing": "the rest"}
+    return cite_all(context) | {"missing": "the rest"}
+
+
+def go_on(**given: object) -> Callable[[str], Json]:
+    """Make a reply that does not answer: ``keep``, ``follow`` and ``look_up`` as they are given."""
+    nothing: Json = {"answer": "", "relationships": [], "sources": []}
+    lists: Json = {"keep": [], "follow": [], "look_up": []}
+    return lambda context: {"missing": "who did it", **nothing, **lists, **given}
+
+
+def in_turn(*replies: Callable[[str], Json]) -> Callable[[str], Json]:
+    """Make replies one after the other, the last one again and again."""
+    left = list(replies)
+    return lambda context: (left.pop(0) if len(left) > 1 else left[0])(context)
 
 
 def frames(result: SearchResult) -> dict[str, pd.DataFrame]:
@@ -153,9 +162,9 @@ def frames(result: SearchResult) -> dict[str, pd.DataFrame]:
 
 
 def section(context: str, name: str) -> list[str]:
-    """The lines of one section of a context."""
-    body = context.split(f"-----{name}-----\n", 1)[1]
-    return body.split("\n\n-----", 1)[0].strip().split("\n")
+    """The lines of one section of a context; none where it is not there."""
+    _, found, body = context.partition(f"-----{name}-----\n")
+    return body.split("\n\n-----", 1)[0].strip().split("\n") if found else []
 
 
 def ids_in(context: str, name: str) -> list[int]:
@@ -165,38 +174,38 @@ def ids_in(context: str, name: str) -> list[int]:
 
 
 class ScriptedModel:
-    """Scores edges and answers by two functions; ``raw`` replies are given out before.
+    """Replies by two functions of the system message; ``raw`` replies are given out before.
 
-    ``score`` takes an edge as shown to the model and returns None to leave it out of the reply,
-    ``answer`` the system message, and returns the fields of a ReasonedAnswer.
+    ``step`` gives the fields of a NextStep, by default those of ``answer``, which gives those of a
+    ReasonedAnswer.
     """
 
     tokenizer = TOKENIZER
 
     def __init__(
         self,
-        score: Callable[[Json], float | None] = lambda edge: 0.9,
+        step: Callable[[str], Json] | None = None,
         answer: Callable[[str], Json] = cite_all,
         raw: list[str] | None = None,
     ) -> None:
         self.requests: list[Json] = []
-        self._score = score
         self._answer = answer
+        self._step = step or answer
         self._raw = list(raw or [])
 
     @property
-    def scoring(self) -> list[Json]:
-        """The scoring requests, as question and edges with all their fields."""
-        return [read_scoring(text) for text in self._texts(EdgeScores, role="user")]
+    def exploring(self) -> list[str]:
+        """The system messages of the calls that may go on."""
+        return self._texts(NextStep)
 
     @property
     def reasoning(self) -> list[str]:
-        """The system messages of the check-and-answer requests."""
-        return self._texts(ReasonedAnswer, role="system")
+        """The system messages of the last calls."""
+        return self._texts(ReasonedAnswer)
 
-    def _texts(self, form: type[BaseModel], role: str) -> list[str]:
+    def _texts(self, form: type[BaseModel]) -> list[str]:
         return [
-            next(m["content"] for m in request["messages"] if m["role"] == role)
+            next(m["content"] for m in request["messages"] if m["role"] == "system")
             for request in self.requests
             if request["response_format"] is form
         ]
@@ -204,7 +213,7 @@ class ScriptedModel:
     async def completion_async(self, /, **kwargs: object) -> object:
         """Reply as scripted."""
         self.requests.append(kwargs)
-        form = cast("type[EdgeScores | ReasonedAnswer]", kwargs["response_format"])
+        form = cast("type[ReasonedAnswer]", kwargs["response_format"])
         content = self._raw.pop(0) if self._raw else self._write(form)
         scope = current_scope()
         if scope is not None:  # as the counted models do
@@ -214,44 +223,12 @@ class ScriptedModel:
             return _in_chunks(content)
         return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
 
-    def _write(self, form: type[BaseModel]) -> str:
-        if form is EdgeScores:
-            scores = [
-                {"edge": edge["edge"], "score": score}
-                for edge in self.scoring[-1]["edges"]
-                if (score := self._score(edge)) is not None
-            ]
-            return json.dumps({"scores": scores})
-        return json.dumps(self._answer(self.reasoning[-1]), ensure_ascii=False)
-
-
-def read_scoring(text: str) -> Json:
-    """Read a scoring request: rows below their entities."""
-    asked, *groups = text.split("\n\n")
-    edges: list[Json] = []
-    about: dict[str, str] = {}
-    for group in groups:
-        heading, *rows = group.splitlines()
-        if not heading.startswith("Edges of "):
-            continue
-        entity = heading.removeprefix("Edges of ").removesuffix(":")
-        for number, direction, neighbour, relationship, *told in csv.reader(rows, delimiter="|"):
-            assert direction in {"->", "<-"}
-            assert bool(told) == (neighbour not in about), "a neighbour is described once"
-            if told:
-                about[neighbour] = told[0]
-            ends = (entity, neighbour)[:: 1 if direction == "->" else -1]
-            edges.append(
-                {
-                    "edge": int(number),
-                    "source": ends[0],
-                    "target": ends[1],
-                    "relationship": relationship,
-                    "neighbour": neighbour,
-                    "neighbour_description": about[neighbour],
-                }
-            )
-    return {"question": asked.removeprefix("Question: "), "edges": edges}
+    def _write(self, form: type[ReasonedAnswer]) -> str:
+        if form is NextStep:
+            reply = self._step(self.exploring[-1])
+        else:
+            reply = self._answer(self.reasoning[-1])
+        return json.dumps(reply, ensure_ascii=False)
 
 
 async def _in_chunks(content: str) -> AsyncIterator[object]:
@@ -278,7 +255,7 @@ class World:
 
     def search(self, model: ScriptedModel, **settings: object) -> ToGSearch:
         """Make a search with these settings."""
-        return tog_search(model, self.graph, **WALKED | settings)
+        return tog_search(model, self.graph, **settings)
 
     def ranked(self, model: ScriptedModel, **settings: object) -> PPRSearch:
         """Make a search by PageRank with these settings."""

@@ -7,19 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.tog_world import (
-    TOKENIZER,
     ScriptedModel,
     entities,
     frames,
     graph_of,
     ids_in,
-    lacking,
     relationships,
     section,
     text_units,
 )
 
-from graphrag.config.models.tog_search_config import PPRSearchConfig
 from graphrag.query.structured_search.tog_search import PPRSearch, spreading
 from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
@@ -27,6 +24,7 @@ from graphrag.query.structured_search.tog_search.spreading import (
     Passages,
     Seeds,
     find_seeds,
+    lean_on,
     spread,
     weigh_texts,
 )
@@ -186,7 +184,7 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     question = "Where was Ada Brandt born?"
     texts = weigh_texts(units.score_by_words(question, N_SEEDS), {}, len(articles()[2]))
     found = spread(find_seeds(store.names_in(question), texts, store), store, 50)
-    ranked = [unit.id for unit in units.best(found.units, 9)]
+    ranked = [units.unit(row).id for row in units.best(found.units, 9)]
     assert ranked[0] == "a"
     assert set(ranked[1:]) == {"b", "c"}
     assert store.nodes_named_in("Skerry Voe") == []
@@ -196,7 +194,9 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
 
 def scored(units: TextUnits, question: str, k: int) -> list[str]:
     rows = {row: -place for place, (row, _) in enumerate(units.score_by_words(question, k), 1)}
-    return [unit.id for unit in units.best({row: 100.0 + m for row, m in rows.items()}, k)]
+    return [
+        units.unit(row).id for row in units.best({row: 100.0 + m for row, m in rows.items()}, k)
+    ]
 
 
 def test_words_are_compared_by_their_stems_in_any_script():
@@ -223,62 +223,6 @@ def test_of_texts_that_fit_equally_the_first_number_leads():
     assert words.of(table["text"].tolist()).rank("Which mill?") == [4, 0, 1, 3]
 
 
-async def test_it_asks_once_and_shows_where_mass_led(world):
-    model = ScriptedModel()
-    result = await world.ranked(model).search("How did Dorothy melt the wicked witch?")
-    assert len(model.requests) == 1
-    assert result.llm_calls_categories == {"exploration": 0, "reasoning": 1}
-    rounds = frames(result)["exploration"]
-    assert list(rounds["strategy_used"][1:]) == ["pagerank"] * (len(rounds) - 1)
-    assert section(str(result.context_text), "Sources")[1].startswith("5|")
-    assert len(result.context_data["paths"])
-
-
-async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world):
-    """Small budgets hold as much text as without a graph; the best path is no exception."""
-
-    async def context(**settings: float) -> str:
-        search = world.ranked(ScriptedModel(), **settings)
-        found = await search.search("How did Dorothy melt the wicked witch?")
-        return str(found.context_text)
-
-    for budget in range(200, 400, 50):
-        much, little = [
-            ids_in(await context(max_context_tokens=budget, graph_share=share), "Sources")
-            for share in (0.9, 0.01)
-        ]
-        assert much == little
-        assert much[0] == 5
-    texts = [await context(), await context(max_context_tokens=2000, graph_share=0.05)]
-    whole, less = [TOKENIZER.num_tokens(t.partition("-----Entities-----")[2]) for t in texts]
-    assert less <= 2000 * 0.05 + 40 < whole
-
-
-async def test_where_no_text_fits_the_graph_may_take_all(world):
-    """A text unit longer than the budget can't be shown; what is known of entities can."""
-    texts = text_units().assign(text=[text + " and so on" * 200 for text in text_units()["text"]])
-    config = PPRSearchConfig(max_context_tokens=300)
-    model = ScriptedModel()
-    search = PPRSearch(model=model, graph=world.graph, text_units=texts, config=config)
-    result = await search.search("Who melts when DOROTHY throws water?")
-    assert not len(result.context_data["sources"])
-    assert len(result.context_data["paths"])
-
-
-async def test_the_model_is_shown_the_most_promising_edges_only(world):
-    model = ScriptedModel(answer=lacking)
-    search = world.search(model, max_scored_edges=3, depth=1)
-    result = await search.search("Who melts when DOROTHY throws water?")
-    edges = model.scoring[0]["edges"]
-    assert [edge["edge"] for edge in edges] == [1, 2, 3]
-    assert "WICKED WITCH" in {end for edge in edges for end in (edge["neighbour"], edge["source"])}
-    told = frames(result)["exploration"]
-    assert told["note"][1].startswith("the model was shown the 3 most promising of ")
-    scored_edges = result.context_data["edges"]
-    assert (scored_edges["score"] > 0).sum() == 3
-    assert len(scored_edges) == told["n_edges"][1] > 3
-
-
 def called(texts: list[str], titles: list[str]) -> tuple[pd.DataFrame, ...]:
     """Entities by title, which extraction found nowhere, and texts."""
     people = pd.DataFrame({"id": titles, "title": titles})
@@ -298,28 +242,40 @@ def test_a_name_is_as_rare_as_its_words():
 
 
 @pytest.mark.parametrize("asked", ["Moustafa", "Mr. Moustafa"])
-async def test_a_name_starts_at_its_other_form_if_that_is_as_rare(asked):
+def test_a_name_leads_on_from_its_other_form_if_that_is_as_rare(asked):
     texts = [*["Mr. Moustafa sits alone."] * 4, "Old Moustafa's key.", *["Key Bay."] * 4, "A bay."]
     people, joins, units = called(texts, ["MOUSTAFA", "MR. MOUSTAFA", "OLD MOUSTAFA", "KEY BAY"])
-    search = PPRSearch(
-        model=ScriptedModel(), graph=graph_of(people, joins, units), text_units=units
-    )
-    found = frames(await search.search(f"Who is {asked}?"))
-    assert found["starts"]["entity"][:2].tolist() == ["MR. MOUSTAFA", "MOUSTAFA"]
-    assert found["exploration"]["note"][0].startswith("2 named in the question")
+    store = graph_of(people, joins, units)
+    forms = store.with_forms(store.nodes_named_in(f"Who is {asked}?"))
+    assert [store.title(node) for node in forms] == ["MR. MOUSTAFA", "MOUSTAFA"]
 
 
-async def test_a_common_noun_that_is_an_entity_starts_nothing():
-    """It is one where the texts write it small, however the question does."""
-    texts = ["Ada left the country.", "The country of Voe was Ada's.", "Ada met a Country singer."]
-    people, joins, units = called(texts, ["COUNTRY", "ADA"])
-    search = PPRSearch(
-        model=ScriptedModel(), graph=graph_of(people, joins, units), text_units=units
-    )
-    found = frames(await search.search("Which Country did Ada leave?"))
-    assert found["exploration"]["note"][0].startswith("1 named in the question")
-    assert found["starts"]["entity"][0] == "ADA"
-    script = called(["COUNTRY", "A COUNTRY there"], ["COUNTRY"])
-    named = PPRSearch(model=ScriptedModel(), graph=graph_of(*script), text_units=script[2])
-    found = frames(await named.search("Where is Country?"))
-    assert found["starts"]["entity"][0] == "COUNTRY"
+def test_what_is_looked_up_leans_on_texts_that_are_known():
+    """A quarter of the mass, shared alike; without any nothing changes."""
+    seeds = Seeds({3: 0.6}, {1: 0.4}, 0.5)
+    leaning = lean_on(seeds, [3, 7])
+    assert leaning.units == pytest.approx({3: 0.6 * 0.75 + 0.125, 7: 0.125})
+    assert leaning.names == pytest.approx({1: 0.3})
+    assert lean_on(seeds, []) == seeds
+
+
+async def test_ppr_asks_once_and_shows_texts_where_mass_led(world):
+    model = ScriptedModel()
+    result = await world.ranked(model).search("How did Dorothy melt the wicked witch?")
+    assert len(model.requests) == len(model.reasoning) == 1
+    assert result.llm_calls_categories == {"exploration": 0, "reasoning": 1}
+    context = str(result.context_text)
+    assert section(context, "Sources")[1].startswith("5|")
+    assert not section(context, "Relationships"), "no heading without rows"
+    [call] = frames(result)["exploration"].to_dict("records")
+    assert call["shown"] == ids_in(context, "Sources")
+
+
+async def test_where_there_are_no_texts_ppr_shows_the_relationships_of_what_is_named():
+    model = ScriptedModel()
+    graph = graph_of(entities(), relationships())
+    search = PPRSearch(model=model, graph=graph, text_units=text_units().iloc[:0])
+    result = await search.search("Who has a quarrel with the WICKED WITCH?")
+    rows = section(str(result.context_text), "Relationships")[1:]
+    assert all("WICKED WITCH" in row for row in rows[:2])
+    assert "WICKED WITCH" in {*frames(result)["entities"]["entity"]}

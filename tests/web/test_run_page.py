@@ -259,35 +259,20 @@ def test_quotes_and_citations_lead_to_their_texts(page):
     )
 
 
-def test_the_walk_says_which_edges_lead_to_the_answer(page):
+def test_the_way_of_a_search_is_told_call_by_call(page):
     page.goto(page.url + "#q=0")
-    page.wait_for_selector(".graph svg")
-    graph = page.locator(".graph")
-    assert graph.locator("circle").count() == 1 + 1 + 3
-    page.locator(".paths input[type=checkbox]").uncheck()
-    assert graph.locator("circle").count() == 4
-    assert page.inner_text(".leading") == "ADA → BEN leads to Relationships (7)"
-    assert page.inner_text(".paths .unreached") == (
-        "The answer cites Sources (2), which no edge of this walk leads to: it came from the "
-        "ranking of texts."
-    )
-    page.locator(".leading button").click()
-    page.wait_for_selector(".said:has-text('Ada taught Ben')")
-    page.get_by_text("All 3 edges as a table").click()
-    rows = page.locator(".paths table").first.locator("tbody tr")
-    assert [row.locator("td").all_inner_texts() for row in rows.all()] == [
-        ["1", "0.9", "walked", "Relationships (7)"],
-        ["1", "0.1", "pruned", ""],
-        ["2", "0.5", "kept", ""],
-    ]
-    rows.nth(1).locator("button").click()
-    assert "no context in this page has its text" in page.inner_text(".said")
-    page.goto(page.url.replace("#q=0", "#q=6"))  # of a walk whose edges were not kept
-    page.wait_for_selector(".paths:has-text('did not record which edges were scored')")
-    assert graph.locator("circle").count() == 1 + 1 + 2
-    page.get_by_text("All 2 edges as a table").click()
-    page.locator(".paths table button").nth(1).click()
-    assert "Ben wrote to Carl." in page.inner_text(".said")
+    page.wait_for_selector(".way")
+    calls = page.locator(".way ol > li")
+    assert calls.count() == 2
+    assert calls.nth(0).locator("p").inner_text() == "Call 1 read Sources (1) and 2 rows"
+    said = calls.nth(0).locator("ul li").all_text_contents()
+    assert said[:2] == ["missing: who Ada taught", "kept Sources (1)"]
+    assert [text.split(" ")[0] for text in said[2:]] == ["followed", "looked"]
+    assert NASTY in said[3]
+    assert calls.nth(1).locator(".cited").inner_text() == "the answer cites Sources (2)"
+    page.goto(page.url.replace("#q=0", "#q=6"))  # of a search that told no way
+    page.wait_for_selector("#question:not([hidden]) .side")
+    assert page.locator(".way").count() == 0
 
 
 def test_texts_of_models_and_documents_stay_texts(page):

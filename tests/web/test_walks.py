@@ -1,32 +1,34 @@
-"""What one question's view draws of a search that walked the graph."""
+"""What one question's view says of the way of a graph search."""
 
 from graphrag.eval.judged import METRICS
 from graphrag.eval.metrics import JudgeResult, MetricScores
-from graphrag.eval.records import EfficiencyMetrics, Hop, QueryResult, Retrieved, Walk
+from graphrag.eval.records import EfficiencyMetrics, QueryResult, Retrieved, Walk
 from graphrag.eval.web.questions import detail_questions
-
-WALK = Walk(("ADA", "BEN"), (0,), ((1, 0, 1, "7", True, 0.9, "walked"),), (), (("Sources (0)",),))
-PATHS = ((Hop(1, "ADA", "BEN", "r7", True, 0.9),),)
+from graphrag.text.way import Step
 
 
-def detail(method: str, paths: tuple[tuple[Hop, ...], ...]) -> dict[str, object]:
-    told = Retrieved(method, ("u0", "u1"), 2, paths=paths, walk=WALK)
+def detail(walk: Walk | None) -> dict[str, object]:
+    told = Retrieved("tog", ("u0", "u1"), 2, walk=walk)
     scores = MetricScores(**dict.fromkeys(METRICS, JudgeResult(1, "")))
-    result = QueryResult(
-        "isle", "Who?", method, "Ben.", scores, EfficiencyMetrics(1, 1, 1, 1), retrieved=told
-    )
+    spent = EfficiencyMetrics(1, 1, 1, 1)
+    response = "Ben. [Data: Relationships (1); Sources (2, 3, 9)]"
+    result = QueryResult("isle", "Who?", "tog", response, scores, spent, retrieved=told)
     ((values,),) = detail_questions([result], METRICS, iter, lambda _: None)
     return values
 
 
-def test_of_ppr_only_what_its_prompt_held_is_drawn():
-    assert "walk" in detail("tog", ()), "a model scored these edges"
-    without = detail("ppr", ())
-    assert not {"walk", "paths"} & without.keys()
-    assert without["texts"] == (
-        "Its prompt held no path or relationship, only 2 texts: ranks 1 to 2 by what reaches a "
-        "text from the question's words and names; nearest entities: ADA."
+def test_a_cited_text_stands_with_the_call_that_read_it_first():
+    steps = (
+        Step(1, ("1", "2"), 5, ("2",), ("A -> B",), ("Ben",), "who Ben is"),
+        Step(2, ("2", "3")),
     )
-    held = detail("ppr", PATHS)
-    assert not {"walk", "texts"} & held.keys()
-    assert held["paths"] == [[[1, "ADA", "BEN", True, 0.9]]]
+    first, second = detail(Walk(steps))["way"]  # pyright: ignore[reportGeneralTypeIssues]
+    assert (first["cited"], second["cited"]) == (["2"], ["3"])
+    assert (first["looked_up"], first["missing"], first["n_rows"]) == (("Ben",), "who Ben is", 5)
+
+
+def test_a_walk_that_1_0_0_stored_is_read_and_not_drawn():
+    stored = {"entities": ["ADA"], "starts": [0], "edges": [], "rounds": [], "rests_on": []}
+    told = Retrieved.from_dict({"method": "tog", "walk": stored})
+    assert told.walk == Walk()
+    assert "way" not in detail(told.walk)

@@ -1,11 +1,15 @@
 """The ``tog_search:`` and ``ppr_search:`` sections of settings.yaml."""
 
-from typing import Literal
+import logging
+from collections.abc import Mapping
+from typing import ClassVar, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.strict_section import StrictSection
+
+_log = logging.getLogger(__name__)
 
 
 class PPRSearchConfig(StrictSection):
@@ -15,8 +19,6 @@ class PPRSearchConfig(StrictSection):
     - ``embedding_model_id``: key of ``embedding_models``, the model of the index's vectors; None to
       find texts by words alone.
     - ``max_context_tokens``: budget of the answering call's context in the model's tokens.
-    - ``graph_share``: the part of it that paths, relationships and entities may take where text
-      units are shown, in (0, 1); of ppr, of the room that text units leave.
     - ``max_relations_per_entity``: edges of one entity that are looked at, the heaviest first, >=
       1.
     - ``max_answer_tokens``: tokens that the answer may have, >= 16. A model that is known to think
@@ -24,36 +26,55 @@ class PPRSearchConfig(StrictSection):
       before.
     - ``reasoning_prompt``: path of a prompt file, relative to the settings file; None for the
       built-in prompt.
+
+    Keys of version 1.0.0 that have gone are passed over, with one warning that names them.
     """
+
+    replaced: ClassVar[Mapping[str, str]] = {
+        "graph_share": "texts take the context, and relationships no more than they need",
+    }
+    """Keys that have gone, and what took their place."""
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str | None = graphrag_config_defaults.local_search.embedding_model_id
     max_context_tokens: int = Field(default=8000, ge=200)
-    graph_share: float = Field(default=0.1, gt=0, lt=1)
     max_relations_per_entity: int = Field(default=50, ge=1)
     max_answer_tokens: int = Field(default=2000, ge=16)
     reasoning_prompt: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _pass_over_replaced(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        given = cast("Mapping[str, object]", values)
+        if gone := [key for key in given if key in cls.replaced]:
+            said = "; ".join(f"{key}: {cls.replaced[key]}" for key in gone)
+            _log.warning("Settings of graph searches that are no longer used: %s", said)
+        return {key: value for key, value in given.items() if key not in cls.replaced}
+
 
 class ToGSearchConfig(PPRSearchConfig):
-    """How a Think-on-Graph search walks the graph and answers.
+    """How a Think-on-Graph search reads its way from text to text and answers.
 
     Beside the settings of ``ppr_search``:
 
-    - ``mode``: {"explore", "connect"}. Whether to walk from the question's entities, or to join
-      them by paths, which answers how they are related. Connect asks the model once, for the
-      answer; ``depth`` and what belongs to scoring are not used by it.
-    - ``width``: paths kept after each depth, or for each two entities that are joined, >= 1.
-    - ``depth``: edges a path may have, >= 1.
-    - ``max_hops``: edges that a path between two entities may have in connect mode, >= 1.
-    - ``max_scored_edges``: edges that the model is shown at a depth, the most promising, >= 1;
-      fewer where they take more than a twentieth of ``max_context_tokens``.
-    - ``scoring_prompt``: as ``reasoning_prompt``, of the calls that score edges.
+    - ``width``: rows that a call may follow, and searches that it may ask for, >= 1.
+    - ``depth``: calls that may go on before the last, which answers, >= 1.
+    - ``max_rows``: rows that a call is shown below its texts, >= 0.
+    - ``exploration_prompt``: as ``reasoning_prompt``, of the calls that may go on.
     """
 
-    mode: Literal["explore", "connect"] = "explore"
+    replaced: ClassVar[Mapping[str, str]] = {
+        **PPRSearchConfig.replaced,
+        "mode": "a question how two things are related is answered by look-ups of both",
+        "max_hops": "a question how two things are related is answered by look-ups of both",
+        "max_scored_edges": "edges are not scored, max_rows says how many rows a call is shown",
+        "scoring_prompt": "edges are not scored, exploration_prompt is the prompt of a call that "
+        "may go on",
+    }
+
     width: int = Field(default=3, ge=1)
-    depth: int = Field(default=3, ge=1)
-    max_hops: int = Field(default=4, ge=1)
-    max_scored_edges: int = Field(default=30, ge=1)
-    scoring_prompt: str | None = None
+    depth: int = Field(default=2, ge=1)
+    max_rows: int = Field(default=20, ge=0)
+    exploration_prompt: str | None = None

@@ -34,7 +34,7 @@ from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, LEAST_SCORING, SCORING_SHARE
+from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.query.usage import Usage, sum_known, sum_usages
@@ -43,8 +43,8 @@ from graphrag.text.phrases import counted
 _UNBOUND = "not bounded by the settings"
 _INSTRUCTIONS = 1_000
 """Tokens of a search's own instructions: the built-in ones take 400 to 700."""
-_LIKELY_INSTRUCTIONS, _LIKELY_OF_GRAPH, _LIKELY_STEP = 620, 340, 200
-"""What those take of a search, of one on the graph, and of a step of ToG's walk."""
+_LIKELY_INSTRUCTIONS, _LIKELY_OF_GRAPH, _LIKELY_STEP = 620, 340, 560
+"""What those take of a search, of one on the graph, and of a call of ToG that may go on."""
 _OF_GRAPH, _OF_LOCAL = 6, 3
 """A context holds a part of the graph's rows that is so many times smaller than all text."""
 _LOCAL_FILLS = 0.6
@@ -257,10 +257,11 @@ class DryRun:
         n_embedded = 0
         if "embedding" in varied.model_configs(method):
             n_embedded = 1 if method in GRAPH_METHODS else calls
-        if method == "tog" and section.mode == "explore":
-            depth, read = int(section.depth), max(LEAST_SCORING, context // SCORING_SHARE)
-            asked = max(step, own) + reckoning.around + question + read
-            calls, prompt = 1 + depth, prompt + depth * asked
+        if method == "tog":
+            # Calls that may go on read as much as the last one at most.
+            depth = int(section.depth)
+            calls, prompt = 1 + depth, prompt + depth * (prompt - least + max(step, own))
+            n_embedded *= 1 + depth * int(section.width)
         answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
         answer = self._answer(unit.method, answer, reckoning)
         output = answer if reckoning.answer else calls * answer

@@ -1,6 +1,5 @@
-"""One question of a run on the terminal: answers, verdicts, evidence, cost, and ToG's paths."""
+"""One question of a run on the terminal: answers, verdicts, evidence, cost, and the way to them."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,17 +8,17 @@ from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import QueryResult, Retrieved, Walk
+from graphrag.eval.records import QueryResult, Retrieved
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
-from graphrag.eval.scorers.traced import read_citations
+from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.redaction import redact
-from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 from graphrag.text.phrases import counted, shorten
+from graphrag.text.way import way_tree
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -34,9 +33,9 @@ ShownAnswer: TypeAlias = tuple[str, QueryResult, Mapping[str, float | None]]
 def show_question(
     console: Console, sample: Sample, answers: Iterable[ShownAnswer], full: bool = False
 ) -> None:
-    """Print a question: each method's answer, verdicts with reasons, evidence, cost and paths.
+    """Print a question: each method's answer, verdicts with reasons, evidence, cost and way.
 
-    ``full``: with every pruned edge and the context that the model was shown.
+    ``full``: with the context that the model was shown.
     """
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
     lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
@@ -50,11 +49,9 @@ def show_question(
         lines += (f"  {line}" for line in (*told, _cost(result)))
         show(console, map(Line, lines))
         told = result.retrieved
-        tree = None if told is None else _tree_of(result, told, full)
+        tree = None if told is None else _tree_of(result, told)
         if tree is not None:
             console.print(tree)
-        elif told is not None and (line := describe_texts(told)):
-            show(console, [Line(f"  {line}")])
         if full and result.context_text is None:
             show(console, [Line("Context: unknown, as the method does not tell it", "dim")])
         elif full and result.context_text:
@@ -179,84 +176,16 @@ def _cost(result: QueryResult) -> str:
     return f"{calls}, {number(spent.tokens, ',', UNKNOWN)} tokens, {seconds} s{paid}"
 
 
-def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None":
-    starts, edges = _walk_of(found)
-    if not edges and not starts:
+def _tree_of(result: QueryResult, found: Retrieved) -> "Tree | None":
+    if not found.walk:
         return None
-    shown = [
-        replace(each, **{n: redact(getattr(each, n)) for n in ("source", "target", "relationship")})
-        for each in name_edges(edges, _descriptions(result.context_text or ""))
-    ]
-    walk = drawn_walk(found)
-    rests = walk is not None and walk.rests_on
-    cited = cited_rows(result.response) if rests else ()
-    return path_tree("Paths", [redact(name) for name in starts], shown, full, cited)
-
-
-def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
-    """Return where a search began and its edges: all it scored, or those of the paths it kept."""
-    walk = drawn_walk(found)
-    if walk is not None and walk.edges:
-        return [walk.entities[place] for place in walk.starts], edges_of(walk)
-    seen: dict[tuple[int, str, str], ShownEdge] = {}
-    starts: dict[str, None] = {}
-    for path in found.paths:
-        for hop in path:
-            ends = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
-            edge = ShownEdge(hop.hop, *ends, hop.relationship_id, hop.forward, hop.score, "kept")
-            seen.setdefault((hop.hop, *ends), edge)
-            if hop.hop == 1:
-                starts.setdefault(ends[0])
-    return list(starts), list(seen.values())
-
-
-def drawn_walk(found: Retrieved) -> Walk | None:
-    """Return a walk whose edges a model was asked about; of any other only shown paths are drawn.
-
-    ``ppr`` scores edges without a model, to find paths that its prompt may have no room for.
-    """
-    return None if found.method == "ppr" else found.walk
-
-
-def describe_texts(found: Retrieved) -> str:
-    """Return what a prompt held where it had no path of a walk that no model was asked about."""
-    walk = found.walk
-    if found.method != "ppr" or walk is None or found.paths or not found.n_sources:
-        return ""
-    near = ", ".join(redact(walk.entities[place]) for place in walk.starts)
-    ranked = f"ranks 1 to {found.n_sources:,}" if found.n_sources > 1 else "rank 1"
-    held = f"Its prompt held no path or relationship, only {counted(found.n_sources, 'text')}"
-    nearest = f"; nearest entities: {near}" if near else ""
-    return f"{held}: {ranked} by what reaches a text from the question's words and names{nearest}."
-
-
-def edges_of(walk: Walk) -> list[ShownEdge]:
-    """Return all edges of a walk, in order."""
-    names, rests_on = walk.entities, walk.rests_on or ((),) * len(walk.edges)
-    return [
-        ShownEdge(depth, names[start], names[end], name, forward, score, fate, rows)
-        for (depth, start, end, name, forward, score, fate), rows in zip(
-            walk.edges, rests_on, strict=True
+    steps = [
+        replace(
+            step,
+            followed=tuple(map(redact, step.followed)),
+            looked_up=tuple(map(redact, step.looked_up)),
+            missing=redact(step.missing),
         )
+        for step in found.walk.steps
     ]
-
-
-def cited_rows(response: str) -> list[str]:
-    """Return the rows of its context that an answer cites."""
-    return [name_row(citation.table, citation.id) for citation in read_citations(response)]
-
-
-def _descriptions(context: str) -> dict[tuple[str, str], str]:
-    """Return (source, target) -> description of the relationships that the model was shown."""
-    _, _, table = context.partition("-----Relationships-----\n")
-    lines = table.partition("\n\n")[0].splitlines()
-    rows = csv.DictReader(lines, delimiter="|")
-    found: dict[tuple[str, str], str] = {}
-    try:
-        for row in rows:
-            source, target, text = row.get("source"), row.get("target"), row.get("description")
-            if source and target and text:
-                found.setdefault((source, target), text)
-    except csv.Error:  # a text that is no table of ours: the ids stand for the descriptions
-        return found
-    return found
+    return way_tree(steps, cited_sources(result.response))

@@ -23,8 +23,8 @@ from graphrag.eval.scorers.judge import (
     write_prompt,
 )
 from graphrag.eval.scorers.traced import Citation, read_citations
-from graphrag.text.path_tree import name_row
 from graphrag.text.tables import read_context
+from graphrag.text.way import name_row
 from graphrag.text.words import sentences
 
 CLAIMS_VERSION = 1

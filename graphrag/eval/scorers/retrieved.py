@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.eval.records import Hop, Retrieved, Walk, WalkedEdge
+from graphrag.eval.records import Hop, Retrieved, Walk
 from graphrag.eval.scorers.index_columns import id_lists_of, texts_of
+from graphrag.text.way import read_steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,24 +17,14 @@ if TYPE_CHECKING:
 
 _IDS = ("human_readable_id", "id")
 _HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
-_EDGE = (
-    "depth",
-    "source",
-    "target",
-    "relationship_id",
-    "traversed_forward",
-    "score",
-    "fate",
-    "rests_on",
-)
 _FRAMES = {
     "sources": ("id",),
     "entities": ("entity",),
     "relationships": ("id",),
     "paths": (*_HOP, "text_unit_ids"),
-    "starts": ("entity",),
-    "edges": _EDGE,
-    "exploration": ("depth", "strategy_used", "n_edges", "n_kept", "note"),
+    "exploration": (
+        *("call", "shown", "rows", "kept", "followed", "looked_up", "missing", "note"),
+    ),
 }
 """The frames that are read, and which of their columns; texts beside these take long to read."""
 
@@ -116,34 +107,9 @@ class RetrievalReader:
 
 
 def _read_walk(frames: "_Frames") -> Walk | None:
-    """Return the walk of a search that reports one; None of any other."""
-    titles: dict[str, int] = {}
-
-    def place(row: "_Row", column: str) -> int:
-        return titles.setdefault(str(row[column]), len(titles))
-
-    starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames, "starts")))
-    rows = list(_rows(frames, "edges"))
-    edges: list[WalkedEdge] = [
-        (
-            int(row["depth"]),
-            place(row, "source"),
-            place(row, "target"),
-            str(row["relationship_id"]),
-            bool(row["traversed_forward"]),
-            round(float(row["score"]), 4),
-            row["fate"],
-        )
-        for row in rows
-    ]
-    if not starts and not edges:
-        return None
-    rounds = tuple(
-        (int(r["depth"]), str(r["strategy_used"]), int(r["n_edges"]), int(r["n_kept"]), r["note"])
-        for r in _rows(frames, "exploration")
-    )
-    rests_on = tuple(tuple(map(str, row["rests_on"])) for row in rows)
-    return Walk(tuple(titles), starts, tuple(edges), rounds, rests_on)
+    """Return the way of a search that reports one; None of any other."""
+    steps = read_steps(_rows(frames, "exploration"))
+    return Walk(steps) if steps else None
 
 
 def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:

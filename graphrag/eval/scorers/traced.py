@@ -107,6 +107,11 @@ def read_citations(response: str) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(cited))
 
 
+def cited_sources(response: str) -> list[str]:
+    """Return the numbers of the text units that an answer cites."""
+    return [each.id for each in read_citations(response) if each.table == "sources"]
+
+
 def strip_citations(response: str) -> str:
     """Return an answer without its citations, as :func:`fold_text` folds it."""
     return _CITATION.sub(" ", fold_text(response))

@@ -101,19 +101,6 @@ function expected(question, answers) {
       }))))];
 }
 
-/** Return the row of a relationship from any context of the same document. */
-function findElsewhere(film, edge, found) {
-  for (const [position, question] of index.questions.entries()) {
-    if (question.film !== film) continue;
-    for (const detail of found.details[position]) {
-      const text = contextText(detail, found.lines);
-      const row = text && text.includes(edge.from) && supporting(edge, readContext(text));
-      if (row && sameEnds(row.text, edge)) return row;
-    }
-  }
-  return null;
-}
-
 async function showQuestion(position) {
   const question = index.questions[position];
   const found = await details();
@@ -122,9 +109,7 @@ async function showQuestion(position) {
     : make("a", { href: `#q=${to}`, text, [name]: "" }));
   const answers = question.answers.map((answer, n) =>
     read(question, answer, found.details[position][n], found));
-  const elsewhere = (edge) => findElsewhere(question.film, edge, found);
-  const paths = answers.filter(({ detail }) => detail.walk || detail.paths || detail.texts)
-    .map((each) => pathsBox(each, elsewhere));
+  const ways = answers.filter(({ detail }) => detail.way).map(wayBox);
   byId("question").replaceChildren(
     make("nav", { class: "marks", "aria-label": "Other questions" },
       make("a", { href: "#questions", text: "← All questions", "data-up": "" }),
@@ -137,7 +122,7 @@ async function showQuestion(position) {
     make("p", { class: "note" }, own(question.film), ", ", own(question.id),
       question.tags.length ? ", " : "", own(question.tags.join(", "))),
     ...expected(question, answers),
-    make("div", { class: "sides" }, ...answers.map(side)), ...paths);
+    make("div", { class: "sides" }, ...answers.map(side)), ...ways);
   show(true);
   byId("question").focus({ preventScroll: true });
   scrollTo(0, 0);

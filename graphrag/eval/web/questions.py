@@ -10,15 +10,15 @@ from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import QueryResult, ReadWhole, Walk
-from graphrag.eval.report.questions import cited_rows, describe_texts, drawn_walk, edges_of
+from graphrag.eval.records import QueryResult, ReadWhole
 from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
 from graphrag.eval.scorers.loss import End, Stage
+from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
-from graphrag.text.path_tree import find_leads
+from graphrag.text.way import Step, first_read
 
 Json: TypeAlias = dict[str, object]
 MOST_CAUSE = 300
@@ -221,35 +221,20 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     }
     if result.grades:
         values["grades"] = {name: dict(given) for name, given in result.grades.items()}
-    told = result.retrieved
-    walk = None if told is None else drawn_walk(told)
-    if told is not None and (texts := describe_texts(told)):
-        values["texts"] = texts
-    elif told is not None and walk is not None and (walk.edges or not told.paths):
-        values["walk"] = _walk(walk, result.response)
-    elif told is not None and told.paths:
-        values["isWhole"] = told.walk is not None and walk is None
-        values["paths"] = [
-            [[h.hop, h.source, h.target, h.forward, round(h.score, 4)] for h in path]
-            for path in told.paths
-        ]
+    if result.retrieved is not None and result.retrieved.walk:
+        values["way"] = _way(result.retrieved.walk.steps, result.response)
     return values
 
 
-def _walk(walk: Walk, response: str) -> Json:
-    cited = cited_rows(response)
-    leads = find_leads(edges_of(walk), cited if walk.rests_on else ())
-    none = ""
-    if walk.rests_on and not any(leads.rows):
-        none = f"No edge leads to the answer, which cites {'other rows' if cited else 'no row'}."
-    return {
-        "entities": list(walk.entities),
-        "starts": list(walk.starts),
-        "edges": [list(edge) for edge in walk.edges],
-        "rounds": [list(told) for told in walk.rounds],
-        "leads": [", ".join(rows) for rows in leads.rows],
-        "unreached": leads.sentence or none,
-    }
+def _way(steps: Sequence[Step], response: str) -> list[Json]:
+    read = first_read(steps, cited_sources(response))
+    return [
+        {
+            **{name: getattr(step, name) for name in step.__slots__},
+            "cited": [number for number, call in read if call == step.call],
+        }
+        for step in steps
+    ]
 
 
 def _phases(usage: Usage | None) -> list[list[str | int]]:

@@ -1,20 +1,21 @@
-"""From paths and ranked texts to a context, from the context to a cited answer and data frames."""
+"""From ranked texts and rows to a context, from the context to a cited answer and data frames."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import pandas as pd
 from pydantic_core import from_json
 
-from graphrag.config.models.tog_search_config import PPRSearchConfig
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText
-from graphrag.query.replies import UnreadableReplyError
+from graphrag.query.replies import UnreadableReplyError, without_thinking
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
+    NextStep,
     ReasonedAnswer,
     ToGSearchError,
     ask,
@@ -28,10 +29,8 @@ from graphrag.query.structured_search.tog_search.store import (
     TextUnit,
     TextUnits,
 )
-from graphrag.query.structured_search.tog_search.walk import Exploration, Path, ScoredEdge
+from graphrag.query.structured_search.tog_search.walk import Row
 from graphrag.query.usage import OutputBound, phase
-from graphrag.text.path_tree import name_row
-from graphrag.text.terms import shorten
 
 if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
@@ -42,167 +41,142 @@ WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)
 _OWN_CITATION = re.compile(r"\s*\[Data:[^\]]*(?:\]|$)")
 _HALF_CITATION = re.compile(r"\s*\[(?:D(?:a(?:t(?:a)?)?)?)?$")
 _N_ATTEMPTS = 2
-_MAX_LABEL_CHARS = 160
 # No budget holds more text units.
 _MAX_UNITS = 300
 _N_CACHED_COUNTS = 2048
 
+_Form = TypeVar("_Form", bound=ReasonedAnswer)
+
 
 @dataclass(slots=True)
 class Context:
-    """What a check-and-answer call is shown: rows by their number, and the text they make.
+    """What a call is shown: rows of tables, and the text they make.
 
-    ``n_tokens`` are those of the headings and of each line counted alone.
+    ``units`` are the rows of the text units shown, ``relationships`` and ``entities`` by the rows
+    of their tables. ``n_tokens`` are those of the headings and of each line counted alone.
     """
 
     text: str = ""
     n_tokens: int = 0
-    paths: dict[Path, str] = field(default_factory=dict[Path, str])
-    entities: dict[int, EntityRow] = field(default_factory=dict[int, EntityRow])
-    relationships: dict[int, RelationshipRow] = field(default_factory=dict[int, RelationshipRow])
+    units: list[int] = field(default_factory=list[int])
     sources: list[TextUnit] = field(default_factory=list[TextUnit])
+    relationships: dict[int, RelationshipRow] = field(default_factory=dict[int, RelationshipRow])
+    entities: dict[int, EntityRow] = field(default_factory=dict[int, EntityRow])
+    rows: list[Row] = field(default_factory=list[Row])
 
     def render(self) -> str:
-        """Write the tables; a section without rows keeps its heading."""
-        sections = (
-            ["-----Sources-----", "id|text", *map(_line, self.sources)],
-            ["-----Entities-----", "id|entity|description", *map(_line, self.entities.values())],
-            [
-                "-----Relationships-----",
-                "id|source|target|description",
-                *map(_line, self.relationships.values()),
-            ],
-            ["-----Paths-----", *self.paths.values()],
+        """Write the tables that have rows."""
+        numbered = (
+            csv_line([number, row.names, row.document, row.sentence])
+            for number, row in enumerate(self.rows, 1)
         )
-        return "\n\n".join(map("\n".join, sections))
+        sections = {
+            "-----Sources-----\nid|document|text": map(_line, self.sources),
+            "-----Relationships-----\nid|source|target|description": map(
+                _line, self.relationships.values()
+            ),
+            "-----Entities-----\nid|entity|description": map(_line, self.entities.values()),
+            "-----Rows-----\nnumber|from -> to|document|sentence": numbered,
+        }
+        written = ((heading, list(lines)) for heading, lines in sections.items())
+        return "\n\n".join("\n".join([heading, *lines]) for heading, lines in written if lines)
 
     def drop_last(self) -> bool:
         """Take the least important row out; False when there is none left."""
-        if self.sources:
-            self.sources.pop()
+        if self.rows:
+            self.rows.pop()
         elif self.entities:
             self.entities.popitem()
-        elif self.paths:
-            self.paths.popitem()
-            links = (link for path in self.paths for step in path.steps for link in step.edge.links)
-            needed = {link.relationship for link in links}
-            for row in self.relationships.keys() - needed:
-                del self.relationships[row]
+        elif self.sources:
+            self.sources.pop()
+            self.units.pop()
+        elif self.relationships:
+            self.relationships.popitem()
         else:
             return False
         return True
 
 
-_Row = TextUnit | EntityRow | RelationshipRow
-_CELLS: dict[type[_Row], Callable[[_Row], Sequence[object]]] = {
-    TextUnit: attrgetter("human_readable_id", "text"),
+_Shown = TextUnit | EntityRow | RelationshipRow
+_CELLS: dict[type[_Shown], Callable[[_Shown], Sequence[object]]] = {
+    TextUnit: attrgetter("human_readable_id", "document", "text"),
     EntityRow: attrgetter("human_readable_id", "title", "description"),
     RelationshipRow: attrgetter("human_readable_id", "source", "target", "description"),
 }
 """What is shown of a row."""
+_TOKENS_OF_HEADINGS = 50
 
 
-def _line(row: _Row) -> str:
+def _line(row: _Shown) -> str:
+    if isinstance(row, TextUnit) and row.text.lstrip().startswith(row.document):
+        return csv_line([row.human_readable_id, "", row.text])  # it says its title itself
     return csv_line(_CELLS[type(row)](row))
 
 
 class Grounder:
-    """Builds contexts over one index, in the tokens of the completion model.
+    """Builds contexts over one index, in the tokens of the completion model."""
 
-    With ``texts_first`` paths and entities get no more than text units leave.
-    """
-
-    def __init__(
-        self,
-        store: GraphStore,
-        text_units: TextUnits,
-        tokenizer: "Tokenizer",
-        config: PPRSearchConfig,
-        texts_first: bool,
-    ) -> None:
+    def __init__(self, store: GraphStore, text_units: TextUnits, tokenizer: "Tokenizer") -> None:
         self._store = store
         self._text_units = text_units
         self._count_line = lru_cache(maxsize=_N_CACHED_COUNTS)(tokenizer.num_tokens)
         self._count = tokenizer.num_tokens
-        self._budget = config.max_context_tokens
-        self._graph_share = config.graph_share
-        self._texts_first = texts_first
 
     def build(
-        self, starts: Sequence[int], paths: Sequence[Path], masses: Mapping[int, float]
+        self, units: Iterable[int], relationships: Iterable[int], budget: int, n_texts: int
     ) -> Context:
-        """Choose and render what the model is shown.
+        """Choose what a call is shown: relationships, then text units, in their order, that fit.
 
-        Paths, best first, their relationships and entities, and then the ``starts``, take at most
-        ``graph_share`` of ``max_context_tokens`` (all of it where no text unit is there or fits),
-        text units the rest; these are ranked by the mass (> 0) of their rows.
+        Text units, which are given by row, take up to ``n_texts`` tokens, or up to the whole
+        ``budget`` where else none would fit. Without any, the entities that relationships join are
+        shown beside them.
         """
-        context = Context()
-        context.n_tokens = self._count_line(context.render())
-        share = int(self._budget * self._graph_share)
-        if not self._texts_first:
-            self._add_graph(context, starts, paths, share)
-        for unit in self._text_units.best(masses, _MAX_UNITS):
-            if self._takes(context, [_line(unit)], self._budget):
-                context.sources.append(unit)
-        if self._texts_first or not context.sources:
-            left = min(self._budget, context.n_tokens + share) if context.sources else self._budget
-            self._add_graph(context, starts, paths, left)
+        context = Context(n_tokens=_TOKENS_OF_HEADINGS)
+        for row in relationships:
+            told = self._store.relationship_row(row)
+            if self._takes(context, _line(told), budget):
+                context.relationships[row] = told
+        units = list(dict.fromkeys(units))[:_MAX_UNITS]
+        for limit in (n_texts, budget):
+            for row in units if not context.units else ():
+                unit = self._text_units.unit(row)
+                if self._takes(context, _line(unit), limit):
+                    context.units.append(row)
+                    context.sources.append(unit)
+        if not context.sources:
+            for told in context.relationships.values():
+                for title in (told.source, told.target):
+                    self._add_entity(context, title, budget)
+        return self.finish(context, budget)
+
+    def add_rows(self, context: Context, rows: Iterable[Row], n: int, budget: int) -> Context:
+        """Show at most ``n`` rows that lead on, as long as they fit."""
+        for row in rows:
+            line = csv_line([len(context.rows) + 1, row.names, row.document, row.sentence])
+            if len(context.rows) == n or not self._takes(context, line, budget):
+                break
+            context.rows.append(row)
+        return self.finish(context, budget)
+
+    def finish(self, context: Context, budget: int) -> Context:
+        """Write the text; joined rows may take a few tokens more than counted one by one."""
         context.text = context.render()
-        # Joined rows may take a few tokens more than the rows counted one by one.
-        while self._count(context.text) > self._budget and context.drop_last():
+        while self._count(context.text) > budget and context.drop_last():
             context.text = context.render()
         return context
 
-    def _add_graph(
-        self, context: Context, starts: Sequence[int], paths: Sequence[Path], limit: int
-    ) -> None:
-        for path in paths:
-            if path not in context.paths:
-                self._add_path(context, path, limit)
-        for node in (*(node for path in context.paths for node in path.nodes), *starts):
-            if node not in context.entities:
-                row = self._store.entity_row(node)
-                if self._takes(context, [_line(row)], limit):
-                    context.entities[node] = row
+    def _add_entity(self, context: Context, title: str, budget: int) -> None:
+        for node in self._store.nodes_named_in(title)[:1]:
+            row = self._store.entity_row(node)
+            if node not in context.entities and self._takes(context, _line(row), budget):
+                context.entities[node] = row
 
-    def _add_path(self, context: Context, path: Path, limit: int) -> None:
-        line = path_line(path, self._store)
-        new = {
-            link.relationship: self._store.relationship_row(link.relationship)
-            for step in path.steps
-            for link in step.edge.links
-            if link.relationship not in context.relationships
-        }
-        if self._takes(context, [line, *map(_line, new.values())], limit):
-            context.paths[path] = line
-            context.relationships |= new
-
-    def _takes(self, context: Context, lines: Sequence[str], limit: int) -> bool:
-        cost = sum(self._count_line(line + "\n") for line in lines)
+    def _takes(self, context: Context, line: str, limit: int) -> bool:
+        cost = self._count_line(line + "\n")
         if context.n_tokens + cost > limit:
             return False
         context.n_tokens += cost
         return True
-
-
-def path_line(path: Path, store: GraphStore) -> str:
-    """Render a path, each arrow in the direction in which its relationship is stored.
-
-    Of parallel relationships those in the direction of the heaviest are shown.
-    """
-    parts = [shorten(store.title(path.start), _MAX_LABEL_CHARS)]
-    for step in path.steps:
-        links = step.edge.links
-        label = "; ".join(
-            store.relationship_row(link.relationship).description
-            for link in links
-            if link.forward == links[0].forward
-        )
-        label = shorten(label, _MAX_LABEL_CHARS)
-        parts.append(f"-[{label}]->" if links[0].forward else f"<-[{label}]-")
-        parts.append(shorten(store.title(step.edge.target), _MAX_LABEL_CHARS))
-    return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +184,13 @@ class Verdict:
     """What came of one check: the text for the user, citations included.
 
     ``abstained`` when it says no more than that the answer was not found. The note, or "", says
-    how many cited ids the context did not hold, and what the model says that it lacks.
+    how many cited ids the context did not hold, ``missing`` what the model says that it lacks.
     """
 
     response: str
     abstained: bool
     note: str
+    missing: str
 
 
 class LiveText:
@@ -244,12 +219,35 @@ class LiveText:
 
 @dataclass(frozen=True, slots=True)
 class Reasoner:
-    """Asks whether the context suffices, and for the answer in the form of ``response_type``."""
+    """Asks what to do next, and for the answer in the form of ``response_type``.
+
+    ``exploring`` and ``reasoning`` are the prompts of calls that may go on, and of the last one.
+    """
 
     model: CompletionModel
-    prompt: str
+    exploring: str
+    reasoning: str
     response_type: str
     bound: OutputBound
+
+    async def explore(
+        self, question: str, context: Context, live: LiveText | None
+    ) -> tuple[NextStep | None, str]:
+        """Ask once whether the context answers, or what leads on; once more if it can't be read.
+
+        Returned is the reply, or None, and what went wrong or "".
+        """
+        fault = ""
+        for _ in range(_N_ATTEMPTS):
+            try:
+                reply = await self._ask(NextStep, self.exploring, question, context, fault, live)
+            except UnreadableReplyError as error:
+                fault = str(error)
+            except CutOffReplyError as error:
+                return None, str(error)
+            else:
+                return reply, ""
+        return None, f"the model could not be understood, twice in a row: {fault}"
 
     async def check(self, question: str, context: Context, live: LiveText | None = None) -> Verdict:
         """Ask once; once more if the reply can't be read or cites nothing of the context.
@@ -262,7 +260,9 @@ class Reasoner:
         problem = unreadable = ""
         for _ in range(_N_ATTEMPTS):
             try:
-                reply = await self._ask(question, context, problem, live)
+                reply = await self._ask(
+                    ReasonedAnswer, self.reasoning, question, context, problem, live
+                )
             except UnreadableReplyError as error:
                 problem = unreadable = str(error)
                 continue
@@ -273,37 +273,50 @@ class Reasoner:
         if reply is None:
             msg = f"The model's answer could not be read, twice in a row: {unreadable}."
             raise ToGSearchError(msg)
-        return _settle(reply, context)
+        return settle(reply, context)
 
     async def _ask(
-        self, question: str, context: Context, problem: str, live: LiveText | None
-    ) -> ReasonedAnswer:
+        self,
+        form: type[_Form],
+        prompt: str,
+        question: str,
+        context: Context,
+        problem: str,
+        live: LiveText | None,
+    ) -> _Form:
         values = {"context_data": context.text, "response_type": self.response_type}
-        system = fill(self.prompt, values)
+        system = fill(prompt, values)
         if problem:
             system += f"\n\nYour last reply could not be used: {problem}. Reply again."
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+        may_go_on = form is NextStep
 
         def show(received: str) -> None:
             if live:
-                live.show(_read_partial(received))
+                live.show(_read_partial(received, may_go_on))
 
-        with phase("reasoning"):
-            on_partial = show if live else None
-            return await ask(self.model, messages, ReasonedAnswer, self.bound, on_partial)
+        on_partial = show if live else None
+        with phase("exploration" if may_go_on else "reasoning"):
+            return await ask(self.model, messages, form, self.bound, on_partial)
+
+
+def is_answer(reply: NextStep, context: Context) -> bool:
+    """Say whether a reply answers: it lacks nothing, and cites something of the context."""
+    return not reply.missing and bool(_clean(reply.answer)) and any(_known_ids(reply, context))
 
 
 def _find_fault(reply: ReasonedAnswer, context: Context) -> str:
     if not _clean(reply.answer):
-        return "it says that the data suffices but gives no answer" if reply.sufficient else ""
+        return "" if reply.missing else "it says that nothing is missing but gives no answer"
     if any(_known_ids(reply, context)):
         return ""
     return "its answer cites no id of the tables Relationships and Sources"
 
 
-def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
+def settle(reply: ReasonedAnswer, context: Context) -> Verdict:
+    """Return what the user reads of a reply, its citations checked."""
     relationships, sources = _known_ids(reply, context)
-    answer, missing = _clean(reply.answer), " ".join(reply.missing.split())
+    answer, missing = _clean(reply.answer), reply.missing
     notes: list[str] = []
     cited_ids = len({*reply.relationships}) + len({*reply.sources})
     if n_dropped := cited_ids - len(relationships) - len(sources):
@@ -318,10 +331,7 @@ def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
             if ids
         ]
         response = f"{answer} [Data: {'; '.join(cited)}]"
-        if not reply.sufficient:
-            lacking = missing or "something"
-            notes.append(f"the model says that the context lacks this: {lacking}")
-    return Verdict(response, abstained, "; ".join(notes))
+    return Verdict(response, abstained, "; ".join(notes), missing)
 
 
 def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list[int]]:
@@ -335,8 +345,9 @@ def _clean(answer: str) -> str:
     return _OWN_CITATION.sub("", answer).strip()
 
 
-def _read_partial(received: str) -> str:
-    """Return the answer so far, "" before it begins."""
+def _read_partial(received: str, may_go_on: bool) -> str:
+    """Return the answer so far, "" before it begins; of a reply that lacks something, if it may."""
+    received = without_thinking(received)
     begin = received.find("{")
     try:
         values = from_json(received[max(0, begin) :], allow_partial="trailing-strings")
@@ -344,25 +355,38 @@ def _read_partial(received: str) -> str:
         return ""
     reply = cast("dict[str, object]", values) if isinstance(values, dict) else {}
     answer = reply.get("answer")
-    return answer if isinstance(answer, str) else ""
+    is_used = not may_go_on or reply.get("missing") == ""
+    return answer if isinstance(answer, str) and is_used else ""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a search as it is told: numbers of rows, and what was written.
+
+    ``shown`` and ``kept`` are ids of text units, ``rows`` and ``followed`` rows as they were shown.
+    """
+
+    call: int
+    shown: list[int]
+    rows: list[str]
+    kept: list[int] = field(default_factory=list[int])
+    followed: list[str] = field(default_factory=list[str])
+    looked_up: list[str] = field(default_factory=list[str])
+    missing: str = ""
+    note: str = ""
 
 
 def context_frames(
-    context: Context, walked: Exploration, store: GraphStore
+    context: Context, calls: Sequence[Call], followed: Sequence[Row], store: GraphStore
 ) -> dict[str, pd.DataFrame]:
-    """Return the context and the course of the search as data frames.
+    """Return the last context and the course of a search as data frames.
 
-    ``paths`` has a row for each relationship of each hop, source and target as stored, hop from 1,
-    score the product up to that hop in [0, 1]; ``edges`` one for each edge that was scored, by its
-    heaviest relationship, source and target as it was walked, score its own, path_score the product
-    up to it, fate "walked", "kept" or "pruned", rests_on the rows of ``relationships`` and
-    ``sources`` that speak for it, as citations name them. Connect mode scores no edge. Ids are
-    human_readable_id, ``text_unit_ids`` the ids of the text units table. Every column is there even
-    without rows.
+    ``paths`` has a row for each relationship that was followed, in order, source and target as
+    stored; one that starts where the one before has ended is a further hop of its path.
+    ``exploration`` has a row for each call. Ids are human_readable_id, ``text_unit_ids`` the ids of
+    the text units table. Every column is there even without rows.
     """
-    rows = context.relationships.values()
-    numbers = {row.human_readable_id for row in rows}
-    texts = {unit.id: unit.human_readable_id for unit in context.sources}
+    shown = context.relationships.values()
 
     def frame(columns: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
         return pd.DataFrame(list(rows), columns=columns.split())
@@ -370,59 +394,34 @@ def context_frames(
     return {
         "paths": frame(
             "path_id hop source target relationship_id traversed_forward score text_unit_ids",
-            _path_rows(context.paths, store),
+            _path_rows(followed, store),
         ),
         "entities": frame(
             "id entity description", map(_CELLS[EntityRow], context.entities.values())
         ),
         "relationships": frame(
             "id source target description weight",
-            ((*_CELLS[RelationshipRow](row), row.weight) for row in rows),
+            ((*_CELLS[RelationshipRow](row), row.weight) for row in shown),
         ),
-        "sources": frame("id text", map(_CELLS[TextUnit], context.sources)),
+        "sources": frame("id document text", map(_CELLS[TextUnit], context.sources)),
         "exploration": frame(
-            "depth strategy_used n_edges n_kept note", map(astuple, walked.rounds)
-        ),
-        "starts": frame(
-            "id entity",
-            ((store.entity_row(n).human_readable_id, store.title(n)) for n in walked.starts),
-        ),
-        "edges": frame(
-            "depth source target relationship_id traversed_forward score path_score fate rests_on",
-            (_edge_row(scored, numbers, texts, store) for scored in walked.scored),
+            "call shown rows kept followed looked_up missing note", map(_cells, calls)
         ),
     }
 
 
-def _path_rows(paths: Iterable[Path], store: GraphStore) -> Iterable[Sequence[object]]:
-    for path_id, path in enumerate(paths):
-        for hop, step in enumerate(path.steps, start=1):
-            score = Path(path.start, path.steps[:hop]).score
-            for link in step.edge.links:
-                row = store.relationship_row(link.relationship)
-                ends = (row.source, row.target, row.human_readable_id)
-                yield path_id, hop, *ends, link.forward, score, list(row.text_unit_ids)
+def _cells(call: Call) -> Sequence[object]:
+    return [getattr(call, each.name) for each in fields(Call)]
 
 
-def _edge_row(
-    scored: ScoredEdge, numbers: set[int], texts: dict[str, int], store: GraphStore
-) -> Sequence[object]:
-    edge = scored.edge
-    rows = [store.relationship_row(link.relationship) for link in edge.links]
-    rests_on: list[str] = []
-    if scored.fate != "pruned":
-        shown = [row.human_readable_id for row in rows if row.human_readable_id in numbers]
-        units = dict.fromkeys(unit for row in rows for unit in row.text_unit_ids)
-        rests_on += [name_row("relationships", str(number)) for number in shown]
-        rests_on += [name_row("sources", str(texts[unit])) for unit in units if unit in texts]
-    return (
-        scored.depth,
-        store.title(edge.source),
-        store.title(edge.target),
-        rows[0].human_readable_id,
-        edge.links[0].forward,
-        scored.score,
-        scored.path_score,
-        scored.fate,
-        rests_on,
-    )
+def _path_rows(followed: Sequence[Row], store: GraphStore) -> Iterable[Sequence[object]]:
+    path, hop, end = -1, 0, ""
+    for step in followed:
+        if step.relationship is None:
+            continue
+        row = store.relationship_row(step.relationship)
+        begin, after = (row.source, row.target)[:: 1 if step.forward else -1]
+        path, hop = (path, hop + 1) if begin == end else (path + 1, 1)
+        end = after
+        ends = (row.source, row.target, row.human_readable_id)
+        yield path, hop, *ends, step.forward, 1.0, list(row.text_unit_ids)

@@ -1,6 +1,6 @@
 """From an index's tables to the arrays that a graph is searched with, and names in texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -255,7 +255,9 @@ def build_arrays(
         write("entities", coded)
     ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, cited, write)
     edges = _sort_edges(ends, names.n)
-    topics = _read_topics(TEXT_UNITS.stream(text_units), DOCUMENTS.stream(documents), names)
+    of_documents = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
+    unit_titles = titles_of_texts(TEXT_UNITS.stream(text_units), of_documents)
+    topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
     unit_of = np.full(len(cited.numbers), -1, np.int32)
@@ -269,8 +271,8 @@ def build_arrays(
         units, found = scanned.find(batch.column("text").to_pylist())
         pairs[0].append(units + first)
         pairs[1].append(found)
+        write("text_units", add_titles(batch, unit_titles[first : first + batch.num_rows]))
         first += batch.num_rows
-        write("text_units", batch)
     ids = arrow.array(list(cited.numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
     for numbers, nodes in cited_by:
@@ -288,12 +290,19 @@ def build_arrays(
     )
 
 
-def _read_topics(text_units: Iterator[Batch], documents: Iterator[Batch], names: Names) -> Ints:
-    """Find what each text unit's document is about; titles that no entity has are new names."""
-    titles = titles_of_units(
-        _rows(text_units, "document_id", "human_readable_id", "text"),
-        dict(_rows(documents, "id", "title")),
-    )
+def titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:
+    """Return the title of each text unit's document; ``titles`` are those of documents by id."""
+    columns = ("document_id", "human_readable_id", "text")
+    return titles_of_units(_rows(text_units, *columns), titles)
+
+
+def add_titles(text_units: Batch, titles: Sequence[str]) -> Batch:
+    """Add the titles of their documents to text units, as the column ``document``."""
+    return text_units.append_column("document", arrow.array(titles, type=arrow.string()))
+
+
+def _number_topics(titles: Sequence[str], names: Names) -> Ints:
+    """Give titles of documents the numbers of names; those that no entity has are new names."""
     keys = word_keys(titles)
     distinct = [key for key in dict.fromkeys(keys) if key]
     known, entities = names.index().look_up(hash_keys(distinct)[0])
@@ -306,7 +315,7 @@ def _read_topics(text_units: Iterator[Batch], documents: Iterator[Batch], names:
     return np.array([number.get(key, -1) for key in keys], np.int32)
 
 
-def _rows(batches: Iterator[Batch], *columns: str) -> Iterator[tuple[Any, ...]]:
+def _rows(batches: Iterable[Batch], *columns: str) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 

@@ -1,74 +1,86 @@
 """The two searches of the graph, from the question to the cited answer and its counters.
 
-After ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2 (Ma et al., ICLR 2025, arXiv 2407.10805).
+Reading, then answering or going on, is after ToG (Sun et al., ICLR 2024, arXiv 2307.07697), ToG-2
+(Ma et al., ICLR 2025, arXiv 2407.10805) and IRCoT (Trivedi et al., ACL 2023, arXiv 2212.10509).
 """
 
 import asyncio
-import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Protocol
 
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
-from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
-from graphrag.query.replies import UnreadableReplyError
-from graphrag.query.structured_search.tog_search import asking, spreading, walk
+from graphrag.query.structured_search.tog_search import asking, spreading
 from graphrag.query.structured_search.tog_search.answer import (
     NOT_FOUND,
+    Call,
     Context,
     Grounder,
     LiveText,
     Reasoner,
+    Verdict,
     context_frames,
+    is_answer,
+    settle,
 )
-from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
+from graphrag.query.structured_search.tog_search.walk import (
+    Row,
+    rows_to_relationships,
+    rows_to_texts,
+)
 from graphrag.query.usage import (
     OutputBound,
     current_scope,
     measure_calls,
-    phase,
     summarize_attempts,
 )
 from graphrag.text.ranking import load_bm25
 
 # Those whose words are known where meaning adds to them.
 _N_BY_WORDS = 1_000
+# Text units of a ranking: no budget holds more.
+_N_RANKED = 300
+_N_SEEDS = 3
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
-_TOKENS_AROUND_SCORES = 60
-_TOKENS_PER_EDGE = 40
-_BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
 
 
 class Meaning(Protocol):
-    """Says how near text units are to a question; asked once a search."""
+    """Says how near text units are to a question or what is looked up."""
 
     async def near(self, question: str) -> tuple[Mapping[str, float], str]:
         """Return the nearest text units by id, the greater the nearer; or none, and why."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a question or a look-up leads to: text units by row, best first, and mass by node."""
+
+    units: Sequence[int]
+    entities: Mapping[int, float]
+    note: str = ""
+
+
 class GraphSearch(ABC):
     """A search over one graph; made once, safe for concurrent searches.
 
     ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
-    ``human_readable_id`` and ``text``, or mapped; without rows a search answers from the graph
-    alone. Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
+    ``human_readable_id`` and ``text``, or mapped; without rows a search answers from relationships.
+    Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
     ``response_type`` is the form of the answer, free text. Texts are found by the words of a
     question, and by their ``meaning``; None: by words alone.
     """
 
     section: str
     """Its section of settings.yaml."""
-    texts_first: bool
-    """Whether a text ranker: paths and entities are shown only where text units leave room."""
 
     def __init__(
         self,
@@ -85,26 +97,27 @@ class GraphSearch(ABC):
             text_units = TextUnits.from_table(text_units)
         self.graph = graph
         self._text_units, self._meaning = text_units, meaning
-        self._cap = config.max_relations_per_entity
-        self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
+        self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
+        self._grounder = Grounder(graph, text_units, model.tokenizer)
         self._reasoner = Reasoner(
             model,
-            asking.read_prompt(
-                config.reasoning_prompt,
-                f"{self.section}.reasoning_prompt",
-                asking.REASONING_PROMPT,
-                asking.REASONING_FIELDS,
-            ),
+            self._exploring_prompt(config),
+            self._prompt("reasoning_prompt", config.reasoning_prompt, asking.REASONING_PROMPT),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
-        self._width, self._depth = 3, 3
+
+    def _prompt(self, setting: str, path: str | None, built_in: str) -> str:
+        name = f"{self.section}.{setting}"
+        return asking.read_prompt(path, name, built_in, asking.PROMPT_FIELDS)
+
+    def _exploring_prompt(self, config: PPRSearchConfig) -> str:
+        """Return the prompt of calls that may go on; "" where none may."""
+        return ""
 
     @abstractmethod
-    async def _score(
-        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
-    ) -> walk.Scores:
-        """Score the edges ahead; ``masses`` are those of the question at nodes."""
+    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
+        """Answer a question, given what it leads to by itself."""
 
     async def search(
         self, query: str, on_text: OnText | None = None, **_: object
@@ -116,16 +129,15 @@ class GraphSearch(ABC):
         place follows.
 
         ``context_data`` holds the data frames ``paths``, ``entities``, ``relationships``,
-        ``sources``, ``exploration``, ``starts`` and ``edges``, ``context_text`` what the last call
-        was shown. A search that finds nothing of the question in the index, or in connect mode no
-        path, asks no model: it says so, the context text is empty and ``exploration`` and
-        ``starts`` the only frames with rows. The counters are those of this search's calls, failed
-        ones and retries included, by the phases exploration and reasoning; in a scope that
-        concurrent searches share they can't be told apart.
+        ``sources`` and ``exploration``, ``context_text`` what the last call was shown. A search
+        that finds nothing of the question in the index asks no model: it says so, and the context
+        is empty. The counters are those of this search's calls, failed ones and retries included,
+        by phase: calls that went on are exploration, those that answered reasoning; in a scope
+        that concurrent searches share they can't be told apart.
 
-        ToGSearchError if the question is empty, the index has no entities, in connect mode no two
-        of them are near the question, or the model's answer stays unreadable; CutOffReplyError if
-        that was cut off at ``max_answer_tokens``. Failures of the models pass through as they are.
+        ToGSearchError if the question is empty, the index has no entities, or the model's answer
+        stays unreadable; CutOffReplyError if that was cut off at ``max_answer_tokens``. Failures of
+        the models pass through as they are.
         """
         scope = current_scope()
         with measure_calls() if scope is None else nullcontext(scope) as log:
@@ -149,97 +161,105 @@ class GraphSearch(ABC):
             raise asking.ToGSearchError(msg)
         live = LiveText(on_text) if on_text else None
         await load_bm25()
-        words, (near, note) = await asyncio.gather(
-            asyncio.to_thread(self._text_units.score_by_words, question, _N_BY_WORDS),
-            self._near(question),
-        )
-        texts = spreading.weigh_texts(words, near, len(self.graph.arrays.unit_topics))
-        seeds = spreading.find_seeds(self.graph.names_in(question), texts, self.graph)
-        outcome = await self._find(question, seeds, live)
-        if note:
-            starts = outcome.context_data["exploration"]
-            starts.loc[0, "note"] = f"{starts.loc[0, 'note']}; {note}"
+        own = await self._rank(question)
+        if own.units or own.entities:
+            outcome = await self._find(question, own, live)
+        else:
+            nothing = Context()
+            shown = context_frames(nothing, [Call(0, [], [], note=own.note)], [], self.graph)
+            outcome = Outcome(NOT_FOUND, shown, "", abstained=True)
         if live:
             live.finish(outcome.response)
         return outcome
 
-    async def _near(self, question: str) -> tuple[Mapping[int, float], str]:
-        """Return how near text units, by row, are to a question; or none, and why."""
+    async def _rank(self, query: str, leaning: Sequence[int] = ()) -> Ranking:
+        """Rank text units by what of a query reaches them, leaning on those that are known."""
+        words, (near, note) = await asyncio.gather(
+            asyncio.to_thread(self._text_units.score_by_words, query, _N_BY_WORDS),
+            self._near(query),
+        )
+        return await asyncio.to_thread(self._spread, query, words, near, note, leaning)
+
+    def _spread(
+        self,
+        query: str,
+        words: Sequence[tuple[int, float]],
+        near: Mapping[int, float],
+        note: str,
+        leaning: Sequence[int],
+    ) -> Ranking:
+        texts = spreading.weigh_texts(words, near, len(self.graph.arrays.unit_topics))
+        names = self.graph.names_in(query)
+        if not texts and not names:
+            names = self.graph.rank_by_words(query, _N_SEEDS)
+        seeds = spreading.lean_on(spreading.find_seeds(names, texts, self.graph), leaning)
+        reached = spreading.spread(seeds, self.graph, self._cap)
+        return Ranking(self._text_units.best(reached.units, _N_RANKED), reached.entities, note)
+
+    async def _near(self, query: str) -> tuple[Mapping[int, float], str]:
+        """Return how near text units, by row, are to a query; or none, and why."""
         if self._meaning is None:
             return {}, ""
-        scores, note = await self._meaning.near(question)
+        scores, note = await self._meaning.near(query)
         return await asyncio.to_thread(self._text_units.by_row, scores), note
 
-    def _named(self, question: str) -> list[int]:
-        """Return the entities named in a question, in each form of the name, no common nouns."""
-        arrays = self.graph.arrays
+    def _relationships(self, ranking: Ranking) -> list[Row]:
+        """Return what stands for text units where there are none."""
+        if ranking.units:
+            return []
+        return rows_to_relationships(ranking.entities, set(), self.graph, self._cap)
 
-        def is_common(node: int) -> bool:
-            units = arrays.name_units[arrays.name_ptr[node] : arrays.name_ptr[node + 1]]
-            return self._text_units.is_common_noun(self.graph.title(node), units.tolist())
+    def _last_context(self, units: Iterable[int], rows: Iterable[Row]) -> Context:
+        relationships = [row.relationship for row in rows if row.relationship is not None]
+        return self._grounder.build(units, relationships, self._budget, self._budget)
 
-        named = [node for node in self.graph.nodes_named_in(question) if not is_common(node)]
-        return self.graph.with_forms(named)
 
-    async def _spread(
-        self, seeds: spreading.Seeds, paths: Sequence[walk.Path] = ()
-    ) -> spreading.Passages:
-        """Return how much mass of a question, and of paths, reaches each text unit and entity."""
-        seeds = spreading.join_paths(seeds, paths, self.graph)
-        return await asyncio.to_thread(spreading.spread, seeds, self.graph, self._cap)
+class PPRSearch(GraphSearch):
+    """Ranks text units by the mass that reaches them, and asks once.
 
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> Outcome:
-        """Walk to the end, then check and answer in one call."""
-        reached = await self._spread(seeds)
-        named = await asyncio.to_thread(self._named, question)
-        walked = walk.find_starts(question, named, reached.entities, self.graph, self._width)
-        if not walked.starts and not reached.units:
-            return self._without_asking(walked)
-        for _ in range(self._depth):
-            candidates = walk.list_candidates(walked, self.graph, question, self._cap)
-            if not candidates:
-                break
-            scores = await self._score(question, candidates, reached.entities)
-            before = walked
-            walked = walk.keep_best(walked, candidates, scores, self.graph, self._width)
-            if not self.texts_first and walk.is_unimproved(before, walked):
-                break
-        paths = walk.select_evidence(walked)
-        if not self.texts_first:
-            reached = await self._spread(seeds, paths)
-        return await self._conclude(question, walked, paths, reached, live)
+    Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
+    """
 
-    async def _conclude(
-        self,
-        question: str,
-        walked: walk.Exploration,
-        paths: Sequence[walk.Path],
-        reached: spreading.Passages,
-        live: LiveText | None,
-    ) -> Outcome:
-        """Answer from paths, and from the texts that most mass reached; note what they lacked."""
-        context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached.units)
+    section = "ppr_search"
+
+    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
+        rows = self._relationships(own)
+        context = await asyncio.to_thread(self._last_context, own.units, rows)
         verdict = await self._reasoner.check(question, context, live)
-        last = walked.rounds[-1]
-        note = "; ".join(filter(None, [last.note, verdict.note]))
-        rounds = (*walked.rounds[:-1], replace(last, note=note))
-        shown = context_frames(context, replace(walked, rounds=rounds), self.graph)
-        return Outcome(verdict.response, shown, context.text, verdict.abstained)
+        call = _describe(1, context, own.note)
+        return _outcome(verdict, context, [call], [], self.graph)
 
-    def _without_asking(self, walked: walk.Exploration, more: str = "") -> Outcome:
-        """Return what is said where the index holds nothing of a question, or no path."""
-        shown = context_frames(Context(), walked, self.graph)
-        return Outcome(f"{NOT_FOUND} {more}".strip(), shown, "", abstained=True)
+
+@dataclass(slots=True)
+class _Way:
+    """How far a search has come: what was shown, kept and followed, and what is next.
+
+    ``kept`` and ``seen`` are rows of the text units table, ``new`` those that the next call is
+    shown before others.
+    """
+
+    own: Ranking
+    kept: list[int] = field(default_factory=list[int])
+    followed: list[Row] = field(default_factory=list[Row])
+    looked_up: list[str] = field(default_factory=list[str])
+    seen: set[int] = field(default_factory=set[int])
+    new: list[int] = field(default_factory=list[int])
+    entities: Mapping[int, float] = field(default_factory=dict[int, float])
+    calls: list[Call] = field(default_factory=list[Call])
+
+    @property
+    def wanted(self) -> str:
+        """The words of what was looked up last."""
+        return " ".join(self.calls[-1].looked_up) if self.calls else ""
 
 
 class ToGSearch(GraphSearch):
-    """Think-on-Graph search: a model scores the edges ahead at each depth, then checks and answers.
+    """Think-on-Graph search: a model reads texts and rows, and either answers or says what is next.
 
     Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
     """
 
     section = "tog_search"
-    texts_first = False
 
     def __init__(
         self,
@@ -251,123 +271,147 @@ class ToGSearch(GraphSearch):
         response_type: str = "Multiple Paragraphs",
         meaning: Meaning | None = None,
     ) -> None:
-        config = config or ToGSearchConfig()
+        self._config = config or ToGSearchConfig()
         super().__init__(
             model=model,
             graph=graph,
             text_units=text_units,
-            config=config,
+            config=self._config,
             response_type=response_type,
             meaning=meaning,
         )
-        self._config, self._width, self._depth = config, config.width, config.depth
-        prompt = asking.read_prompt(
-            config.scoring_prompt, "tog_search.scoring_prompt", asking.EDGE_SCORING_PROMPT
+
+    def _exploring_prompt(self, config: PPRSearchConfig) -> str:
+        prompt = self._prompt(
+            "exploration_prompt", self._config.exploration_prompt, asking.EXPLORATION_PROMPT
         )
-        self._model, self._prompt = model, asking.fill(prompt, {"most": str(2 * config.width)})
-        self._max_tokens = max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE)
+        return asking.fill(prompt, {"width": str(self._config.width)})
 
-    async def _score(
-        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
-    ) -> walk.Scores:
-        """Score candidates in [0, 1]: what the model says of the best by :func:`score_by_reach`.
+    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
+        way = _Way(own, entities=own.entities)
+        for number in range(self._config.depth):
+            context = await asyncio.to_thread(self._context, question, way, number)
+            call = _describe(number + 1, context, "" if number else own.note)
+            way.calls.append(call)
+            log, n_before = current_scope(), _count_attempts()
+            reply, fault = await self._reasoner.explore(question, context, live)
+            if reply is not None and is_answer(reply, context):
+                if log is not None:
+                    log.name_phase(n_before, "exploration", "reasoning")
+                verdict = settle(reply, context)
+                return _outcome(verdict, context, way.calls, way.followed, self.graph)
+            if fault:
+                call.note = "; ".join(filter(None, [call.note, f"{fault}, so the ranking went on"]))
+            if not await self._go_on(question, way, context, reply):
+                break
+        rows = [*way.followed, *self._relationships(own)]
+        units = [*way.kept, *_mixed(way.new, own.units)]
+        context = await asyncio.to_thread(self._last_context, units, rows)
+        verdict = await self._reasoner.check(question, context, live)
+        way.calls.append(_describe(len(way.calls) + 1, context, ""))
+        return _outcome(verdict, context, way.calls, way.followed, self.graph)
 
-        It is shown at most ``max_scored_edges``, and no more than fit beside the question. An edge
-        that the model leaves out, or was not shown, scores 0. A reply that was cut off, or
-        stays unreadable after one repair, makes the whole depth fall back to words, as scores from
-        two scales can't be compared. What the model raises when it can't be reached passes through.
+    def _context(self, question: str, way: _Way, number: int) -> Context:
+        """Return what a call that may go on is shown: half of the budget in texts, later more."""
+        depth = self._config.depth
+        n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
+        fresh = _mixed(way.new, [row for row in way.own.units if row not in way.seen])
+        known = [row.relationship for row in way.followed if row.relationship is not None]
+        units = [*way.kept, *fresh]
+        context = self._grounder.build(units, known, self._budget, n_texts)
+        n_rows = self._config.max_rows
+        if way.own.units:
+            shown = {*context.units, *way.seen}
+            ahead = [row for row in fresh if row not in shown][:n_rows]
+            wanted = f"{question} {way.wanted}"
+            rows = rows_to_texts(ahead, context.units, wanted, self.graph, self._text_units)
+        else:
+            rows = rows_to_relationships(way.entities, set(known), self.graph, self._cap)
+        return self._grounder.add_rows(context, rows, n_rows, self._budget)
+
+    async def _go_on(
+        self, question: str, way: _Way, context: Context, reply: asking.NextStep | None
+    ) -> bool:
+        """Take what a call keeps, follows and looks up; say whether another may go on from there.
+
+        A reply that could not be read keeps all that was shown, and the ranking goes on.
         """
-        by_reach = await walk.score_by_reach(question, candidates, masses, self.graph)
-        promise = by_reach.values
-        order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
-        places, request = self._fit(question, candidates, order[: self._config.max_scored_edges])
-        with phase("exploration"):
-            reply = await self._ask_for_scores(request, len(places))
-        if isinstance(reply, str):
-            words = await walk.score_by_words(question, candidates, self.graph)
-            return replace(words, note=f"{reply}, so bm25 scored this depth")
-        notes: list[str] = []
-        if len(places) < len(candidates):
-            notes.append(
-                f"the model was shown the {len(places)} most promising of {len(candidates)} edges"
-            )
-        if n_unreadable := sum(score is None for score in reply.values()):
-            notes.append(f"{n_unreadable} scores outside 0 to 1 counted as 0")
-        scores = [0.0] * len(candidates)
-        for number, score in reply.items():
-            scores[places[number - 1]] = score or 0.0
-        return walk.Scores(tuple(scores), "llm", "; ".join(notes))
-
-    def _fit(
-        self, question: str, candidates: Sequence[walk.Candidate], order: Sequence[int]
-    ) -> tuple[list[int], str]:
-        """Return the places of as many of the first candidates as fit, and the request."""
-        shown = {
-            at: walk.describe_edge(candidates[at], self.graph, walk.SHOWN_CHARS) for at in order
-        }
-
-        def render(n: int) -> str:
-            return asking.render_rows(question, [shown[place] for place in sorted(order[:n])])
-
-        least, most = 1, len(order)
-        while least < most:
-            middle = (least + most + 1) // 2
-            fits = int(self._model.tokenizer.num_tokens(render(middle))) <= self._max_tokens
-            least, most = (middle, most) if fits else (least, middle - 1)
-        return sorted(order[:least]), render(least)
-
-    async def _ask_for_scores(self, request: str, n_edges: int) -> dict[int, float | None] | str:
-        """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
-        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * n_edges, _BOUND_SETTING)
-        problem = ""
-        for _ in range(2):
-            messages = [
-                {"role": "system", "content": self._prompt},
-                {"role": "user", "content": request + problem},
-            ]
-            try:
-                reply = await asking.ask(self._model, messages, asking.EdgeScores, bound)
-            except CutOffReplyError as error:
-                return str(error)
-            except UnreadableReplyError as error:
-                problem = f"\n\nYour last reply could not be used: {error}. Reply with JSON only."
-                continue
-            scores: dict[int, float | None] = {}
-            for item in reply.scores:
-                if 1 <= item.edge <= n_edges:
-                    valid = math.isfinite(item.score) and 0 <= item.score <= 1
-                    scores.setdefault(item.edge, item.score if valid else None)
-            if scores:
-                return scores
-            problem = "\n\nYour last reply scored none of these edges. Use their numbers."
-        return "the model's scores could not be read"
-
-    async def _find(self, question: str, seeds: spreading.Seeds, live: LiveText | None) -> Outcome:
-        if self._config.mode == "explore":
-            return await super()._find(question, seeds, live)
-        reached = await self._spread(seeds)
-        # Join the question's entities, and answer from the paths; without a path, ask nobody.
-        ends, note = find_ends(question, self.graph, reached.entities, self._config)
-        paths, rounds, unconnected = join_ends(ends, self.graph, self._config)
-        start = walk.Round(0, "start", 0, len(ends), note)
-        walked = walk.Exploration(ends, rounds=(start, *rounds))
-        if not paths:
-            return self._without_asking(walked, unconnected)
-        outcome = await self._conclude(question, walked, paths, reached, live)
-        return replace(outcome, response=f"{outcome.response} {unconnected}".strip())
+        call = way.calls[-1]
+        way.seen.update(context.units)
+        if reply is None:
+            way.kept = context.units
+            way.new = []
+            return True
+        call.missing = reply.missing
+        if not reply.missing and reply.answer:
+            call.note = "its answer cited nothing that it was shown"
+        units = dict(
+            zip((s.human_readable_id for s in context.sources), context.units, strict=True)
+        )
+        ids = [number for number in dict.fromkeys(reply.keep) if number in units]
+        way.kept = [units[number] for number in ids]
+        numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
+        rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
+        wanted = _unasked(reply.look_up, [question, *way.looked_up])[: self._config.width]
+        call.kept, call.followed, call.looked_up = ids, [row.label for row in rows], wanted
+        way.followed += rows
+        way.looked_up += wanted
+        if not rows and not wanted:
+            way.new = []
+            return False
+        units_ahead = [row.unit for row in rows if row.unit is not None]
+        leaning = [*way.kept, *units_ahead]
+        found = await asyncio.gather(*(self._rank(text, leaning) for text in wanted or [question]))
+        taken = {*way.seen, *units_ahead}
+        in_turn = _in_turn([ranking.units for ranking in found])
+        way.new = [*units_ahead, *(row for row in in_turn if row not in taken)]
+        way.entities = {n: m for ranking in reversed(found) for n, m in ranking.entities.items()}
+        # Without anything new another call would know no more.
+        return not way.own.units or bool(way.new) or not way.seen.issuperset(way.own.units)
 
 
-class PPRSearch(GraphSearch):
-    """Ranks text units by the mass that reaches them, and asks once.
+def _unasked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
+    """Return look-ups in one line each, none that is blank or was asked before."""
+    known = {"", *(" ".join(text.casefold().split()) for text in earlier)}
+    unasked: list[str] = []
+    for text in (" ".join(text.split()) for text in look_ups):
+        if text.casefold() not in known:
+            known.add(text.casefold())
+            unasked.append(text)
+    return unasked
 
-    The paths that it shows beside them are those along which most mass lies; no model chose
-    them. Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
-    """
 
-    section = "ppr_search"
-    texts_first = True
+def _in_turn(rankings: Sequence[Sequence[int]]) -> list[int]:
+    """Take the best of each ranking, then the next of each; none twice."""
+    rounds = zip_longest(*rankings)
+    return list(dict.fromkeys(row for each in rounds for row in each if row is not None))
 
-    async def _score(
-        self, question: str, candidates: Sequence[walk.Candidate], masses: Mapping[int, float]
-    ) -> walk.Scores:
-        return await walk.score_by_reach(question, candidates, masses, self.graph)
+
+def _mixed(new: Sequence[int], own: Sequence[int]) -> list[int]:
+    """Put one of the question's own text units after every two new ones; none twice."""
+    rounds = zip_longest(new[::2], new[1::2], own)
+    return list(dict.fromkeys(row for each in rounds for row in each if row is not None))
+
+
+def _count_attempts() -> int:
+    log = current_scope()
+    return 0 if log is None else len(log.attempts)
+
+
+def _describe(number: int, context: Context, note: str) -> Call:
+    ids = [unit.human_readable_id for unit in context.sources]
+    return Call(number, ids, [row.label for row in context.rows], note=note)
+
+
+def _outcome(
+    verdict: Verdict,
+    context: Context,
+    calls: list[Call],
+    followed: Sequence[Row],
+    graph: GraphStore,
+) -> Outcome:
+    last = calls[-1]
+    last.note = "; ".join(filter(None, [last.note, verdict.note]))
+    last.missing = verdict.missing
+    frames = context_frames(context, calls, followed, graph)
+    return Outcome(verdict.response, frames, context.text, verdict.abstained)

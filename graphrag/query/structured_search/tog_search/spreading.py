@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from graphrag.query.structured_search.tog_search.building import slices
 from graphrag.query.structured_search.tog_search.store import GraphStore
-from graphrag.query.structured_search.tog_search.walk import Path
 from graphrag.text.ranking import fuse_scores
 
 N_SEEDS = 50
@@ -24,8 +23,8 @@ _POWER, _FUSED_POWER = 3, 6
 _NAMED_PART = 0.75
 _GOING_ON = 0.85
 _STEPS = 5
-# Of the mass, where a walk went before; chosen on MuSiQue and one film, by what 0.1 to 0.4 find.
-_WALKED_PART = 0.3
+# Of the mass of a look-up, where texts that were kept or followed are.
+_LEANING = 0.25
 # Being the title of a text unit's document says more than being named in it.
 _TITLE_WEIGHT = 5.0
 # That two entities are related says less than that they stand in one text.
@@ -101,34 +100,15 @@ def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphSto
     return Seeds(_scaled(texts, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
 
 
-def join_paths(seeds: Seeds, paths: Sequence[Path], store: GraphStore) -> Seeds:
-    """Give 0.3 of the mass to the text units that paths lead through, if there are any.
-
-    Those of an edge name both of its ends, and share the score of the best path with it. Of an
-    end 100 text units are looked at, of the one that fewer name.
-    """
-    weights: dict[int, float] = {}
-    for path in paths:
-        for step in path.steps:
-            rows = _units_with_both(step.edge.source, step.edge.target, store)
-            for row in rows:
-                weights[row] = max(weights.get(row, 0.0), path.score / len(rows))
-    if not weights:
+def lean_on(seeds: Seeds, rows: Sequence[int]) -> Seeds:
+    """Give a quarter of the mass to text units, by row, if there are any."""
+    if not rows:
         return seeds
-    joined = _scaled(weights, _WALKED_PART)
-    for row, mass in seeds.units.items():
-        joined[row] = joined.get(row, 0.0) + (1 - _WALKED_PART) * mass
-    names = {name: (1 - _WALKED_PART) * mass for name, mass in seeds.names.items()}
-    return Seeds(joined, names, seeds.restart)
-
-
-def _units_with_both(first: int, second: int, store: GraphStore) -> list[int]:
-    pointers, units = store.arrays.name_ptr, store.arrays.name_units
-    of_each = [units[pointers[name] : pointers[name + 1]] for name in (first, second)]
-    few, many = sorted(of_each, key=len)
-    few = few[:_MAX_MENTIONS]
-    at = np.minimum(np.searchsorted(many, few), len(many) - 1)
-    return few[many[at] == few].tolist() if len(few) else []
+    units = {row: (1 - _LEANING) * mass for row, mass in seeds.units.items()}
+    for row in rows:
+        units[row] = units.get(row, 0.0) + _LEANING / len(rows)
+    names = {name: (1 - _LEANING) * mass for name, mass in seeds.names.items()}
+    return Seeds(units, names, seeds.restart)
 
 
 def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:

@@ -4,7 +4,6 @@ import hashlib
 import logging
 import mmap
 import os
-import re
 import shutil
 import time
 import uuid
@@ -28,8 +27,10 @@ from graphrag.query.structured_search.tog_search.building import (
     GraphArrays,
     Source,
     TableForm,
+    add_titles,
     arrow,
     build_arrays,
+    titles_of_texts,
 )
 from graphrag.query.structured_search.tog_search.names import NameIndex
 from graphrag.text.ranking import WordIndex, WordIndexes
@@ -38,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 5
+_FORMAT = 7
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -46,7 +47,6 @@ _BUILDING = "building-"
 _ABANDONED_AFTER_S = 6 * 3600
 _PROBED_BYTES = 1 << 16
 _N_CACHED_ROWS = 4096
-_N_PROBED_TEXTS = 20
 
 _Table: TypeAlias = Any
 _Column: TypeAlias = Any
@@ -88,10 +88,11 @@ class RelationshipRow:
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """One text unit; ``human_readable_id`` is what is cited."""
+    """One text unit; ``human_readable_id`` is what is cited, ``document`` its document's title."""
 
     id: str
     human_readable_id: int
+    document: str
     text: str
 
 
@@ -216,7 +217,8 @@ class TextUnits:
         ``human_readable_id`` is optional, by default the row number. Raises UnreadableTableError
         if a needed column is missing.
         """
-        return cls(arrow.Table.from_batches(list(TEXT_UNITS.stream(table))))
+        whole = arrow.Table.from_batches(list(TEXT_UNITS.stream(table)))
+        return cls(add_titles(whole, titles_of_texts(whole.to_batches(), {})))
 
     def counted_in(self, words: WordIndexes) -> "TextUnits":
         """Return the same text units, their words counted where others find them too."""
@@ -231,17 +233,6 @@ class TextUnits:
         words, precedence = self._ready()
         return words.best(question, k, precedence)
 
-    def is_common_noun(self, title: str, rows: Sequence[int]) -> bool:
-        """Say whether texts (by row, the first 20 of them) mostly write a title in small letters.
-
-        As "country" does in them: it is a word there, even where an entity is called COUNTRY.
-        """
-        words = r"\W+".join(map(re.escape, title.split()))
-        written = re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
-        texts = (self._table.column("text")[row].as_py() for row in rows[:_N_PROBED_TEXTS])
-        small = [found.islower() for text in texts for found in written.findall(text)]
-        return 2 * sum(small) > len(small)
-
     def by_row(self, scores: Mapping[str, float]) -> dict[int, float]:
         """Return scores of text units by row, given by id; an id that none has is left out."""
         rows = self._rows
@@ -252,8 +243,8 @@ class TextUnits:
         ids = self._table.column("id").to_pylist()
         return {name: row for row, name in enumerate(ids)}
 
-    def best(self, masses: Mapping[int, float], k: int) -> list[TextUnit]:
-        """Return the `k` text units with most mass (by row) that are not blank, most first.
+    def best(self, masses: Mapping[int, float], k: int) -> list[int]:
+        """Return the rows of the `k` text units with most mass that are not blank, most first.
 
         Sums that differ only by the order of their terms are equal, and ordered by
         human_readable_id.
@@ -261,11 +252,12 @@ class TextUnits:
         rows = np.array(list(masses), np.int64)
         values = np.round(np.array(list(masses.values()), np.float64), 12)
         order = rows[np.lexsort((self._ready()[1][rows], -values))][:k]
-        units = (
-            TextUnit(*(self._table.column(field.name)[row].as_py() for field in fields(TextUnit)))
-            for row in order.tolist()
-        )
-        return [unit for unit in units if unit.text.strip()]
+        texts = self._table.column("text")
+        return [row for row in order.tolist() if texts[row].as_py().strip()]
+
+    def unit(self, row: int) -> TextUnit:
+        """Return the text unit of a row."""
+        return TextUnit(*(self._table.column(each.name)[row].as_py() for each in fields(TextUnit)))
 
     def spread(self, n: int) -> list[tuple[str, str]]:
         """Return the ids and texts of at most `n` text units, spread over their order."""
