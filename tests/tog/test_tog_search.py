@@ -88,6 +88,17 @@ async def test_a_followed_relationship_is_a_path_as_it_is_stored(world):
     assert {row["relationship_id"] for row in rows} <= {*data["relationships"]["id"]}
 
 
+async def test_what_is_said_about_main_persons_leaves_room_for_the_texts_that_are_kept():
+    said = relationships()
+    said["description"] += " More is said about both of them." * 40
+    graph = graph_of(entities(), said, text_units())
+    model = ScriptedModel(in_turn(go_on(keep=[1], follow=[*range(1, 20)]), go_on()))
+    search = tog_search(model, graph, max_context_tokens=260, width=20)
+    data = frames(await search.search("Who lifted the SCARECROW?"))
+    assert max(map(len, data["relationships"]["description"])) == 200
+    assert 1 in {*data["sources"]["id"]}
+
+
 async def test_nothing_that_leads_on_means_that_the_next_call_answers(world):
     model = ScriptedModel(go_on(keep=[1]), answer=lacking)
     result = await world.search(model, depth=5).search(QUESTION)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -31,6 +31,7 @@ from graphrag.query.structured_search.tog_search.store import (
 )
 from graphrag.query.structured_search.tog_search.walk import Row
 from graphrag.query.usage import OutputBound, phase
+from graphrag.text.phrases import shorten
 
 if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
@@ -105,6 +106,8 @@ _CELLS: dict[type[_Shown], Callable[[_Shown], Sequence[object]]] = {
 }
 """What is shown of a row."""
 _TOKENS_OF_HEADINGS = 50
+_TOLD_BESIDE_TEXTS = 200
+"""Characters."""
 
 
 def _line(row: _Shown) -> str:
@@ -128,15 +131,18 @@ class Grounder:
         """Choose what a call is shown: relationships, then text units, in their order, that fit.
 
         Text units, which are given by row, take up to ``n_texts`` tokens, or up to the whole
-        ``budget`` where else none would fit. Without any, the entities that relationships join are
-        shown beside them.
+        ``budget`` where else none would fit. Beside them of what is said about a relationship the
+        beginning is shown: between main persons it is longer than a text. Without any, the entities
+        that relationships join are shown beside them.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
+        units = list(dict.fromkeys(units))[:_MAX_UNITS]
         for row in relationships:
             told = self._store.relationship_row(row)
+            if units:
+                told = replace(told, description=shorten(told.description, _TOLD_BESIDE_TEXTS))
             if self._takes(context, _line(told), budget):
                 context.relationships[row] = told
-        units = list(dict.fromkeys(units))[:_MAX_UNITS]
         for limit in (n_texts, budget):
             for row in units if not context.units else ():
                 unit = self._text_units.unit(row)
