@@ -107,7 +107,8 @@ def fuse_scores(
     items are to it, the higher the nearer: of all or of those that are nearest. A score by words
     counts by its part of the best one. Nearness counts from its median over all items on, or from
     the least that is known if that is more, up to the greatest. So both keep how sure they are.
-    Every item is returned once, best first; of equal scores the nearer one, then the smaller one.
+    Every item is returned once, best first; of equal scores the nearer one, then the one that words
+    rank first, then the smaller one.
     """
     best = max(words.values(), default=1.0)
     total = {item: (1 - _NEAR_PART) * score / best for item, score in words.items()}
@@ -119,7 +120,12 @@ def fuse_scores(
             total[item] = total.get(item, 0.0) + _NEAR_PART * part
     # Sums that differ only by the order of their terms are equal.
     scored = [(item, round(score, 9)) for item, score in total.items()]
-    return sorted(scored, key=lambda each: (-each[1], -near.get(each[0], -inf), each[0]))
+
+    def rank(each: tuple[Item, float]) -> tuple[float, float, float, Item]:
+        item, score = each
+        return -score, -near.get(item, -inf), -words.get(item, 0.0), item
+
+    return sorted(scored, key=rank)
 
 
 def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:

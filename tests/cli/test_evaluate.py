@@ -294,7 +294,8 @@ def test_a_dry_run_bounds_what_a_run_asks_whose_verdicts_come_later(
         server.base_url, judge={"rubric": True, "quality": True, "pairwise": True}
     )
     alone = sentence(evaluation.run("--dry-run", "--methods", "tog"))
-    assert "at most 24 completions and 6 embeddings" in alone  # 3 scorings and an answer each
+    # 3 calls each, and the vectors of the question and of what 2 calls look up.
+    assert "at most 18 completions and 42 embeddings" in alone
     words = sentence(evaluation.run("--dry-run")).replace(",", "").split()
     completions = int(words[words.index("completions") - 1])
     judged = int(words[words.index("calls:", words.index("Judge")) + 1])

@@ -316,8 +316,8 @@ def test_every_command_has_a_quiet_form_and_there_is_a_version():
 
 def test_a_missing_extra_is_named_before_the_work(finished, monkeypatch):
     monkeypatch.setattr(
-        "graphrag.installation.requirements",
-        lambda extra=None: ["nowhere-at-all>=2"] if extra else [],
+        "graphrag.installation.requires",
+        lambda _: [f"nowhere-at-all>=2; extra == '{extra}'" for extra in ("audit", "ray")],
     )
     sheet = finished.root / "labels.csv"
     sheet.write_text("", encoding="utf-8")

@@ -258,9 +258,12 @@ class DryRun:
         if "embedding" in varied.model_configs(method):
             n_embedded = 1 if method in GRAPH_METHODS else calls
         if method == "tog":
-            # Calls that may go on read as much as the last one at most.
             depth = int(section.depth)
-            calls, prompt = 1 + depth, prompt + depth * (prompt - least + max(step, own))
+            if reckoning.answer:  # mostly one call goes on, which reads half as much
+                prompt += max(step, own) + reckoning.around + question + context // 2
+            else:
+                prompt += depth * (prompt - least + max(step, own))
+            calls = 1 + depth
             n_embedded *= 1 + depth * int(section.width)
         answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
         answer = self._answer(unit.method, answer, reckoning)
