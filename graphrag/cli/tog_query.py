@@ -190,7 +190,9 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
 
     async def answer() -> "CountedSearchResult":
         options = SearchOptions(response_type=given["response_type"])
-        header = await read_header(given["root"], given["data"], options, vectors=embeds(method))
+        header = await read_header(
+            given["root"], given["data"], options, vectors=embeds(method), tells_changes=False
+        )
         index = GraphIndex(header, await open_tables(header.config))
         return await index.search(method, given["query"], on_text=show if streams else None)
 

@@ -318,13 +318,17 @@ async def read_header(
     data_dir: Path | str | None = None,
     options: SearchOptions | None = None,
     vectors: bool = True,
+    tells_changes: bool = True,
 ) -> IndexHeader:
-    """Read a project's settings and check that its index is complete; see ``GraphIndex.open``."""
+    """Read a project's settings and check that its index is complete; see ``GraphIndex.open``.
+
+    ``tells_changes``: whether it is to be known later if the vectors are the same still.
+    """
     config = read_settings(root, data_dir)
     fingerprint = await fingerprint_tables(config, Path(root))
     if vectors:
         check_vectors(config, Path(root))
-    hashed = await asyncio.to_thread(_read_vectors, config)
+    hashed = await asyncio.to_thread(_read_vectors, config) if tells_changes else None
     return IndexHeader(config, options or SearchOptions(), fingerprint, hashed)
 
 

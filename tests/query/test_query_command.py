@@ -131,7 +131,11 @@ except SystemExit as ended:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "allowed"),
-    [("tog", {"scipy"}), ("bm25", {"scipy"}), ("local", {"lancedb", "networkx", "openai"})],
+    [
+        ("tog", {"lancedb", "scipy"}),
+        ("bm25", {"scipy"}),
+        ("local", {"lancedb", "networkx", "openai"}),
+    ],
 )
 def test_a_question_loads_what_its_search_needs(method, allowed, make_project, server):
     words = ["query", QUESTION, "-r", str(make_project()), "-m", method]
