@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from graphrag_vectors import VectorStoreDocument
 from graphrag_vectors.lancedb import LanceDBVectorStore
-from hypothesis import given, strategies
+from hypothesis import example, given, strategies
 from support.lighthouse import QUESTION
 from support.projects import offline_settings
 from typer.testing import CliRunner, Result
@@ -172,6 +172,7 @@ def scores(least: float) -> strategies.SearchStrategy[dict[int, float]]:
     )
 
 
+@example({0: 8.999999999999998, 1: 9.0}, {})
 @given(scores(0.01), scores(-9))
 def test_fused_scores_hold_every_item_once_best_first(words, near):
     fused = fuse_scores(words, near, 31)
