@@ -28,7 +28,6 @@ from graphrag.eval.suite.evaluation import (
 )
 from graphrag.eval.suite.running import run_suites
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
-from graphrag.eval.suite.tools import CaseFailedError
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
@@ -344,15 +343,13 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch
 
 
 class Failing(BaseEvaluator):
-    """Fails in the two ways in which a case can."""
+    """Fails on one case."""
 
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, object]
     ) -> EvaluationResult:
         if test_case.id == "judge":
             raise KeyError("the evaluator is broken")
-        if test_case.id == "search":
-            raise CaseFailedError(Failure("search", "error", "the system is down"))
         return EvaluationResult(EvaluationMetric.USER_SATISFACTION, 1.0, 1.0, {}, datetime.now())
 
 
@@ -363,8 +360,9 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
             "evaluator": f"{__name__}:Failing",
             "methods": ["basic"],
             "cases": [
-                {"id": name, "input_data": QUESTIONS["cases"][0]["input_data"]}
-                for name in ("good", "judge", "search")
+                {"id": "good", "input_data": QUESTIONS["cases"][0]["input_data"]},
+                {"id": "judge", "input_data": QUESTIONS["cases"][0]["input_data"]},
+                {"id": "search", "input_data": {"document": "other.txt"}},
             ],
         }
     )
@@ -383,7 +381,10 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
     assert (method.score.mean, method.bounds) == (1.0, (1 / 3, 1.0))
     assert method.passed.mean == pytest.approx(1 / 3)
     assert "Idris Vane" in responses["mixed/judge"].response  # paid for, so kept
-    assert responses["mixed/search"].failure == Failure("search", "error", "the system is down")
+    failure = responses["mixed/search"].failure
+    assert failure is not None
+    assert (failure.stage, failure.kind) == ("search", "error")
+    assert "no document 'other.txt'" in failure.message
     scores = {unit.split()[0]: found["correctness"].score for unit, found in verdicts.items()}
     assert scores == {"mixed/good": 1, "mixed/judge": None}
     (advice,) = [each for each in report.recommendations if "Mend" in each]
@@ -415,6 +416,24 @@ async def test_a_failed_or_late_extraction_is_not_an_empty_one(make_evaluation, 
     assert {r.failure.kind for r in report.results if r.failure is not None} == {"timeout"}
     latency = report.methods[0].performance.latency_median
     assert (latency.n_censored, latency.value) == (2, None)
+
+
+def test_a_run_whose_searches_all_fail_stops_and_goes_on(make_evaluation, server, capsys):
+    evaluation = make_evaluation(server.base_url, concurrency=1)
+    cases = [{**EXTRACTION["cases"][0], "id": f"c{n}"} for n in range(12)]
+    add_suite(evaluation, {**EXTRACTION, "cases": cases})
+    server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400))
+    assert run(evaluation, "names") == INCOMPLETE
+    assert "the last 10 searches all failed" in capsys.readouterr().err
+    server.behaviour = Behaviour(offline_reply())
+    asked = server.totals()["chat"].calls
+    assert run(evaluation, "names", resume=True) == INCOMPLETE  # what failed stays so
+    assert "10 of 12 responses are there" in capsys.readouterr().out
+    assert server.totals()["chat"].calls == asked + 4  # each with its gleaning
+    statuses = [
+        case["status"] for case in evaluation.read_json("suite_results.json")["suites"][0]["cases"]
+    ]
+    assert statuses == ["unscored"] * 10 + ["passed"] * 2
 
 
 def test_the_command_shows_keeps_and_labels_a_run(evaluation, capsys, monkeypatch):

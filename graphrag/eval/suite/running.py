@@ -3,11 +3,10 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import version
-from typing import cast
+from typing import Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -15,17 +14,38 @@ from pydantic_core import to_jsonable_python
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
-from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError, UsageError
-from graphrag.eval.records import Failure, JudgeResult, Stored
+from graphrag.eval.errors import (
+    ConfigError,
+    RunStoppedError,
+    ServiceDownStop,
+    StoreError,
+    UsageError,
+)
+from graphrag.eval.records import Failure, JudgeResult, QueryResult, Stored
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
-from graphrag.eval.runner.plan import ChosenRun, ResumeOptions, RunPlan, choose_run
-from graphrag.eval.runner.queue import run_bounded
+from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.runner.queue import (
+    RunRequest,
+    Stop,
+    Tally,
+    Work,
+    check_asked,
+    describe_timeout,
+)
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse, now
+from graphrag.eval.store.records import (
+    Judgement,
+    RunDetails,
+    RunSetup,
+    StoredResponse,
+    Unit,
+    now,
+)
+from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
@@ -45,11 +65,12 @@ from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summ
 from graphrag.eval.suite.tools import CaseFailedError, CaseTools, ModelExtractor, SharedTools
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.usage import Usage
+from graphrag.query.usage import CallLog, Usage
 
 OnCase = Callable[[int, int, CaseResult], None]
 """Receives how many evaluations are done, how many there are, and the latest."""
 
+_Value = TypeVar("_Value")
 _KIND = "suite_case"
 """Of the judgments that keep each result whole: to continue a run, and to compare with it."""
 
@@ -83,7 +104,7 @@ _RESULT = TypeAdapter(CaseResult)
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _Evaluation:
     """One case, to be evaluated by one method, or by none in a suite without methods."""
 
     suite: Suite
@@ -93,35 +114,154 @@ class _Unit:
     index: str | None
 
     @property
-    def sample_id(self) -> str:
-        # The question's id in the run; like the label, it is compared with nothing but itself.
-        return f"{self.suite.name}/{self.case.id}"
-
-    @property
     def label(self) -> str:
         return self.suite.name if self.method is None else f"{self.suite.name}/{self.method}"
-
-    @property
-    def method_name(self) -> str:
-        return self.method or self.suite.evaluator
-
-    @property
-    def key(self) -> str:
-        return f"{self.sample_id} {self.method_name}"
 
     @property
     def reads_index(self) -> bool:
         named = "document" in mapping_of(self.case.input_data)
         return self.method is not None or named or "index" in needs_of(self.evaluator)
 
+    def unit(self) -> Unit:
+        """Return it as the runner's; its ids are compared with nothing but themselves."""
+        case = self.case
+        about = {"name": case.name, "description": case.description, "metadata": case.metadata}
+        sample = Sample(
+            id=f"{self.suite.name}/{case.id}",
+            imdb_key=self.index or self.suite.name,
+            question=_text(case.input_data),
+            ground_truth=_text(case.expected_output),
+            tags={"suite": self.suite.name, **about},
+        )
+        return Unit(f"{sample.id} {self.method or self.suite.evaluator}", sample, self.label)
+
+    def result(
+        self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
+    ) -> CaseResult:
+        failure = scored if isinstance(scored, Failure) else None
+        score, reason, parts, details = None, "", dict[str, float](), dict[str, object]()
+        if not isinstance(scored, Failure):
+            score, reason, parts = scored.share, _reason(scored), scored.parts
+            shown_elsewhere = ("parts", "reason")
+            details = {k: v for k, v in scored.details.items() if k not in shown_elsewhere}
+        return CaseResult(
+            case_id=self.case.id,
+            title=self.case.title,
+            method=self.method or self.suite.evaluator,
+            status="unscored" if score is None else status_of(score, self.suite.thresholds),
+            score=score,
+            reason=reason if failure is None else failure.message,
+            output=(response.failure is None and response.response) or reason,
+            failure=failure,
+            latency_s=response.latency_s,
+            usage=response.usage,
+            judge_usage=judge_usage,
+            parts=parts,
+            details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     config: EvaluationConfig
-    units: list[_Unit]
-    samples: tuple[Sample, ...]
+    evaluations: Mapping[str, _Evaluation]
+    units: Sequence[Unit]
+    samples: Sequence[Sample]
     headers: Mapping[str, IndexHeader]
     setup: RunSetup
+
+
+class _Evaluators:
+    """What the runner's loop asks: a search runs a case by its component, a judge scores it."""
+
+    def __init__(self, plan: _Plan, session: MemorySession, judge: Judge | None) -> None:
+        self.scored: dict[tuple[str, str], CaseResult] = {}
+        """(Sample's id, label of the method) -> what was scored here."""
+        self._evaluations, self._session = plan.evaluations, session
+        self._shared = SharedTools(plan.config, plan.headers, judge)
+        self._timeout_s = plan.config.timeout_s
+        self._outputs: dict[str, dict[str, object] | Failure] = {}
+
+    async def search(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Run a case by the component that fits it; what it gives is held until it is scored."""
+        each = self._evaluations[unit.key]
+        tools = CaseTools(self._shared, each.method, each.index, log)
+        started, waited_s = time.perf_counter(), log.waited_s
+        output = await self._attempt(_run(each, tools), log, "search")
+        took_s = time.perf_counter() - started - (log.waited_s - waited_s)
+        check_asked(log)
+        failure = output if isinstance(output, Failure) and output.stage == "search" else None
+        response = StoredResponse(
+            unit.key,
+            unit.sample.id,
+            unit.method,
+            tools.output if failure is None else f"ERROR: {failure.message}",
+            tools.context,
+            sum(tools.seconds) if tools.seconds else took_s,
+            log.usage() if log.attempts else tools.usage,
+            failure,
+        )
+        if failure is None:
+            self._outputs[unit.key] = output
+        else:
+            result = each.result(response, failure, Usage())
+            self.scored[unit.sample.id, unit.method] = result
+        return response
+
+    async def judge(
+        self, unit: Unit, response: StoredResponse, _metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Score a case, and say by correctness whether it passed; the result is kept whole."""
+        each, scored = self._evaluations[unit.key], self._outputs.pop(unit.key)
+
+        async def grade(question: str, ground_truth: str, answer: str) -> int:
+            """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
+            sample = replace(unit.sample, question=question, ground_truth=ground_truth)
+            asked, answered = replace(unit, sample=sample), replace(response, response=answer)
+            judge_unit = self._shared.runner.judge_unit
+            verdict = (await judge_unit(asked, answered, ("correctness",), log))["correctness"]
+            if verdict.score is None:
+                failure = verdict.failure or Failure("judge", "error", verdict.reason)
+                raise CaseFailedError(failure)
+            return verdict.score
+
+        if not isinstance(scored, Failure):
+            evaluate = each.evaluator.evaluate(
+                framework_case(each.case), {**scored, "judge": grade}
+            )
+            scored = await self._attempt(_checked(evaluate), log, "judge")
+        check_asked(log)
+        result = each.result(response, scored, log.usage())
+        self.scored[unit.sample.id, unit.method] = result
+        value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
+        self._session.keep_judgement(Judgement(unit.key, _KIND, value, failed, Usage()))
+        return {"correctness": _verdict(result, each.suite.thresholds)}
+
+    def kept(self, unit: Unit) -> CaseResult | None:
+        """Return what an earlier session came to, failures included."""
+        judgement = self._session.judgement(unit.key, _KIND)
+        if judgement is not None:
+            return _RESULT.validate_python(judgement.value)
+        response = self._session.response(unit.key)
+        if response is None or response.failure is None:
+            return None
+        return self._evaluations[unit.key].result(response, response.failure, Usage())
+
+    async def _attempt(
+        self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
+    ) -> _Value | Failure:
+        """Return what a job of a case gives in its time, or its failure, which stays with it."""
+        try:
+            async with log.own_time.deadline(self._timeout_s):
+                return await job
+        except TimeoutError:
+            return Failure(stage, "timeout", describe_timeout(self._timeout_s, log))
+        except CaseFailedError as error:
+            return error.failure
+        except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
+            raise
+        except Exception as error:
+            return Failure("judge", "error", describe_error(error))
 
 
 async def run_suites(
@@ -140,53 +280,59 @@ async def run_suites(
 
     UsageError if a suite names an evaluator, method or index that is not there, a case can't be
     evaluated, an index that is needed is not built, or there is no such run to resume;
-    RunStoppedError if a service refuses every request, or is down for longer than it is waited for;
-    what was kept stays in the store; StoreError if a result can't be kept.
+    RunStoppedError if a service refuses every request, ServiceDownStop if it is down for longer
+    than it is waited for, or search after search fails; what was kept stays in the store;
+    StoreError if a result can't be kept.
     """
     plan = await _plan_suites(suites, config, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())
-    shared = SharedTools(plan.config, plan.headers, judge)
-    results: dict[str, CaseResult] = {}
-    chosen: ChosenRun | None = None
+    session, chosen = MemorySession(), None
     if store is not None:
-        chosen = choose_run(
-            store, RunPlan(plan.setup, plan.samples, details), ResumeOptions(resume)
-        )
-        run_id, known = chosen.run.run_id, {unit.key for unit in plan.units}
-        results = {key: r for key, r in _kept_results(store, run_id).items() if key in known}
-        for key in store.responses(run_id):
-            if key not in results:  # it was stopped before its result was kept
-                store.discard_response(run_id, key)
+        run_plan = RunPlan(plan.setup, plan.samples, details)
+        chosen = choose_run(store, run_plan, ResumeOptions(resume))
+        session = _open_session(store, chosen.run.run_id)
+    evaluators = _Evaluators(plan, session, judge)
 
-    async def run_unit(unit: _Unit) -> None:
-        tools = CaseTools(shared, unit.sample_id, unit.method, unit.index)
-        result = await _evaluate(unit, tools, plan.config.timeout_s)
-        if store is not None and chosen is not None:
-            _keep(store, chosen.run.run_id, unit, tools, result)
-        results[unit.key] = result
-        if on_case is not None:
-            on_case(len(results), len(plan.units), result)
+    def watch(tally: Tally, latest: QueryResult | None) -> None:
+        if on_case is not None and latest is not None:
+            result = evaluators.scored.get((latest.sample_id, latest.method))
+            if result is not None:  # else it was kept before
+                on_case(tally.done, tally.total, result)
 
-    left = [partial(run_unit, unit) for unit in plan.units if unit.key not in results]
-    await run_bounded(left, plan.config.concurrency)
+    judged = plan.config.model_copy(update={"metrics": ["correctness"]})
+    request = RunRequest(plan.units, session, watch=watch)
+    ended = await Work(request, judged, evaluators.search, evaluators.judge, Stop()).run()
+    if ended.stopped is not None:
+        raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
+    results: dict[str, list[CaseResult]] = {suite.name: [] for suite in suites}
+    for unit in plan.units:
+        result = evaluators.scored.get((unit.sample.id, unit.method)) or evaluators.kept(unit)
+        if result is not None:
+            results[plan.evaluations[unit.key].suite.name].append(result)
+    every = [result for of_suite in results.values() for result in of_suite]
     outcome = SuiteOutcome(
-        reports=tuple(
-            summarize_suite(suite, [results[u.key] for u in plan.units if u.suite is suite])
-            for suite in suites
-        ),
+        reports=tuple(summarize_suite(suite, results[suite.name]) for suite in suites),
         run_id=None if chosen is None else chosen.run.run_id,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
-            [(False, each.usage) for each in results.values()],
-            [(False, each.judge_usage) for each in results.values()],
+            [(False, each.usage) for each in every], [(False, each.judge_usage) for each in every]
         ),
         ended_at=now(),
         notes=() if chosen is None else (*chosen.notes, *chosen.warnings),
     )
     if store is not None and chosen is not None:
         store.keep_details(chosen.run.run_id, replace(details, report=outcome.to_dict()))
-        store.finish_run(chosen.run.run_id)
+    session.finish()
     return outcome
+
+
+def _open_session(store: EvaluationStore, run_id: str) -> StoredSession:
+    """Open what a run keeps, without responses that were not scored: their output is gone."""
+    scored = store.verdicts(run_id)
+    for key, response in store.responses(run_id, with_texts=False).items():
+        if response.failure is None and key not in scored:
+            store.discard_response(run_id, key)
+    return StoredSession(store, run_id)
 
 
 def hold_against(
@@ -239,69 +385,6 @@ def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
     }
 
 
-async def _evaluate(unit: _Unit, tools: CaseTools, timeout_s: float) -> CaseResult:
-    result: EvaluationResult | None = None
-    failure: Failure | None = None
-    started = time.perf_counter()
-    try:
-        async with tools.own_time.deadline(timeout_s):
-            result = checked_result(await _ask(unit, tools))
-    except TimeoutError:
-        message = f"no result within {timeout_s:g} s"
-        failure = Failure("judge" if tools.output else "search", "timeout", message)
-    except CaseFailedError as error:
-        failure = error.failure
-    except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
-        raise
-    except Exception as error:
-        failure = Failure("judge", "error", describe_error(error))
-    took_s = time.perf_counter() - started - tools.own_time.waited_s
-    score, reason = (None, "") if result is None else (result.share, _reason(result))
-    details = {} if result is None else {**result.details}
-    for shown_elsewhere in ("parts", "reason"):
-        details.pop(shown_elsewhere, None)
-    return CaseResult(
-        case_id=unit.case.id,
-        title=unit.case.title,
-        method=unit.method_name,
-        status="unscored" if score is None else status_of(score, unit.suite.thresholds),
-        score=score,
-        reason=reason if failure is None else failure.message,
-        output=tools.output or reason,
-        failure=failure,
-        latency_s=sum(tools.seconds) if tools.seconds else took_s,
-        usage=tools.usage(),
-        judge_usage=tools.judge_usage(),
-        parts={} if result is None else result.parts,
-        details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
-    )
-
-
-def _keep(
-    store: EvaluationStore, run_id: str, unit: _Unit, tools: CaseTools, result: CaseResult
-) -> None:
-    failure = result.failure if result.failure and result.failure.stage == "search" else None
-    text = f"ERROR: {failure.message}" if failure else result.output
-    response = StoredResponse(
-        unit.key,
-        unit.sample_id,
-        unit.label,
-        text,
-        tools.context,
-        result.latency_s,
-        result.usage,
-        failure,
-    )
-    store.append_response(run_id, response)
-    if failure is None:
-        verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
-        store.append_verdicts(run_id, unit.key, verdicts, result.judge_usage)
-    # Last, as a unit with a kept result is not evaluated again. What it cost is kept above.
-    value = _RESULT.dump_python(result, mode="json")
-    kept = Judgement(unit.key, _KIND, value, result.failure is not None, Usage())
-    store.append_judgement(run_id, kept)
-
-
 def _reason(result: EvaluationResult) -> str:
     reason = result.details.get("reason")
     if isinstance(reason, str):
@@ -314,9 +397,9 @@ def _reason(result: EvaluationResult) -> str:
     return f"{result.metric} {result.share:.2f} ({details})"
 
 
-async def _ask(unit: _Unit, tools: CaseTools) -> object:
-    """Let the evaluator score what the project made of a case."""
-    case, evaluator = framework_case(unit.case), unit.evaluator
+async def _run(each: _Evaluation, tools: CaseTools) -> dict[str, object]:
+    """Return what the project makes of a case, as evaluators see it."""
+    case, evaluator = framework_case(each.case), each.evaluator
     output: dict[str, object] = {"success": True}
     asks = runs_by_component(case)
     if isinstance(evaluator, EntityExtraction) and evaluator.source == "index":
@@ -330,8 +413,11 @@ async def _ask(unit: _Unit, tools: CaseTools) -> object:
     if asks or tools.seconds:
         # As the tools measured it: without what was waited for. They may have no time at all.
         output["processing_time"] = sum(tools.seconds) if tools.seconds else None
-    output |= {"extraction": tools.extraction, "judge": tools.judge}
-    return await evaluator.evaluate(case, output)
+    return {**output, "extraction": tools.extraction}
+
+
+async def _checked(evaluated: Awaitable[object]) -> EvaluationResult:
+    return checked_result(await evaluated)
 
 
 def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
@@ -347,28 +433,33 @@ async def _plan_suites(
     """Check suites against a configuration and say what is to be run."""
     if not suites:
         raise ConfigError("There is no suite to run.")
-    units: list[_Unit] = []
+    planned: list[_Evaluation] = []
     names: set[str] = set()
     for suite in suites:
         if suite.name in names:
             raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
         names.add(suite.name)
-        units += _units_of(suite, make_evaluator(suite, config.root), config)
-    asked = list(dict.fromkeys(unit.method for unit in units if unit.method is not None))
+        planned += _evaluations_of(suite, make_evaluator(suite, config.root), config)
+    asked = list(dict.fromkeys(each.method for each in planned if each.method is not None))
     if asked:
         changes = {"root": config.root, "methods": asked}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
-    headers = await _read_headers(units, config)
-    samples = tuple({unit.sample_id: _sample(unit) for unit in units}.values())
-    return _Plan(config, units, samples, headers, _setup(units, samples, config, headers, judge))
+    headers = await _read_headers(planned, config)
+    units = [each.unit() for each in planned]
+    samples = tuple({unit.sample.id: unit.sample for unit in units}.values())
+    evaluations = {unit.key: each for unit, each in zip(units, planned, strict=True)}
+    setup = _setup(planned, samples, config, headers, judge)
+    return _Plan(config, evaluations, units, samples, headers, setup)
 
 
-def _units_of(suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig) -> list[_Unit]:
+def _evaluations_of(
+    suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig
+) -> list[_Evaluation]:
     methods: Sequence[str | None] = suite.methods or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
     keys = list(config.indexes)
-    units: list[_Unit] = []
+    planned: list[_Evaluation] = []
     for case in suite.cases:
         index = keys[0] if case.index is None and len(keys) == 1 else case.index
         what = f"Suite {suite.name}, case {case.id!r}"
@@ -379,16 +470,18 @@ def _units_of(suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig) 
         if index is None and asks:
             known = ", ".join(keys) or "the indexes, of which none is configured"
             raise ConfigError(f"{what} names no index; give input_data.index, one of {known}.")
-        units += [_Unit(suite, case, evaluator, method, index) for method in methods]
-    return units
+        planned += [_Evaluation(suite, case, evaluator, method, index) for method in methods]
+    return planned
 
 
-async def _read_headers(units: Sequence[_Unit], config: EvaluationConfig) -> dict[str, IndexHeader]:
+async def _read_headers(
+    planned: Sequence[_Evaluation], config: EvaluationConfig
+) -> dict[str, IndexHeader]:
     roots = config.project_folders()
-    built = {unit.index for unit in units if unit.reads_index}
+    built = {each.index for each in planned if each.reads_index}
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
-    for key in dict.fromkeys(unit.index for unit in units if unit.index is not None):
+    for key in dict.fromkeys(each.index for each in planned if each.index is not None):
         root = {key: roots[key]}
         try:
             headers |= await read_headers(root) if key in built else read_model_settings(root)
@@ -400,56 +493,44 @@ async def _read_headers(units: Sequence[_Unit], config: EvaluationConfig) -> dic
     return headers
 
 
-def _sample(unit: _Unit) -> Sample:
-    case = unit.case
-    about = {"name": case.name, "description": case.description, "metadata": case.metadata}
-    return Sample(
-        id=unit.sample_id,
-        imdb_key=unit.index or unit.suite.name,
-        question=_text(case.input_data),
-        ground_truth=_text(case.expected_output),
-        tags={"suite": unit.suite.name, **about},
-    )
-
-
 def _text(value: object) -> str:
-    if isinstance(value, str):
+    if isinstance(value, str) and value:
         return value
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
 def _setup(
-    units: Sequence[_Unit],
+    planned: Sequence[_Evaluation],
     samples: Sequence[Sample],
     config: EvaluationConfig,
     headers: Mapping[str, IndexHeader],
     judge: Judge | None,
 ) -> RunSetup:
     """Return everything that changes what the results mean."""
-    described = {unit.suite.name: _describe_evaluator(unit) for unit in units}
-    judged = any("judge" in needs_of(unit.evaluator) for unit in units)
+    described = {each.suite.name: _describe_evaluator(each) for each in planned}
+    judged = any("judge" in needs_of(each.evaluator) for each in planned)
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
-    for unit in units:
-        if unit.index is None or unit.label in indexes.setdefault(unit.index, {}):
+    for each in planned:
+        if each.index is None or each.label in indexes.setdefault(each.index, {}):
             continue
-        header = headers[unit.index]
-        about: dict[str, object] = {"index": header.fingerprint} if unit.reads_index else {}
-        if unit.method is not None:
-            about |= methods.describe(unit.method, header)
+        header = headers[each.index]
+        about: dict[str, object] = {"index": header.fingerprint} if each.reads_index else {}
+        if each.method is not None:
+            about |= methods.describe(each.method, header)
         else:
             about |= ModelExtractor(header.config).describe()
-        indexes[unit.index][unit.label] = about
+        indexes[each.index][each.label] = about
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
-        "methods": {"order": list(dict.fromkeys(unit.label for unit in units))},
+        "methods": {"order": list(dict.fromkeys(each.label for each in planned))},
         "indexes": indexes,
         "judge": {
             **(describe_judge(config, samples, headers, judge) if judged else {}),
             **{
-                f"suite {name}": hashlib.blake2b(_text(each).encode(), digest_size=6).hexdigest()
-                for name, each in described.items()
+                f"suite {name}": hashlib.blake2b(_text(about).encode(), digest_size=6).hexdigest()
+                for name, about in described.items()
             },
         },
         "metrics": {"correctness": {"suite": "passed"}},
@@ -458,9 +539,9 @@ def _setup(
     return RunSetup(sections)
 
 
-def _describe_evaluator(unit: _Unit) -> dict[str, object]:
-    suite = unit.suite
-    found = describe_method(unit.evaluator)  # pyright: ignore[reportArgumentType]
+def _describe_evaluator(each: _Evaluation) -> dict[str, object]:
+    suite = each.suite
+    found = describe_method(each.evaluator)  # pyright: ignore[reportArgumentType]
     own = not str(found["function"]).startswith("graphrag.eval.suite.")
     return {
         "evaluator": suite.evaluator,

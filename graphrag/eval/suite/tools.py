@@ -1,4 +1,4 @@
-"""The components of a configured project: searches, the extraction, the built index, the judge."""
+"""The components of a configured project: searches, the extraction, the built index."""
 
 import asyncio
 import hashlib
@@ -11,26 +11,20 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.queue import (
-    check_asked,
-    judge_bound,
-    judge_time,
-    search_bound,
-    search_time,
-)
+from graphrag.eval.runner.queue import check_asked, search_bound, search_time
 from graphrag.eval.scorers.entities import Extraction
 from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
-from graphrag.eval.store.records import StoredResponse, Unit
+from graphrag.eval.store.records import Unit
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model
 from graphrag.query.limits import CallLimit
 from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, OutputBound, OwnTime, Usage, measure_calls, sum_usages
+from graphrag.query.usage import CallLog, Usage, measure_calls
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
@@ -95,7 +89,7 @@ class ModelExtractor:
 
 
 class SharedTools:
-    """What the cases of a run share: open indexes, models, and one limit for all their calls.
+    """What the cases of a run share: open indexes and models, and a limit of calls without a log.
 
     ``config`` names every method that the suites ask, ``headers`` has every index that the cases
     use. Without a ``judge`` the configured one is made when first needed.
@@ -110,11 +104,15 @@ class SharedTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
-        self.limit = CallLimit(config.concurrency, config.patience_s)
+        self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
         self._extractors: dict[str, ModelExtractor] = {}
         self._views: dict[str, IndexView] = {}
         self._opening = asyncio.Lock()
+
+    def log(self) -> CallLog:
+        """Return a log for the calls of one search of its own."""
+        return CallLog(self._limit, bound=search_bound(self.config), time=search_time(self.config))
 
     def extractor(self, index: str) -> ModelExtractor:
         """Return the extractor of a project, made once."""
@@ -134,23 +132,21 @@ class CaseTools:
     """The components by which a project answers one case, every call counted and bounded.
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
-    it names, or the only one that is configured). ``output`` is what the last call gave, from
-    ``context``; ``extraction`` what the last extraction found; ``seconds`` what each call took,
-    without what was waited for.
+    it names, or the only one that is configured). ``log`` takes the calls; None: each call of a
+    component has its own. ``output`` is what the last call gave, from ``context``; ``extraction``
+    what the last extraction found; ``usage`` what a search says of itself that made no call in the
+    log; ``seconds`` what each call took, without what was waited for.
     """
 
     def __init__(
-        self, shared: SharedTools, case_id: str, method: str | None, index: str | None
+        self, shared: SharedTools, method: str | None, index: str | None, log: CallLog | None = None
     ) -> None:
         self.output = self.context = ""
         self.extraction: Extraction | None = None
+        self.usage = Usage()
         self.seconds: list[float] = []
-        self.own_time = OwnTime()
-        self._shared, self._case_id = shared, case_id
-        self._method, self._named_index = method, index
-        self._usages: list[Usage] = []
-        self._logs: list[CallLog] = []
-        self._judge_logs: list[CallLog] = []
+        self._shared, self._method, self._named_index = shared, method, index
+        self._log = log
 
     async def process_query(self, query: str, context: object = None) -> dict[str, str]:
         """Return ``answer`` and ``context``, what the method retrieved; the given one is unused.
@@ -159,36 +155,36 @@ class CaseTools:
         """
         if self._method is None:
             raise ConfigError("the suite names no methods that could answer a question")
-        log = self._log(search_bound(self._shared.config))
-        found = await self._shared.runner.search_unit(self._unit(query, "", self._method), log)
-        if not log.attempts:
-            self._usages.append(found.usage)
-        if found.latency_s is not None:
-            self.seconds.append(found.latency_s)
-        if found.failure is not None:
-            raise CaseFailedError(found.failure)
-        self.output, self.context = found.response, found.context_text
-        return {"answer": found.response, "context": found.context_text or ""}
+        sample = Sample("", self._named_index or "", query, "")
+        log = self._log or self._shared.log()
+        answer = await self._shared.runner.search_unit(Unit("", sample, self._method), log)
+        self.usage = answer.usage
+        if answer.latency_s is not None:
+            self.seconds.append(answer.latency_s)
+        if answer.failure is not None:
+            raise CaseFailedError(answer.failure)
+        self.output, self.context = answer.response, answer.context_text or ""
+        return {"answer": self.output, "context": self.context}
 
     async def extract_entities(self, text: str) -> list[dict[str, str]]:
         """Return ``name`` and ``type`` of what the project's prompt and model find in a text.
 
         CaseFailedError if a call failed for good.
         """
-        # As when an index is built: the release bounds no extraction, and a long one is no fault.
-        log, started = self._log(None), time.perf_counter()
+        log, started = self._log or self._shared.log(), time.perf_counter()
+        log.bound = None  # the release bounds no extraction, and a long one is no fault
         waited_s = log.waited_s
         try:
             with measure_calls(log):
-                found = await self._shared.extractor(self._index())(text)
+                extraction = await self._shared.extractor(self._index())(text)
         except Exception as error:
             check_asked(log)
             if is_refusal(error):
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self._note(found, text, time.perf_counter() - started - (log.waited_s - waited_s))
-        pairs = zip(found.entities, found.types, strict=True)
+        self._note(extraction, text, time.perf_counter() - started - (log.waited_s - waited_s))
+        pairs = zip(extraction.entities, extraction.types, strict=True)
         return [{"name": name, "type": kind} for name, kind in pairs]
 
     async def process_document(self, document: str, metadata: object = None) -> dict[str, object]:
@@ -202,9 +198,9 @@ class CaseTools:
         is a title or an id. CaseFailedError if there is no such text unit or document.
         """
         started = time.perf_counter()
-        found = await self._look_up(text, document)
-        self._note(found, text or document or "", time.perf_counter() - started)
-        return found
+        extraction = await self._look_up(text, document)
+        self._note(extraction, text or document or "", time.perf_counter() - started)
+        return extraction
 
     async def graph(self) -> dict[str, object]:
         """Return the whole index as a framework's graph; it is not noted."""
@@ -216,62 +212,29 @@ class CaseTools:
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
 
-    async def judge(self, question: str, ground_truth: str, response: str) -> int:
-        """Let the configured judge say whether a response means the ground truth: 0 or 1.
-
-        CaseFailedError if it gave no verdict.
-        """
-        config, own_time = self._shared.config, self.own_time
-        time = judge_time(config)
-        log = CallLog(self._shared.limit, bound=judge_bound(config), own_time=own_time, time=time)
-        self._judge_logs.append(log)
-        unit = self._unit(question, ground_truth, self._method or "")
-        found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
-        verdicts = await self._shared.runner.judge_unit(unit, found, ("correctness",), log)
-        verdict: JudgeResult = verdicts["correctness"]
-        if verdict.score is None:
-            failure = verdict.failure or Failure("judge", "error", verdict.reason)
-            raise CaseFailedError(failure)
-        return verdict.score
-
     def components(self) -> dict[str, object]:
         """Return the tools as a framework's components, without a graph."""
         return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
-    def usage(self) -> Usage:
-        """Return what the case's searches and extractions cost so far."""
-        return sum_usages([*self._usages, *(log.usage() for log in self._logs)])
-
-    def judge_usage(self) -> Usage:
-        """Return what the case's verdicts cost so far."""
-        return sum_usages([log.usage() for log in self._judge_logs])
-
-    def _note(self, found: Extraction, context: str, seconds: float) -> None:
-        pairs = [f"{source} -> {target}" for source, target in found.relationships]
-        self.output = f"Entities: {', '.join(found.entities)}\nRelationships: {', '.join(pairs)}"
-        self.context, self.extraction = context, found
+    def _note(self, extraction: Extraction, context: str, seconds: float) -> None:
+        pairs = [f"{source} -> {target}" for source, target in extraction.relationships]
+        names = ", ".join(extraction.entities)
+        self.output = f"Entities: {names}\nRelationships: {', '.join(pairs)}"
+        self.context, self.extraction = context, extraction
         self.seconds.append(seconds)
-
-    def _log(self, bound: OutputBound | None) -> CallLog:
-        time = search_time(self._shared.config)
-        log = CallLog(self._shared.limit, bound=bound, own_time=self.own_time, time=time)
-        self._logs.append(log)
-        return log
 
     def _index(self) -> str:
         if self._named_index is None:
-            msg = "the case names no index"
-            raise CaseFailedError(Failure("judge", "error", msg))
+            raise CaseFailedError(Failure("judge", "error", "the case names no index"))
         return self._named_index
 
-    def _unit(self, question: str, ground_truth: str, method: str) -> Unit:
-        sample = Sample(self._case_id, self._named_index or "", question, ground_truth)
-        return Unit(f"{self._case_id}/{method}", sample, method)
 
-
-def graph_of(found: Extraction) -> dict[str, object]:
+def graph_of(extraction: Extraction) -> dict[str, object]:
     """Return an extraction as a framework's graph."""
-    return {"entities": list(found.entities), "relationships": list(found.relationships)}
+    return {
+        "entities": list(extraction.entities),
+        "relationships": list(extraction.relationships),
+    }
 
 
 def project_components(
@@ -299,7 +262,7 @@ def project_components(
     # In a thread with a loop of its own, as the caller's may be running.
     with ThreadPoolExecutor(1) as pool:
         headers, extraction = pool.submit(asyncio.run, _open(asking, index)).result()
-    tools = CaseTools(SharedTools(asking, headers), "components", method, index)
+    tools = CaseTools(SharedTools(asking, headers), method, index)
     return {**tools.components(), "graph": graph_of(extraction)}
 
 
