@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from graphrag.query.calls import CONTEXT_IS_FULL, Answer, CutOffReplyError, GarbledReplyError
 from graphrag.query.methods import section_name
@@ -100,6 +100,17 @@ _BRACE = re.compile(r"[{}]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_END_OF_THOUGHT = re.compile("</think>")
+_LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?::\*\*|\*\*:)", re.MULTILINE)
+_LIST = re.compile(r"\s*(?:```[\w-]*\s*)?\[\s*\{\}(?:\s*,\s*\{\})*\s*,?\s*\]\s*(?:```\s*)?")
+_PART = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*')"""
+    r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<extra>,(?=\s*[}\]]))|[\s:,]+|(?P<word>[\w.+-]+)",
+    re.DOTALL,
+)
+"""A piece of JSON, or of what models write for it; an apostrophe within a word ends no text."""
+_ESCAPE = re.compile(r"\\([\"\\/bfnrt]|u[0-9a-fA-F]{4})?")
+_WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What stands in no JSON, and says nothing where a model lets it slip in."""
 MOST_CHARACTERS = 2_000_000
@@ -142,24 +153,69 @@ def read_refusal(message: object) -> str:
 
 def without_thinking(content: str) -> str:
     """Return a reply without what a model thought before it; "" while it thinks."""
-    return _THOUGHT.sub("", content, count=1) if content.lstrip()[:7] == "<think>" else content
+    while content.lstrip()[:7] == "<think>":
+        content = _THOUGHT.sub("", content, count=1)
+    return content
+
+
+class ReplyForm(BaseModel):
+    """The form of a reply; further keys are dropped.
+
+    A choice may have letters of either case, and be a text or a whole float where it is a number;
+    of 0 and 1, true and false are one each.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose(cls, given: object) -> object:
+        if not isinstance(given, Mapping):
+            return given
+        values = dict(cast("Mapping[str, object]", given))
+        for name, field in cls.model_fields.items():
+            if name in values and get_origin(field.annotation) is Literal:
+                values[name] = read_choice(values[name], get_args(field.annotation))
+        return values
+
+
+def read_choice(value: object, choices: tuple[object, ...]) -> object:
+    """Return the one of the choices that a value stands for, else the value, which is none."""
+    if isinstance(value, bool):
+        return int(value) if {*choices} == {0, 1} else None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    folded = value.strip().casefold() if isinstance(value, str) else value
+    return next((each for each in choices if folded in (each, str(each))), value)
 
 
 def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     """Read the one JSON object of a reply that has the form.
 
     What a model thought first is left out. The object may be the whole reply, stand in a code
-    block, closed or not, or have prose around it. An
-    object within another is a part of that one and no reply. One among prose that stands in what
-    the model was ``shown`` too may be a quotation and is not taken; escapes and spacing make no
-    difference. Raises UnreadableReplyError if no object has the form, more than one has, or it
-    can't be told whether one is the reply.
+    block, closed or not, or have prose around it. An object within another is a part of that one
+    and no reply. One that is not quite JSON is mended where that can be done in one way: single
+    quotes, a comma too many, a backslash that escapes nothing, Python's True. A form of one list
+    may come as that list, and one that ends in a choice as prose and ``**Score:** 1``.
+
+    One among prose that stands in what the model was ``shown`` too may be a quotation and is not
+    taken; escapes and spacing make no difference. Raises UnreadableReplyError if no object has the
+    form, more than one has, or it can't be told whether one is the reply.
     """
-    text = without_thinking(_CONTROL.sub("", content))
+    whole = _CONTROL.sub("", content)
+    text = without_thinking(whole)
     found, is_balanced = _find_objects(text)
+    ends = [*_END_OF_THOUGHT.finditer(text)]
+    ends = [end for end in ends if not any(f.start < end.start() < f.end for f in found)]
+    if len(ends) > 1 or (ends and text != whole):
+        raise UnreadableReplyError(content, "it can't be told where its thinking ends")
+    if ends:  # the model's template has opened the thinking
+        text = text[ends[0].end() :]
+        found, is_balanced = _find_objects(text)
+    labelled = _read_labels(text, form)
     fitting: list[tuple[_Found, Reply]] = []
     problem: ValidationError | None = None
-    for each in found:
+    for each in (*found, *_read_list(text, found, form), *labelled):
         try:
             fitting.append((each, form.model_validate(each.value)))
         except ValidationError as error:
@@ -169,12 +225,13 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     if len(fitting) > 1:
         msg = f"{len(fitting)} JSON objects in it have the form, so that neither counts"
         raise UnreadableReplyError(content, msg)
-    if not is_balanced:
-        raise UnreadableReplyError(content, "there are braces without a counterpart in it")
     [(place, reply)] = fitting
+    if not is_balanced or (found and place in labelled):
+        raise UnreadableReplyError(content, "it holds further braces, or one without a counterpart")
     before = _FENCE_BEFORE.fullmatch(text, 0, place.start)
     is_alone = before is not None and _FENCE_AFTER.fullmatch(text, place.end) is not None
-    if not is_alone and shown and _bare(text[place.start : place.end]) in _bare(shown):
+    is_quoted = bool(ends) or not is_alone
+    if is_quoted and shown and _bare(text[place.start : place.end]) in _bare(shown):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
 
@@ -187,6 +244,33 @@ def _explain(found: list[_Found], problem: ValidationError | None) -> str:
     first = problem.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def _read_list(text: str, found: list[_Found], form: type[BaseModel]) -> list[_Found]:
+    """Return the objects of a bare list as the one field of a form, nothing where they are none."""
+    if len(form.model_fields) != 1 or not found:
+        return []
+    ends = [0, *(each.end for each in found)]
+    starts = [*(each.start for each in found), len(text)]
+    around = "{}".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+    if _LIST.fullmatch(around) is None:
+        return []
+    return [_Found(0, len(text), {next(iter(form.model_fields)): [each.value for each in found]})]
+
+
+def _read_labels(text: str, form: type[BaseModel]) -> list[_Found]:
+    """Return what a reply says as prose and labels; the last is a choice."""
+    asked = [*form.model_fields]
+    before, *labelled = _LABEL.split(text)
+    names = [name.casefold() for name in labelled[::2]]
+    if not names or len({*names}) < len(names) or names[-1] not in asked[-1:]:
+        return []
+    said = dict(zip(names, (each.strip() for each in labelled[1::2]), strict=True))
+    is_choice = get_origin(form.model_fields[asked[-1]].annotation) is Literal
+    reason, prose = said.setdefault(asked[0], before.strip()), before.strip()
+    if not is_choice or not reason or prose not in ("", reason):
+        return []
+    return [_Found([*_LABEL.finditer(text)][-1].start(), len(text), {**said})]
 
 
 def _find_objects(text: str) -> tuple[list[_Found], bool]:
@@ -211,8 +295,37 @@ def _decode(text: str, start: int) -> _Found | None:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):  # RecursionError: nested deeper than any form
-        return None
+        return _mend(text, start)
     return _Found(start, end, value)
+
+
+def _mend(text: str, start: int) -> _Found | None:
+    """Read an object that is not quite JSON, None where that takes a guess."""
+    parts: list[str] = []
+    depth, at = 0, start
+    while (part := _PART.match(text, at)) is not None:
+        at, written = part.end(), part.group()
+        if part.lastgroup == "text":
+            written = _mend_text(written)
+        parts.append("" if part.lastgroup == "extra" else _WORDS.get(written, written))
+        depth += (part.lastgroup == "open") - (part.lastgroup == "close")
+        if depth == 0:
+            break
+    try:
+        return _Found(start, at, _DECODER.decode("".join(parts)))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mend_text(written: str) -> str:
+    quote, inner = written[0], written[1:-1]
+    if quote == "'":
+        inner = re.sub(r"""(\\[^'])|\\'|(")""", _from_single, inner, flags=re.DOTALL)
+    return '"' + _ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", inner) + '"'
+
+
+def _from_single(found: re.Match[str]) -> str:
+    return found[1] or (r"\"" if found[2] else "'")
 
 
 def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]:

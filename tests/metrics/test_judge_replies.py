@@ -1,6 +1,7 @@
 """What a judge is asked, what is read out of its reply, and what is asked for again."""
 
 import json
+import re
 from unittest.mock import MagicMock
 
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.openai_server import Behaviour
 
+from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.scorers.assertions import judge_assertions
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeReply, LLMJudge
+from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
+from graphrag.eval.scorers.pairwise import PairwiseJudge
 from graphrag.eval.scorers.rubric import DIMENSIONS, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
@@ -63,6 +67,16 @@ async def grade(reply, predicted="It was Ann."):
         '{"reason": "it fits", "score": 1.0}',
         '{"score": 1, "reason": "it fits", "more": {"score": 0}}',
         '{"reason": "it fits", "score": 1, "score": 1}',
+        '{"reason": "it fits", "score": true}',
+        '{"reason": "it fits", "score": 1,}',
+        "{'reason': 'it fits', 'score': 1}",
+        "{'reason': \"it fits\", 'score': True, }",
+        f"[{ONE}]",
+        "it fits\n\n**Score:** 1",
+        "**Reason:** it fits\n**Score**: 1\n",
+        f"<think>maybe {ZERO}? no</think>{ONE}",
+        f"<think>one</think>\n<think>{{two</think>\n```json\n{ONE}\n```",
+        f"maybe {ZERO}? no</think>\n\n{ONE}",
     ],
 )
 async def test_one_object_of_the_form_is_the_verdict(reply):
@@ -74,6 +88,13 @@ async def test_a_reason_may_be_missing_or_quote_braces_and_code_blocks():
         assert await grade(f'{{"score": 1{reason}}}') == JudgeResult(1, "No reason provided")
     reason = 'it quotes "}{", \n```json\n{"score": 1}\n``` and {"reason": "", "score": 1}'
     assert await grade(json.dumps({"reason": reason, "score": 0})) == JudgeResult(0, reason)
+    for written, reason in (
+        (r'"see C:\Users and \d+"', r"see C:\Users and \d+"),
+        ("'it's the boy\\'s \"own\"'", "it's the boy's \"own\""),
+        ('"one\nline"', "one\nline"),
+        ('"</think>"', "</think>"),
+    ):
+        assert await grade(f'{{"reason": {written}, "score": 0}}') == JudgeResult(0, reason)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +115,23 @@ async def test_a_reason_may_be_missing_or_quote_braces_and_code_blocks():
         '{"reason": 3, "score": 1}',
         '{"reason": "x"}',
         '{"Score": 1}',
-        *(f'{{"reason": "x", "score": {score}}}' for score in ("2", "0.5", "true", "null")),
+        *(
+            f'{{"reason": "x", "score": {score}}}'
+            for score in ("2", "0.5", "null", "1 or 0", "1 0", "yes")
+        ),
+        f"<think>{ONE}</think>",
+        f"<think>{ONE}",
+        f"{ONE}</think>",
+        f"<think>{ZERO}</think>{ONE}</think>{ZERO}",
+        '{"reason": "he said "score": 0", "score": 1}',
+        "{'reason': 'the boys' own', 'score': 1}",
+        "{score: 1}",
+        "**Score:** 1",
+        "it fits\n**Score:** 0.5",
+        "it fits\n**Score:** 1, or perhaps 0",
+        "it fits\n**Score:** 1\n**Score:** 0",
+        "one reason\n**Reason:** and another\n**Score:** 1",
+        f"{ONE}\n**Score:** 0",
         "Score: 1",
         "score = {1}",
         "1",
@@ -161,11 +198,19 @@ PIECES = st.sampled_from(
 )
 
 
+def load(text):
+    """Read an object, with a comma too many or a backslash that escapes nothing at most."""
+    loose = re.sub(r",(\s*[}\]])", r"\1", re.sub(r'\\(?!["\\/bfnrt])', r"\\\\", text))
+    for each in (text, loose):
+        try:
+            return json.loads(each, strict=False)
+        except ValueError:
+            continue
+    return None
+
+
 def has_form(text):
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return False
+    value = load(text)
     try:
         return isinstance(value, dict) and JudgeReply.model_validate(value) is not None
     except ValidationError:
@@ -190,7 +235,7 @@ def read_score(text):
 @example('{"a": {"score": 1}')
 @example('{"score": 1}{"score": 0}')
 def test_a_score_comes_only_from_an_object_of_the_form(text):
-    score, scores = read_score(text), {json.loads(o)["score"] for o in every_object(text)}
+    score, scores = read_score(text), {load(o)["score"] for o in every_object(text)}
     if not scores:
         assert score is None
     assert score is None or score in {int(each) for each in scores}
@@ -202,6 +247,44 @@ def test_prose_around_the_verdict_changes_nothing(prose, score):
     assert read_score(f"{prose}{reply}{prose}") == score
     assert read_score(f"{prose}{reply}{prose}{reply}") is None
     assert read_score(f"{prose}{reply[:-1]}{prose}") is None
+
+
+REASONS = st.one_of(
+    st.text(),
+    st.lists(
+        st.sampled_from(
+            [*"{}[]\"':,\\ \n", '"score": 0', '"score": 1', "'score': 1", "it's", "\\d", "</think>"]
+        ),
+        max_size=8,
+    ).map("".join),
+)
+STYLES = {
+    "JSON": json.dumps,
+    "Python": repr,
+    "one line too many": lambda reply: json.dumps(reply)[:-1] + ",\n}",
+    "code block": lambda reply: f"Here:\n```json\n{json.dumps(reply, indent=1)}\n```",
+    "list": lambda reply: f"[{reply}]",
+}
+
+
+@given(REASONS, st.sampled_from([0, 1, True, False, "1", 0.0]), st.sampled_from([*STYLES]))
+def test_each_way_to_write_a_reply_is_read_as_its_score(reason, score, style):
+    written = STYLES[style]({"reason": reason, "score": score})
+    assert read_score(written) == int(score)
+    assert read_score(f"<think>{written}</think>") in (None, int(score))
+    other = STYLES[style]({"reason": reason, "score": 1 - int(score)})
+    assert read_score(f"{written}\n{other}") is None
+
+
+@given(REASONS, st.integers(0, 1), st.sampled_from([*STYLES]), st.data())
+def test_a_broken_reply_is_its_own_score_or_none(reason, score, style, data):
+    written = STYLES[style]({"reason": reason, "score": score})
+    digit = max(at for at, letter in enumerate(written) if letter == str(score))
+    at = data.draw(st.integers(0, len(written) - 1).filter(lambda place: place != digit))
+    put = data.draw(st.sampled_from(["", *"{}[]\"':,\\ \n01"]))
+    rest = data.draw(st.integers(0, 1))
+    assert read_score(written[:at] + put + written[at + rest :]) in (None, score)
+    assert read_score(written[:at]) in (None, score)
 
 
 def rubric_reply(score, **changes):
@@ -223,11 +306,39 @@ async def test_a_rubric_of_two_objects_or_of_a_quotation_grades_nothing():
     assert (await evaluate(f"I say {partly}.")).n_scored == 4
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"rulings": [{"number": 1, "reason": "so", "ruling": "Supported", "more": true}]}',
+        '[{"number": "1", "reason": "so", "ruling": "SUPPORTED"}]',
+        "```json\n[{'number': 1, 'reason': 'so', 'ruling': 'supported'},]\n```",
+    ],
+)
+async def test_choices_have_letters_of_either_case_and_one_list_may_come_bare(reply):
+    held = [Assertion(text="Ann did it.")]
+    ruled = await judge_assertions(JudgeModel(streaming(reply)), "Who?", "Ann.", held)
+    assert [(each.ruling, each.reason) for each in ruled.rulings] == [("supported", "so")]
+    winner = streaming('{"reasoning": "so", "winner": "Tie"}')
+    assert (await PairwiseJudge(winner).compare("Who?", "Ann.", "Bob.")).winner == "tie"
+
+
+async def test_a_number_of_five_is_not_true_and_one_list_is_not_part_of_another():
+    assert (await evaluate(rubric_reply("5"))).n_scored == 5
+    assert (await evaluate(rubric_reply(True))).n_scored == 0
+    one = '{"number": 1, "reason": "so", "ruling": "supported"}'
+    for reply in (f"[{one}] and {one}", f"It says [{one}].", one, f"[[{one}]]"):
+        judge = JudgeModel(streaming(reply), max_retries=0)
+        ruled = await judge_assertions(judge, "Who?", "Ann.", [Assertion(text="Ann did it.")])
+        assert ruled.failure.kind == "unreadable"
+
+
 async def test_an_unreadable_reply_is_asked_for_again():
     judge = judge_of("nonsense", ONE, max_retries=1)
     assert (await judge.judge_relevance("Who?", "Ann did.")).score == 1
     repair = judge.model.achat_stream.call_args.kwargs
-    assert "can't be read" in repair["prompt"]
+    assert repair["prompt"] == (
+        "the model's reply can't be read: it is not JSON. Reply again with the JSON alone."
+    )
     assert repair["history"][1] == {"role": "assistant", "content": "nonsense"}
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
@@ -18,13 +18,13 @@ from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.scorers.judge import (
     Form,
-    JudgeForm,
     JudgeModel,
     LLMJudge,
     Unanswered,
     fill_prompt,
     write_prompt,
 )
+from graphrag.query.replies import ReplyForm
 from graphrag.query.usage import CallLog, Usage, measure_calls
 
 _S = TypeVar("_S", Draft, Material, Sample)
@@ -109,13 +109,15 @@ asks for it, and then 1 if nothing of that matters, else 0.
 """The judge's second phrasing."""
 
 
-class _Reply(JudgeForm):
+class _Reply(ReplyForm):
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
 
-class _DraftReply(_Reply):
-    shape: ClassVar[str] = _DRAFT_SHAPE
+class _Assertion(Assertion, ReplyForm):
+    pass
 
+
+class _DraftReply(_Reply):
     question: str
     answer: str
     quotes: list[str]
@@ -123,27 +125,19 @@ class _DraftReply(_Reply):
 
 
 class _GlobalReply(_DraftReply):
-    shape: ClassVar[str] = _GLOBAL_SHAPE
-
-    assertions: list[Assertion]
+    assertions: list[_Assertion]
 
 
 class _AssertionsReply(_Reply):
-    shape: ClassVar[str] = _ASSERTIONS_SHAPE
-
-    assertions: list[Assertion]
+    assertions: list[_Assertion]
 
 
 class _OracleReply(_Reply):
-    shape: ClassVar[str] = _ORACLE_SHAPE
-
     found: bool
     answer: str
 
 
 class _SameReply(_Reply):
-    shape: ClassVar[str] = _SAME_SHAPE
-
     difference: str = ""
     same: Literal[0, 1]
 
@@ -287,7 +281,9 @@ class Drafter:
             answer=sample.ground_truth,
             quotes=[*sample.evidence],
         )
-        said = {each.text: each.model_copy(update={"must": "say"}) for each in reply.assertions}
+        said = {
+            each.text: Assertion(text=each.text, weight=each.weight) for each in reply.assertions
+        }
         ruled = await self._rule(sample.question, "\n\n".join(told), [*said.values()])
         met = {each.text for each in ruled.rulings if each.is_met}
         kept = [each for text, each in said.items() if text in met]
@@ -347,7 +343,11 @@ class Drafter:
         wanted: type[_DraftReply] = _GlobalReply if material.kind == "global" else _DraftReply
         reply = await self._ask(
             wanted,
-            write_prompt(_TASKS[material.kind], wanted.shape, "form about texts"),
+            write_prompt(
+                _TASKS[material.kind],
+                _GLOBAL_SHAPE if material.kind == "global" else _DRAFT_SHAPE,
+                "form about texts",
+            ),
             form=material.form,
             about=material.about,
             texts=[{"title": p.document, "text": p.text} for p in material.passages],

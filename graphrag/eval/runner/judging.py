@@ -28,7 +28,6 @@ from graphrag.eval.scorers.judge import (
     JudgeModel,
     LLMJudge,
     awaited,
-    whole_number,
 )
 from graphrag.eval.scorers.rubric import DimensionScore
 from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit, pair_kind
@@ -38,6 +37,7 @@ from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline
 from graphrag.query.models import CountedCompletion, open_completion
+from graphrag.query.replies import read_choice
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 FAITHFULNESS = "faithfulness"
@@ -183,7 +183,7 @@ def read_verdict(given: object) -> JudgeResult:
     """
     if isinstance(given, JudgeResult):
         return given
-    score, reason = whole_number(_part(given, "score")), _part(given, "reason")
+    score, reason = read_choice(_part(given, "score"), (0, 1)), _part(given, "reason")
     if type(score) is int and score in (0, 1):
         return JudgeResult(score, reason if reason and isinstance(reason, str) else NO_REASON)
     message = f"the judge gave {type(given).__name__} without a score of 0 or 1"

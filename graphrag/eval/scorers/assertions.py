@@ -6,19 +6,19 @@ Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is sai
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import (
     NO_REASON,
-    JudgeForm,
     JudgeModel,
     Numbered,
     fill_prompt,
     rule_on,
     write_prompt,
 )
+from graphrag.query.replies import ReplyForm
 
 ASSERTIONS_VERSION = 1
 """Raised when what a ruling means, or how it counts, changes."""
@@ -55,9 +55,7 @@ class _Ruling(Numbered):
     ruling: Ruling
 
 
-class _Reply(JudgeForm):
-    shape: ClassVar[str] = _SHAPE
-
+class _Reply(ReplyForm):
     rulings: list[_Ruling]
 
 

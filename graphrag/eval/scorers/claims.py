@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from graphrag.eval.records import Failure, JudgeResult, Stored
 from graphrag.eval.scorers.evidence import fold_text
 from graphrag.eval.scorers.judge import (
-    JudgeForm,
     JudgeModel,
     Numbered,
     fill_prompt,
@@ -23,6 +22,7 @@ from graphrag.eval.scorers.judge import (
     write_prompt,
 )
 from graphrag.eval.scorers.traced import Citation, read_citations
+from graphrag.query.replies import ReplyForm
 from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
 from graphrag.text.words import sentences
@@ -82,9 +82,7 @@ class _Split(Numbered):
     claims: list[str]
 
 
-class _SplitReply(JudgeForm):
-    shape: ClassVar[str] = _SPLIT_SHAPE
-
+class _SplitReply(ReplyForm):
     sentences: list[_Split]
 
 
@@ -93,9 +91,7 @@ class _RuledClaim(Numbered):
     ruling: Ruling
 
 
-class _RulingReply(JudgeForm):
-    shape: ClassVar[str] = _RULING_SHAPE
-
+class _RulingReply(ReplyForm):
     claims: list[_RuledClaim]
 
 

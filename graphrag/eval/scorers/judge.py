@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import model_validator
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS
@@ -22,7 +22,7 @@ from graphrag.eval.records import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 from graphrag.query.usage import current_scope
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ _NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream
 _JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
 
 
-class JudgeForm(BaseModel):
-    """What a judge must reply; ``shape`` shows it to the judge."""
-
-    model_config = ConfigDict(extra="ignore")
-    shape: ClassVar[str] = ""
-
-
-class ReasonedForm(JudgeForm):
+class ReasonedForm(ReplyForm):
     """A form whose first field is the reason that a grade follows from.
 
     A missing one is :data:`NO_REASON`: the grade counts without it.
@@ -62,7 +55,7 @@ class ReasonedForm(JudgeForm):
         return {**given, reason: NO_REASON} if given.get(reason) in (None, "") else given
 
 
-Form = TypeVar("Form", bound=JudgeForm)
+Form = TypeVar("Form", bound=ReplyForm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +117,7 @@ class JudgeModel:
             scope.earlier.keep(key, nth, reply.model_dump_json())
         return reply
 
-    def _key(self, config: "ModelConfig", prompt: str, form: type[JudgeForm]) -> str:
+    def _key(self, config: "ModelConfig", prompt: str, form: type[ReplyForm]) -> str:
         """Return a digest of all that a reply depends on; a key is none of it."""
         model = config.model_dump(exclude={"api_key", "retry", "rate_limit", "metrics"})
         asked = [model, self.temperature, form.model_json_schema(), prompt]
@@ -141,14 +134,10 @@ class JudgeModel:
             except UnreadableReplyError as error:
                 problem = str(error)
                 replies.append(error.content)
-                request = (
-                    f"{error} Grade the same material again and reply with only the JSON object "
-                    f"{form.shape}."
-                )
                 messages = [
                     messages[0],
                     {"role": "assistant", "content": error.content},
-                    {"role": "user", "content": request},
+                    {"role": "user", "content": f"{error}. Reply again with the JSON alone."},
                 ]
             except Exception as error:
                 if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
@@ -185,7 +174,7 @@ class _Response(Protocol):
     content: object
 
 
-class Numbered(BaseModel):
+class Numbered(ReplyForm):
     """One ruling of a reply; ``number``: which of the texts it is on, from 1."""
 
     number: int
@@ -252,15 +241,6 @@ def fill_prompt(template: str, material: Mapping[str, object]) -> str:
     return template.format(**quoted)
 
 
-def whole_number(value: object) -> object:
-    """Read a grade: 4, 4.0 and "4" are 4; true is none; all else is left for the form to refuse."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in "0123456789":
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _failure(error: Exception) -> Failure:
     message = name_remedy(describe_error(error), _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
@@ -317,10 +297,8 @@ def _text(value: object) -> str:
 class JudgeReply(ReasonedForm):
     """What the judge must reply; the reason comes first, so that the score follows from it."""
 
-    shape: ClassVar[str] = '{"reason": "...", "score": 0 or 1}'
-
     reason: str
-    score: Annotated[Literal[0, 1], BeforeValidator(whole_number)]
+    score: Literal[0, 1]
 
 
 class Judge(Protocol):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
@@ -80,8 +80,6 @@ class PairwiseResult(Stored):
 
 class PairwiseReply(ReasonedForm):
     """What the judge must reply; the reasoning first, the winner follows from it."""
-
-    shape: ClassVar[str] = _SHAPE
 
     reasoning: str
     winner: Literal["first", "second", "tie"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
@@ -82,8 +82,6 @@ _Share = Annotated[float, BeforeValidator(_share)]
 
 class QualityReply(ReasonedForm):
     """What the judge must reply; the reasoning first, the numbers follow from it."""
-
-    shape: ClassVar[str] = _SHAPE
 
     reasoning: str
     accuracy: _Share

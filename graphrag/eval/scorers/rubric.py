@@ -6,22 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from json import dumps
 from math import isfinite
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import (
-    JudgeForm,
     JudgeModel,
     ReasonedForm,
     Unanswered,
     fill_prompt,
-    whole_number,
 )
 from graphrag.eval.stats.intervals import ScaleEstimate
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 
 RUBRIC_VERSION = 2
 """Raised when the wording, or what a grade means, changes."""
@@ -200,13 +198,11 @@ class DimensionReply(ReasonedForm):
     """What the judge must reply for a dimension; the reasoning first, the score follows from it."""
 
     reasoning: str
-    score: Annotated[Literal[1, 2, 3, 4, 5], BeforeValidator(whole_number)]
+    score: Literal[1, 2, 3, 4, 5]
 
 
-class RubricReply(JudgeForm):
+class RubricReply(ReplyForm):
     """What the judge must reply."""
-
-    shape: ClassVar[str] = _SHAPE
 
     relevance: DimensionReply
     faithfulness: DimensionReply
