@@ -497,6 +497,9 @@ def test_a_baseline_is_compared_through_the_gate(evaluation, capsys, monkeypatch
     answer, gate = capsys.readouterr().out.splitlines()
     assert answer.startswith("Suite names: ")
     assert gate.startswith("PASS")
+    add_suite(evaluation, {**EXTRACTION, "thresholds": {"passing": 0.4, "warning": 1.0}})
+    assert run(evaluation, "names", baseline="pinned", margin=0.99) == DONE
+    assert "0 newly wrong, 1 newly right" in capsys.readouterr().out
     worse = json.loads(json.dumps(EXTRACTION))
     worse["cases"][0]["expected_output"] = {"entities": ["Otto Frank", "Anna Frank"]}
     worse["thresholds"] = {"passing": 0.2, "warning": 1.0}
@@ -504,9 +507,7 @@ def test_a_baseline_is_compared_through_the_gate(evaluation, capsys, monkeypatch
     add_suite(evaluation, worse)
     assert run(evaluation, "names", baseline="pinned") == INCOMPLETE  # two cases prove nothing
     captured = capsys.readouterr()
-    for part in ("Undecided for ", "No longer passing: names/couple (names)"):
-        assert part in captured.out
-    assert "Passing now: names/nobody (names)" in captured.out
+    assert "Undecided for " in captured.out
     for part in ("the questions differ", "the judges differ"):
         assert part in captured.err
 

@@ -47,7 +47,6 @@ from graphrag.eval.store.whole_files import run_folder, write_whole
 from graphrag.text.json_pieces import whole_json
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.rows import Row
     from graphrag.eval.results.runs import RunRows
     from graphrag.eval.suite.cases import EvaluationFile, Suite
     from graphrag.eval.suite.running import SuiteOutcome
@@ -185,8 +184,6 @@ def _run(
         rows = read_rows(run_id, store_path), baseline
         gate = explained(lambda: _gate(rows, store_path, flags))
         code = code or gate
-        for line in _list_changes(rows[0].rows, baseline.rows):
-            say(line, quiet=quiet)
     if flags.set_baseline:
         # After the comparison, which may be with what is pinned until now.
         path = pin_baseline(read_rows(run_id, store_path), store_path)
@@ -197,19 +194,6 @@ def _run(
 def _gate(rows: "tuple[RunRows, RunRows]", store_path: Path, flags: SuiteFlags) -> int:
     comparison = compare_rows(rows, store_path, margin=flags.margin)
     return show_outcome(comparison, store_path, quiet=flags.quiet)
-
-
-def _list_changes(new: "Sequence[Row]", baseline: "Sequence[Row]") -> list[str]:
-    from graphrag.eval.results.rows import paired_score
-
-    before = {(row.method, *row.key): paired_score(row, "correctness") for row in baseline}
-    changed: dict[tuple[int, int], list[str]] = {}
-    for row in new:
-        now, old = paired_score(row, "correctness"), before.get((row.method, *row.key))
-        if now is not None and old is not None:
-            changed.setdefault((old, now), []).append(f"{row.question_id} ({row.method})")
-    names = {(1, 0): "No longer passing", (0, 1): "Passing now"}
-    return [f"{names[key]}: {', '.join(changed[key])}" for key in names if key in changed]
 
 
 def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
