@@ -36,6 +36,7 @@ from graphrag.eval.runner.queue import (
     describe_timeout,
 )
 from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
     Judgement,
@@ -46,10 +47,11 @@ from graphrag.eval.store.records import (
     now,
 )
 from graphrag.eval.store.session import MemorySession, StoredSession
-from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
+from graphrag.eval.suite.cases import Suite, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationResult,
+    Output,
     TestCase,
     checked_result,
     mapping_of,
@@ -191,21 +193,14 @@ class _Evaluators:
         took_s = time.perf_counter() - started - (log.waited_s - waited_s)
         check_asked(log)
         failure = output if isinstance(output, Failure) and output.stage == "search" else None
-        response = StoredResponse(
-            unit.key,
-            unit.sample.id,
-            unit.method,
-            tools.output if failure is None else f"ERROR: {failure.message}",
-            tools.context,
-            sum(tools.seconds) if tools.seconds else took_s,
-            log.usage() if log.attempts else tools.usage,
-            failure,
-        )
-        if failure is None:
-            self._outputs[unit.key] = output
-        else:
-            result = each.result(response, failure, Usage())
-            self.scored[unit.sample.id, unit.method] = result
+        text = tools.output if failure is None else f"ERROR: {failure.message}"
+        seconds = sum(tools.seconds) if tools.seconds else took_s
+        usage = log.usage() if log.attempts else tools.usage
+        place = unit.key, unit.sample.id, unit.method
+        response = StoredResponse(*place, text, tools.context, seconds, usage, failure)
+        self._outputs[unit.key] = output
+        if failure is not None:
+            self.scored[place[1:]] = each.result(response, failure, Usage())
         return response
 
     async def judge(
@@ -225,27 +220,33 @@ class _Evaluators:
                 raise CaseFailedError(failure)
             return verdict.score
 
+        async def score(output: Output) -> EvaluationResult:
+            return checked_result(await each.evaluator.evaluate(framework_case(each.case), output))
+
         if not isinstance(scored, Failure):
-            evaluate = each.evaluator.evaluate(
-                framework_case(each.case), {**scored, "judge": grade}
-            )
-            scored = await self._attempt(_checked(evaluate), log, "judge")
+            scored = await self._attempt(score({**scored, "judge": grade}), log, "judge")
         check_asked(log)
         result = each.result(response, scored, log.usage())
         self.scored[unit.sample.id, unit.method] = result
         value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
         self._session.keep_judgement(Judgement(unit.key, _KIND, value, failed, Usage()))
-        return {"correctness": _verdict(result, each.suite.thresholds)}
+        verdict = JudgeResult(None, f"Unscored: {result.reason}", result.failure)
+        if result.score is not None:
+            passed = each.suite.thresholds.passes(result.score)
+            verdict = JudgeResult(int(passed), f"score {result.score:.3f}: {result.reason}")
+        return {"correctness": verdict}
 
-    def kept(self, unit: Unit) -> CaseResult | None:
-        """Return what an earlier session came to, failures included."""
+    def result(self, unit: Unit) -> CaseResult:
+        """Return what a unit that is done came to, here or in an earlier session."""
+        if (unit.sample.id, unit.method) in self.scored:
+            return self.scored[unit.sample.id, unit.method]
         judgement = self._session.judgement(unit.key, _KIND)
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
-        response = self._session.response(unit.key)
-        if response is None or response.failure is None:
-            return None
-        return self._evaluations[unit.key].result(response, response.failure, Usage())
+        (kept,) = self._session.finished([unit.key])
+        response = kept.response
+        failure = response.failure or Failure("judge", "error", "its result was not kept")
+        return self._evaluations[unit.key].result(response, failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
@@ -285,7 +286,7 @@ async def run_suites(
     StoreError if a result can't be kept.
     """
     plan = await _plan_suites(suites, config, judge)
-    details = RunDetails("suite", len(plan.units), plan.config.to_dict())
+    units, details = plan.units, RunDetails("suite", len(plan.units), plan.config.to_dict())
     session, chosen = MemorySession(), None
     if store is not None:
         run_plan = RunPlan(plan.setup, plan.samples, details)
@@ -300,18 +301,14 @@ async def run_suites(
                 on_case(tally.done, tally.total, result)
 
     judged = plan.config.model_copy(update={"metrics": ["correctness"]})
-    request = RunRequest(plan.units, session, watch=watch)
+    request = RunRequest(units, session, watch=watch)
     ended = await Work(request, judged, evaluators.search, evaluators.judge, Stop()).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
-    results: dict[str, list[CaseResult]] = {suite.name: [] for suite in suites}
-    for unit in plan.units:
-        result = evaluators.scored.get((unit.sample.id, unit.method)) or evaluators.kept(unit)
-        if result is not None:
-            results[plan.evaluations[unit.key].suite.name].append(result)
-    every = [result for of_suite in results.values() for result in of_suite]
+    results = [(plan.evaluations[unit.key].suite.name, evaluators.result(unit)) for unit in units]
+    by_suite, every = grouped(results), [result for _, result in results]
     outcome = SuiteOutcome(
-        reports=tuple(summarize_suite(suite, results[suite.name]) for suite in suites),
+        reports=tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites),
         run_id=None if chosen is None else chosen.run.run_id,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
@@ -368,21 +365,14 @@ def _parts_of(
     store: EvaluationStore, run_id: str
 ) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
     """Return (suite, method) -> part -> case id -> score."""
-    found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for unit, result in _kept_results(store, run_id).items():
-        for part, score in result.parts.items():
-            of_method = found.setdefault((unit.partition("/")[0], result.method), {})
-            of_method.setdefault(part, {})[result.case_id] = score
-    return found
-
-
-def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
-    """Return the result of each unit that a run keeps."""
-    return {
-        each.subject: _RESULT.validate_python(each.value)
-        for each in store.judgements(run_id)
-        if each.kind == _KIND
-    }
+    scores: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    for kept in store.judgements(run_id):
+        if kept.kind == _KIND:
+            result = _RESULT.validate_python(kept.value)
+            parts = scores.setdefault((kept.subject.partition("/")[0], result.method), {})
+            for part, score in result.parts.items():
+                parts.setdefault(part, {})[result.case_id] = score
+    return scores
 
 
 def _reason(result: EvaluationResult) -> str:
@@ -416,17 +406,6 @@ async def _run(each: _Evaluation, tools: CaseTools) -> dict[str, object]:
     return {**output, "extraction": tools.extraction}
 
 
-async def _checked(evaluated: Awaitable[object]) -> EvaluationResult:
-    return checked_result(await evaluated)
-
-
-def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
-    if result.score is None:
-        return JudgeResult(None, f"Unscored: {result.reason}", result.failure)
-    passed = thresholds.passes(result.score)
-    return JudgeResult(int(passed), f"score {result.score:.3f}: {result.reason}")
-
-
 async def _plan_suites(
     suites: Sequence[Suite], config: EvaluationConfig, judge: Judge | None
 ) -> _Plan:
@@ -455,7 +434,7 @@ async def _plan_suites(
 def _evaluations_of(
     suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig
 ) -> list[_Evaluation]:
-    methods: Sequence[str | None] = suite.methods or (None,)
+    methods: Sequence[str | None] = tuple(dict.fromkeys(suite.methods)) or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
     keys = list(config.indexes)
@@ -541,12 +520,11 @@ def _setup(
 
 def _describe_evaluator(each: _Evaluation) -> dict[str, object]:
     suite = each.suite
-    found = describe_method(each.evaluator)  # pyright: ignore[reportArgumentType]
-    own = not str(found["function"]).startswith("graphrag.eval.suite.")
+    told = describe_method(each.evaluator)  # pyright: ignore[reportArgumentType]
+    own = not str(told["function"]).startswith("graphrag.eval.suite.")
     return {
         "evaluator": suite.evaluator,
         "settings": suite.settings,
         "thresholds": suite.thresholds.model_dump(),
-        "version": found["version"],
-        **({"source": found["source"]} if own else {}),
+        **{name: told[name] for name in ("version", *["source"] * own)},
     }
