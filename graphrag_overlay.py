@@ -22,7 +22,9 @@ _MAIN = "graphrag.cli.main"
 
 def _add_commands(module: "ModuleType") -> None:
     from graphrag.cli.tog_query import add_eval_commands, add_tog_to_query
+    from graphrag.installation import ask_overlay
 
+    ask_overlay(trouble)
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]
     try:

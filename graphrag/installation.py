@@ -6,7 +6,7 @@ missing libraries with the ranges that pyproject.toml gives them.
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 
 from graphrag.text.controls import strip_controls
@@ -68,11 +68,17 @@ def extra_hint(extra: str) -> str:
     return pip_install(missing_requirements(extra) or requirements(extra))
 
 
+_troubles = set[Callable[[], str | None]]()
+
+
+def ask_overlay(trouble: Callable[[], str | None]) -> None:
+    """Ask this too why the project can't run here: the overlay stands above, and says it down."""
+    _troubles.add(trouble)
+
+
 def problem() -> str | None:
     """Say in one sentence why the project's commands can't run here, or None if they can."""
-    from graphrag_overlay import trouble
-
-    if (cause := trouble()) is not None:
+    for cause in filter(None, (trouble() for trouble in _troubles)):
         return f"there is no gtog here: {cause}."
     missing = missing_requirements()
     if missing:

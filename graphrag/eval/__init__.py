@@ -6,8 +6,10 @@ The names are loaded when they are first used, so that ``graphrag --help`` stays
 import lazy_loader
 
 import graphrag_overlay
+from graphrag.installation import ask_overlay
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 # Without .pth processing (pip install --target, python -S) nobody has done so by now.
 graphrag_overlay.activate()
+ask_overlay(graphrag_overlay.trouble)

@@ -24,11 +24,12 @@ from graphrag.query.calls import (
     read_symptom,
     retry_after_s,
 )
-from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError, Spending
+from graphrag.query.limits import CallLimit, Lane, Place, ServiceDownError, Spending
 from graphrag.query.usage import (
     CallAttempt,
     CallKind,
     CallLog,
+    CallTime,
     NotAskedError,
     RecordedCall,
     current_phase,
@@ -163,7 +164,7 @@ class ModelCaller:
         return n_failed + 1
 
     def _limit(self, scope: CallLog) -> tuple[CallLimit, Lane]:
-        limit = scope.limit or self._own_limit
+        limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
         return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
 
     @asynccontextmanager

@@ -250,19 +250,6 @@ class Outage:
         self.probe_at = now + self._probe_s if self.is_waited_for else -inf
 
 
-@dataclass(frozen=True, slots=True)
-class CallTime:
-    """The seconds that one request may be in flight, > 0, and the setting that says so."""
-
-    seconds: float
-    setting: str | None = None
-
-    def exceeded(self) -> str:
-        """Return the sentence of a request that took longer."""
-        raised = "" if self.setting is None else f"; raise {self.setting}"
-        return f"no reply within {self.seconds:g} s{raised}"
-
-
 class ServiceDownError(NotAskedError):
     """A service is down for longer than it is waited for; the message is one sentence.
 

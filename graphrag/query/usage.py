@@ -10,14 +10,11 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 from numbers import Real
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Annotated, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from graphrag.query.model_facts import is_offline, model_price
-
-if TYPE_CHECKING:
-    from graphrag.query.limits import CallLimit, CallTime
 
 _Number = TypeVar("_Number", int, float)
 _Given = TypeVar("_Given")
@@ -451,6 +448,25 @@ class OutputBound:
     setting: str
 
 
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """The seconds that one request may be in flight, > 0, and the setting that says so."""
+
+    seconds: float
+    setting: str | None = None
+
+    def exceeded(self) -> str:
+        """Return the sentence of a request that took longer."""
+        raised = "" if self.setting is None else f"; raise {self.setting}"
+        return f"no reply within {self.seconds:g} s{raised}"
+
+
+class Limit(Protocol):
+    """What the calls of a run keep to together."""
+
+    patience_s: float | None
+
+
 CallWatch: TypeAlias = Callable[[CallAttempt, Mapping[str, object], object], None]
 """Told of each request as it ends: what is counted of it, the request, the reply if one came."""
 
@@ -459,7 +475,8 @@ CallWatch: TypeAlias = Callable[[CallAttempt, Mapping[str, object], object], Non
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
-    - ``limit``: gives a place to each request in flight; shared between the scopes of a run.
+    - ``limit``: gives a place to each request in flight, as ``graphrag.query.limits.CallLimit``
+      does; shared between the scopes of a run.
     - ``journal``: where finished calls are kept and looked up.
     - ``live``: whether streamed replies must reach the caller piece by piece. When False a streamed
       request is sent as an ordinary one, whose usage figures and retries are exact.
@@ -478,12 +495,12 @@ class CallLog:
     - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
     """
 
-    limit: "CallLimit | None" = None
+    limit: Limit | None = None
     journal: CallJournal | None = None
     live: bool = False
     bound: OutputBound | None = None
     own_time: OwnTime = field(default_factory=OwnTime)
-    time: "CallTime | None" = None
+    time: CallTime | None = None
     prompts: list[list[Message]] | None = None
     watch: CallWatch | None = None
     not_asked: NotAskedError | None = None

@@ -23,9 +23,9 @@ from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import MemorySession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
-from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
+from graphrag.query.limits import CallLimit, ServiceDownError
 from graphrag.query.models import CountedCompletion, open_completion, open_embedding
-from graphrag.query.usage import CallLog, measure_calls, sum_usages
+from graphrag.query.usage import CallLog, CallTime, measure_calls, sum_usages
 
 VERDICT = '{"reason": "as it should be", "score": 1}'
 FAST = RetryPolicy(max_retries=5, base_delay_s=0.005, max_delay_s=0.02)

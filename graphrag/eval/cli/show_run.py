@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -14,6 +13,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunReport, Supervisor, make_report
+from graphrag.eval.cli.show_flags import ShowFlags
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.errors import StoreError, UsageError
@@ -46,20 +46,17 @@ from graphrag.eval.store.whole_files import (
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.phrases import counted
 
-if TYPE_CHECKING:
-    from graphrag.eval.cli.show import ShowFlags
-
 _MOST = 10  # questions that are shown unless all are asked for
 
 
-def show_run(place: Place, run_id: str, flags: "ShowFlags") -> int:
+def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
     """Show a run's tables and write its files, or show its questions; asks no model."""
     if flags.export is not None:
         check_table_file(flags.export)
     return asyncio.run(_show(place, run_id, flags))
 
 
-async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
+async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
     supervisor = Supervisor(flags.quiet, flags.full)
     store_path, notes = place.store_path(), supervisor.notes
     with ExitStack() as held:
@@ -105,7 +102,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
     return DONE
 
 
-def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: "ShowFlags") -> None:
+def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
     found = _find_wrong(about, outcome, flags.method)
     _, results = _of_method(outcome.results, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
@@ -169,7 +166,7 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
 
 
 def _show_tables(
-    supervisor: Supervisor, description: RunDescription, outcome: RunOutcome, flags: "ShowFlags"
+    supervisor: Supervisor, description: RunDescription, outcome: RunOutcome, flags: ShowFlags
 ) -> RunReport | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
     run = description.run
@@ -275,7 +272,7 @@ def _show_questions(
     console: Console,
     read: tuple[RunDescription, RunOutcome],
     before: RunOutcome | None,
-    flags: "ShowFlags",
+    flags: ShowFlags,
     store_path: Path,
 ) -> None:
     description, whole = read
@@ -308,7 +305,7 @@ def _show_questions(
 
 
 def _choose(
-    about: RunDescription, whole: RunOutcome, flags: "ShowFlags", store_path: Path
+    about: RunDescription, whole: RunOutcome, flags: ShowFlags, store_path: Path
 ) -> list[QueryResult]:
     run_id = about.run.run_id
     _, results = _of_method(whole.results, flags.method)

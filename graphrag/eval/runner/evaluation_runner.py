@@ -25,6 +25,7 @@ from graphrag.eval.runner.headers import (
     read_settings_of,
 )
 from graphrag.eval.runner.held_loop import LoopWatch
+from graphrag.eval.runner.jobs import Executor
 from graphrag.eval.runner.judging import (
     FurtherJudges,
     ask_verdicts,
@@ -66,7 +67,6 @@ from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.runner.on_ray import Crew
     from graphrag.query.structured_search.base import SearchResult
 
 __all__ = [
@@ -107,7 +107,7 @@ class EvaluationRunner:
         judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
-        executor: "Crew | None" = None,
+        executor: Executor | None = None,
     ) -> None:
         stay_silent()
         self.config = config

@@ -17,8 +17,9 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
+from graphrag.eval.runner.jobs import FurtherTask
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import FurtherTask, check_asked
+from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult

@@ -32,8 +32,8 @@ from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
 from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.query.calls import describe_error
-from graphrag.query.limits import CallLimit, CallTime, Lane, Spending
-from graphrag.query.usage import CallAttempt, CallLog, OutputBound
+from graphrag.query.limits import CallLimit, Lane, Spending
+from graphrag.query.usage import CallAttempt, CallLog, CallTime, OutputBound
 from graphrag.redaction import is_secret_variable, know_settings, redact
 
 _log = logging.getLogger(__name__)

@@ -16,20 +16,21 @@ from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
     Failure,
-    JudgeResult,
     MetricScores,
     QueryResult,
     ReadWhole,
     failed_search_scores,
 )
+from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
-from graphrag.query.limits import AllowanceSpentError, CallLimit, CallTime, Spending
+from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.usage import (
     MOST_SECONDS,
     CallLog,
+    CallTime,
     ImpossibleFigureError,
     OutputBound,
     Usage,
@@ -201,10 +202,6 @@ def _as_text(context: object) -> str:
     return ""  # what a stand-in made up
 
 
-SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
-JudgeUnit = Callable[
-    [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
-]
 Job = Callable[[], Awaitable[object]]
 ProgressCallback = Callable[[int, int, str, str], None]
 """Called with (current, total, imdb_key, method) after each unit."""
@@ -360,15 +357,6 @@ class RunOutcome:
     def is_complete(self) -> bool:
         """Whether nothing is left to do."""
         return self.stopped is None
-
-
-@dataclass(frozen=True, slots=True)
-class FurtherTask:
-    """One thing to judge beyond the verdicts; ``subject`` and ``kind`` as of Judgement."""
-
-    subject: str
-    kind: str
-    judge: Callable[[CallLog], Awaitable[Judgement]]
 
 
 class Stop:

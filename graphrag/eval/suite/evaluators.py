@@ -33,7 +33,7 @@ from graphrag.eval.suite.evaluation import (
 )
 
 if TYPE_CHECKING:
-    from graphrag.eval.ratings import Rating
+    from graphrag.eval.annotation.ratings import Rating
 
 DEFAULT_MAX_SECONDS = 5.0
 Measure = Literal["f1", "precision", "recall"]
