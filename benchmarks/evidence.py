@@ -8,7 +8,10 @@ QUESTIONS is a JSON list of rows with ``question`` and either ``evidence`` (quot
 holds every content word of the answer that is not in the question, where at most a tenth of the
 text units do. Questions without such text units are left out; those that can't be answered too.
 
-Methods, budgets and columns are those of multi_hop.py; a piece of evidence is a quote.
+Methods, budgets and columns are those of multi_hop.py; a piece of evidence is a quote. It is shown
+as far as its words stand in the context: of a quote the share of its words that stand there in runs
+of five or more, or as the whole quote, whatever text units or passages they came in. Ranks are of
+text units.
 """
 
 import argparse
@@ -16,18 +19,49 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from multi_hop import Case, add_methods, show
+from multi_hop import Asked, Case, add_methods, show
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.runner.index_building import build_index, is_built
+from graphrag.eval.scorers.evidence import quote_key
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.graph_index import GraphIndex
 from graphrag.text.words import terms
 
 MARK = re.compile(r"\[\d+\][\s,.]*")
 Row = Mapping[str, object]
+
+
+RUN = 5
+"""Words of a quote that tell in a row that they were taken from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted(Case):
+    """A question and the quotes that are its evidence, beside the text units that hold them."""
+
+    quotes: tuple[str, ...] = ()
+
+    def recall(self, asked: Asked, k: int | None = None) -> float:
+        """Return the mean share of the quotes' words that stand in the whole context."""
+        if k is not None or not self.quotes:
+            return Case.recall(self, asked, k)
+        context = quote_key(asked.context)
+        return sum(share_shown(quote, context) for quote in self.quotes) / len(self.quotes)
+
+
+def share_shown(quote: str, context: str) -> float:
+    """Return the share of a quote's words that stand in a context, in runs of five or more."""
+    words = quote_key(quote).split()
+    n = min(RUN, len(words))
+    shown: set[int] = set()
+    for start in range(len(words) - n + 1):
+        if f" {' '.join(words[start : start + n])} " in context:
+            shown.update(range(start, start + n))
+    return len(shown) / len(words) if words else 0.0
 
 
 def quotes_of(row: Row) -> tuple[str, ...]:
@@ -49,7 +83,8 @@ def cases_of(rows: Sequence[Row], view: IndexView) -> tuple[list[Case], int]:
         if quotes := quotes_of(row):
             sample = Sample("", "", question, "", evidence=quotes)
             found = tuple(frozenset(e.unit_ids) for e in view.evidence_of(sample) if e.unit_ids)
-            quoted += [Case(question, found)] if found else []
+            held = tuple(quote for quote in quotes if view.sources.units_with(quote))
+            quoted += [Quoted(question, found, held)] if found else []
             continue
         told = set(terms(str(row["answer"]))) - set(terms(question))
         units = frozenset(unit for unit, said in words.items() if told and told <= said)

@@ -86,9 +86,10 @@ class Embedder:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question's search: the text units shown, in their order, and its cost."""
+    """One question's search: the text units shown, in their order, its context, and its cost."""
 
     shown: tuple[str, ...]
+    context: str
     usage: Usage
     seconds: float
 
@@ -148,7 +149,7 @@ async def ask(index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]) 
         seconds = time.perf_counter() - started
         read = reader.read(method, result.context_data)
         shown = (read.text_unit_ids or ())[: read.n_sources]
-        asked.append(Asked(tuple(shown), result.usage, seconds))
+        asked.append(Asked(tuple(shown), str(result.context_text), result.usage, seconds))
     return asked
 
 

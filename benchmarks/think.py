@@ -304,8 +304,8 @@ def under_oracle(root: Path, address: str, words_alone: bool) -> Path:
 def rank_by_bm25() -> None:
     """Leave mass where words put it, so that BM25 alone ranks."""
 
-    def spread(seeds: spreading.Seeds, *_: object) -> spreading.Passages:
-        return spreading.Passages(seeds.units, {})
+    def spread(seeds: spreading.Seeds, *_: object) -> spreading.Reached:
+        return spreading.Reached(seeds.units, {})
 
     spreading.spread = spread
 

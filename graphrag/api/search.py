@@ -263,8 +263,9 @@ _GRAPH_PARAMETERS = """\
 sets how it searches. ``entities``, ``relationships``, ``text_units``: tables of the index; without
 text units it answers from relationships."""
 _RANKED_PARAMETERS = """\
-``config``: a GraphRagConfig; the section ``basic_search`` holds. ``text_units``: table of the
-index, prepared anew by each call, which takes seconds for a large one."""
+``config``: a GraphRagConfig, or a mapping of settings; the section ``basic_search`` holds, with
+``passage_tokens`` of a mapping. ``text_units``: table of the index, prepared anew by each call,
+which takes seconds for a large one."""
 
 
 _Opened = tuple[Any, str, _Callbacks]
@@ -288,7 +289,7 @@ def _open_graph(
 
 @_checked
 def _open_texts(
-    config: GraphRagConfig,
+    config: _Config,
     text_units: pd.DataFrame,
     response_type: str,
     query: str,

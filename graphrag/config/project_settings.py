@@ -13,7 +13,11 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.strict_section import nearest
-from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
+from graphrag.config.models.tog_search_config import (
+    PPRSearchConfig,
+    RankedSearchConfig,
+    ToGSearchConfig,
+)
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.offline import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.redaction import know_settings, know_variables, redact
@@ -34,6 +38,9 @@ _FILE_TYPES = {"file", "lancedb", None}
 class ProjectConfig(GraphRagConfig):
     """The released configuration with this project's sections beside the others."""
 
+    basic_search: RankedSearchConfig = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default_factory=RankedSearchConfig
+    )
     tog_search: ToGSearchConfig = Field(default_factory=ToGSearchConfig)
     ppr_search: PPRSearchConfig = Field(default_factory=PPRSearchConfig)
 

@@ -75,6 +75,7 @@ class Retrieved(Stored):
       in which the model was shown them, then those that the shown paths and relationships were
       taken from. None when the method shows neither sources nor relationships, as global search.
     - ``n_sources``: how many of them, from the front, were shown with their text.
+    - ``in_part``: those of them that were shown by passages, and not whole.
     - ``entities``: titles, in order.
     - ``relationship_ids``: in order.
     - ``paths``: only of Think-on-Graph; else empty.
@@ -91,6 +92,12 @@ class Retrieved(Stored):
     paths: tuple[tuple[Hop, ...], ...] = ()
     n_unknown_ids: int = 0
     walk: Walk | None = None
+    in_part: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON-ready values, as earlier releases did where text units are shown whole."""
+        values = Stored.to_dict(self)
+        return values if self.in_part else {k: v for k, v in values.items() if k != "in_part"}
 
     @property
     def shown_text_unit_ids(self) -> tuple[str, ...]:

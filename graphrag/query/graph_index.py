@@ -150,7 +150,7 @@ class _Shared:
         self._making = asyncio.Lock()
         self._word_indexes: WordIndexes | None = None
         self._graph: OpenedGraph | None = None
-        self._texts: RankedTexts | None = None
+        self._texts: dict[int | None, RankedTexts] = {}
         self._meanings: dict[str, TextMeaning] = {}
 
     async def graph(self) -> "OpenedGraph":
@@ -159,18 +159,18 @@ class _Shared:
                 self._graph = await asyncio.to_thread(open_graph_of, self._tables, self._words())
         return self._graph
 
-    async def texts(self) -> "RankedTexts":
+    async def texts(self, passage_tokens: int | None) -> "RankedTexts":
         from graphrag.query.indexer_adapters import read_indexer_text_units
         from graphrag.query.ranked_search import RankedTexts
 
         def rank() -> RankedTexts:
             units = read_indexer_text_units(self._tables.table("text_units"))
-            return RankedTexts(units, self._words())
+            return RankedTexts(units, self._words(), passage_tokens)
 
         async with self._making:
-            if self._texts is None:
-                self._texts = await asyncio.to_thread(rank)
-        return self._texts
+            if passage_tokens not in self._texts:
+                self._texts[passage_tokens] = await asyncio.to_thread(rank)
+        return self._texts[passage_tokens]
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.models import open_completion
@@ -193,7 +193,7 @@ class _Shared:
         from graphrag.query.models import open_completion, open_embedding
         from graphrag.utils.api import load_search_prompt
 
-        section, models = header.config.basic_search, header.model_configs(method)
+        section, models = header.section(method), header.model_configs(method)
         prompt = load_search_prompt(section.prompt)
         answering = ranked.Answering(
             open_completion(models["completion"]),
@@ -202,7 +202,7 @@ class _Shared:
             section.max_context_tokens,
             **({"prompt": prompt} if prompt else {}),
         )
-        texts = await self.texts()
+        texts = await self.texts(section.passage_tokens)
         ranking = texts.by_words
         embedding = models.get("embedding")
         if embedding is not None and not is_hashed(model_name(embedding)):

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,9 +16,18 @@ from graphrag_storage.file_storage import FileStorage
 
 from graphrag.command_lines import release_line
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
+from graphrag.config.models.basic_search_config import BasicSearchConfig
+from graphrag.config.models.tog_search_config import RankedSearchConfig
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
-from graphrag.query.methods import GRAPH_METHODS, embeds, section_name
+from graphrag.query.methods import (
+    GRAPH_METHODS,
+    OWN_METHODS,
+    RANKED,
+    count_passages,
+    embeds,
+    section_name,
+)
 from graphrag.query.model_facts import is_hashed, is_offline
 
 if TYPE_CHECKING:
@@ -231,16 +241,25 @@ class IndexHeader:
     """An index's settings and the hash of its tables (None for tables that were handed over).
 
     ``vectors`` is the hash of its text units' vectors, None where they are hashed n-grams or can't
-    be read.
+    be read. ``longest``: tokens of its longest text unit, None where they were not counted.
     """
 
     config: "GraphRagConfig"
     options: SearchOptions = SearchOptions()
     fingerprint: str | None = None
     vectors: str | None = None
+    longest: int | None = None
 
     def section(self, method: str) -> Any:
         """Return a method's section of the settings."""
+        section = self._stored(method)
+        if section_name(method) != "basic_search":
+            return section
+        kind = RankedSearchConfig if method in RANKED else BasicSearchConfig
+        given = section.model_dump(exclude_unset=True)
+        return kind.model_validate({k: v for k, v in given.items() if k in kind.model_fields})
+
+    def _stored(self, method: str) -> Any:
         config = self.config
         if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
             return ProjectConfig.model_fields[section_name(method)].get_default(
@@ -250,9 +269,9 @@ class IndexHeader:
 
     def changed(self, method: str, changes: Mapping[str, object]) -> "IndexHeader":
         """Return this header with other values in a method's section of the settings."""
-        section = self.section(method).model_copy(update=changes)
+        section = self._stored(method).model_copy(update=changes)
         config = self.config
-        if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
+        if method in OWN_METHODS and not isinstance(config, ProjectConfig):
             config = ProjectConfig.model_construct(**dict(config))
         config = config.model_copy(update={section_name(method): section})
         return replace(self, config=config)
@@ -274,6 +293,11 @@ class IndexHeader:
             if model is not None and not is_hashed(model_name(model)):
                 models["embedding"] = model
         return models
+
+    def _splits(self, passage_tokens: object) -> bool:
+        """Say whether a text unit may be read by passages of so many tokens."""
+        size = cast("int | None", passage_tokens)
+        return size is not None and (self.longest is None or count_passages(self.longest, size) > 1)
 
     def prompt_files(self, method: str) -> dict[str, Path]:
         """Return the prompt files that a method needs: setting -> file; SettingsError without."""
@@ -301,6 +325,8 @@ class IndexHeader:
         """
         self.prompt_files(method)
         section = cast("dict[str, object]", self.section(method).model_dump(mode="json"))
+        if not self._splits(section.get("passage_tokens")):
+            section.pop("passage_tokens", None)  # as earlier releases describe it
         named = {key: Path(str(v)) for key, v in section.items() if key.endswith("prompt") and v}
         prompts = {k: _hash(path.read_bytes()) for k, path in named.items() if path.is_file()}
         models = self.model_configs(method)
@@ -328,8 +354,18 @@ async def read_header(
     fingerprint = await fingerprint_tables(config, Path(root))
     if vectors:
         check_vectors(config, Path(root))
-    hashed = await asyncio.to_thread(_read_vectors, config) if tells_changes else None
-    return IndexHeader(config, options or SearchOptions(), fingerprint, hashed)
+    if not tells_changes:
+        return IndexHeader(config, options or SearchOptions(), fingerprint)
+    hashed = await asyncio.to_thread(_read_vectors, config)
+    longest = await _longest_unit(config)
+    return IndexHeader(config, options or SearchOptions(), fingerprint, hashed, longest)
+
+
+async def _longest_unit(config: "GraphRagConfig") -> int | None:
+    tables = await open_tables(config, ("text_units",))
+    table: Any = tables.columns("text_units", ("n_tokens",))
+    longest = None if table is None else table["n_tokens"].max()
+    return int(longest) if isinstance(longest, Integral) else None
 
 
 def _read_vectors(config: "GraphRagConfig") -> str | None:

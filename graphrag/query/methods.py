@@ -22,6 +22,9 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 AGENTIC_ROUNDS = 3
 """Searches of an agentic one at most, and so the completions of a question: its answer is one."""
 
+LONG = 400
+"""Tokens that a text unit may have and still be read whole."""
+
 
 def section_name(method: str) -> str:
     """Return the section of settings.yaml that a search method reads.
@@ -54,3 +57,10 @@ def has_budget(method: str) -> bool:
     Global search and DRIFT read reports in many calls, and nothing bounds them.
     """
     return method in METHODS and method not in ("global", "drift")
+
+
+def count_passages(n_tokens: int, size: int | None) -> int:
+    """Return how many passages a text of so many tokens has, 1 where it is read whole."""
+    if size is None or n_tokens <= max(LONG, size):
+        return 1
+    return max(2, round(n_tokens / size))

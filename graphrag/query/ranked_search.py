@@ -14,10 +14,11 @@ from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.models import CountedCompletion, CountedEmbedding
+from graphrag.query.passages import Passage, Passages, Shown, show_passages
 from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
-from graphrag.text.ranking import WordIndexes, fuse_scores
+from graphrag.text.ranking import WordIndexes, best_of, fuse_scores
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FUSED = 1_000
 """Text units of each ranking that are fused."""
+_HEADER = "id|text\n"
 _PROMPT = """\
 You look for the texts that answer a question. Read the texts that were found so far, and say what
 to search for next.
@@ -45,43 +47,62 @@ Searches so far:
 """
 
 
-Ranking: TypeAlias = "Callable[[str, int], Awaitable[Sequence[TextUnit]]]"
-"""Gives at most so many text units for a question, best first; asked concurrently."""
+Ranked: TypeAlias = "Sequence[Passage[TextUnit]]"
+Ranking: TypeAlias = Callable[[str, int], Awaitable[Ranked]]
+"""Gives the passages of at most so many text units, best first; asked concurrently."""
 
 
 class RankedTexts:
-    """The text units of an index, in its table's order, and their words, prepared once."""
+    """The passages of an index's text units, in their table's order, and their words.
 
-    def __init__(self, units: "Sequence[TextUnit]", words: WordIndexes) -> None:
+    They are prepared once; ``passage_tokens`` is as :class:`Passages` has it.
+    """
+
+    def __init__(
+        self, units: "Sequence[TextUnit]", words: WordIndexes, passage_tokens: int | None
+    ) -> None:
         self._units = tuple(units)
-        self._places = {unit.id: place for place, unit in enumerate(self._units)}
-        self._words = words.of([unit.text for unit in self._units])
+        self._rows = {unit.id: row for row, unit in enumerate(self._units)}
+        texts, counts = [unit.text for unit in units], [unit.n_tokens for unit in units]
+        self._passages = Passages(texts, counts, passage_tokens, words)
 
-    async def by_words(self, question: str, k: int) -> "Sequence[TextUnit]":
-        """Rank by BM25: text units that share no word with the question are left out."""
-        return [self._units[place] for place in self._words.rank(question)[:k]]
+    async def by_words(self, question: str, k: int) -> Ranked:
+        """Rank by BM25: passages that share no word with the question are left out."""
+        return self._of_first(best_of(self._passages.scores(question), None), k)
 
     def by_words_and(self, vectors: "VectorStore", embedding: CountedEmbedding) -> Ranking:
         """Return the ranking by BM25 and by the question's vector, fused.
 
-        A vector of a text unit that is not among the texts is passed over.
+        The vector of a text unit is that of each of its passages; one of a text unit that is not
+        among the texts is passed over.
         """
 
-        async def best(question: str, k: int) -> "Sequence[TextUnit]":
+        async def best(question: str, k: int) -> Ranked:
             vector = await embedding.vector_of(question)
             depth = max(FUSED, k)
             hits = await asyncio.to_thread(
                 vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False
             )
             near = {
-                self._places[name]: float(hit.score)
+                place: float(hit.score)
                 for hit in hits
-                if (name := str(hit.document.id)) in self._places
+                if (name := str(hit.document.id)) in self._rows
+                for place in self._passages.of(self._rows[name])
             }
-            fused = fuse_scores(dict(self._words.best(question, depth)), near, len(self._units))
-            return [self._units[place] for place, _ in fused[:k]]
+            words = best_of(self._passages.scores(question), depth)
+            return self._of_first(fuse_scores(dict(words), near, len(self._passages.rows)), k)
 
         return best
+
+    def _of_first(self, scored: Sequence[tuple[int, float]], k: int) -> Ranked:
+        places = [place for place, _ in scored]
+        return _of_first(self._passages.of_units(places, self._units), k)
+
+
+def _of_first(ranked: Ranked, k: int) -> Ranked:
+    """Return those of ranked passages that are of the first k text units among them."""
+    first = set(list(dict.fromkeys(passage.unit_id for passage in ranked))[:k])
+    return [passage for passage in ranked if passage.unit_id in first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +118,30 @@ class Answering:
     max_context_tokens: int
     prompt: str = field(default=BASIC_SEARCH_SYSTEM_PROMPT, repr=False)
 
-    def context(self, units: "Sequence[TextUnit]", share: float = 1.0) -> "ContextBuilderResult":
-        """Return the released context of these text units, in their order, within a share."""
+    def show(self, ranked: Ranked, share: float = 1.0) -> "Shown[TextUnit]":
+        """Return what is shown of ranked passages within a share of k and of the budget."""
+        count = self.model.tokenizer.encode
+        return show_passages(
+            _of_first(ranked, max(1, round(share * self.k))),
+            lambda unit: len(count(f"{unit.short_id}|{unit.text}\n")),
+            round(share * self.max_context_tokens) - len(count(_HEADER)),
+        )
+
+    def context(self, shown: "Shown[TextUnit]") -> "ContextBuilderResult":
+        """Return the released context of text units, in their order."""
         nothing: Any = None
-        found: Any = _Found(units)
-        builder = BasicSearchContext(nothing, found, list(units), self.model.tokenizer)
-        most = round(share * self.max_context_tokens)
-        return builder.build_context("-", k=max(1, round(share * self.k)), max_context_tokens=most)
+        found: Any = _Found(shown.units)
+        builder = BasicSearchContext(nothing, found, shown.units, self.model.tokenizer)
+        # Where nothing fits, a table without rows, as the released search shows it.
+        context = builder.build_context(
+            "" if shown.is_full and not shown.units else "-",
+            k=len(shown.units),
+            max_context_tokens=self.max_context_tokens,
+        )
+        if shown.in_part:
+            sources = context.context_records["sources"]
+            sources["in_part"] = [unit.id in shown.in_part for unit in shown.units]
+        return context
 
     async def ask(self, system: str, question: str, **more: object) -> Any:
         """Send a question under a system prompt."""
@@ -111,11 +149,9 @@ class Answering:
         given = self.model.config.call_args
         return await self.model.completion_async(messages=messages, **more, **given)
 
-    async def answer(
-        self, units: "Sequence[TextUnit]", question: str, on_text: OnText | None
-    ) -> Outcome:
-        """Answer a question from text units."""
-        context = self.context(units)
+    async def answer(self, ranked: Ranked, question: str, on_text: OnText | None) -> Outcome:
+        """Answer a question from ranked passages."""
+        context = self.context(self.show(ranked))
         system = self.prompt.format(
             context_data=context.context_chunks, response_type=self.response_type
         )
@@ -149,8 +185,8 @@ class RankedSearch:
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        units = await self._ranking(question, self._answering.k)
-        return await self._answering.answer(units, question, on_text)
+        ranked = await self._ranking(question, self._answering.k)
+        return await self._answering.answer(ranked, question, on_text)
 
 
 class NextSearch(BaseModel):
@@ -185,19 +221,19 @@ class AgenticSearch(RankedSearch):
         k = self._answering.k
         rounds = [_Round(1, question)]
         first = ranked = await self._ranking(question, k)
-        units: list[TextUnit] = []
+        kept: Ranked = []
         while len(rounds) < AGENTIC_ROUNDS:
-            units = _joined(units, ranked)
-            context = self._answering.context(units, len(rounds) / AGENTIC_ROUNDS)
-            units = units[: len(context.context_records["sources"])]
-            query = await self._ask_for_next(question, str(context.context_chunks), rounds)
+            shown = self._answering.show(_joined(kept, ranked), len(rounds) / AGENTIC_ROUNDS)
+            kept = shown.passages
+            text = str(self._answering.context(shown).context_chunks)
+            query = await self._ask_for_next(question, text, rounds)
             if not query:
                 ranked = first
                 break
             rounds.append(_Round(len(rounds) + 1, query))
             ranked = await self._ranking(query, k)
         # A last search that found little leaves room for what the question itself found.
-        every = _joined(_joined(units, ranked), first)[:k]
+        every = _joined(_joined(kept, ranked), first)
         outcome = await self._answering.answer(every, question, on_text)
         outcome.context_data["searches"] = pd.DataFrame([asdict(each) for each in rounds])
         return outcome
@@ -229,5 +265,5 @@ class AgenticSearch(RankedSearch):
         return ""
 
 
-def _joined(units: "Sequence[TextUnit]", more: "Sequence[TextUnit]") -> "list[TextUnit]":
-    return list({unit.id: unit for unit in (*units, *more)}.values())
+def _joined(ranked: Ranked, more: Ranked) -> Ranked:
+    return list({each.place: each for each in (*ranked, *more)}.values())

@@ -36,7 +36,7 @@ class WordIndex:
             for start in range(0, len(texts), _BATCH)
             for terms in split_terms(texts[start : start + _BATCH])
         ]
-        self._numbers = words.numbers
+        self._numbers, self._n = words.numbers, len(texts)
         self._bm25: Any = None
         if self._numbers:
             import bm25s
@@ -53,26 +53,41 @@ class WordIndex:
     def best(
         self, question: str, k: int | None, precedence: npt.NDArray[np.int64] | None = None
     ) -> list[tuple[int, float]]:
-        """Return the `k` best places (None: all) with their scores > 0, best first.
+        """Return :func:`best_of` the scores of the texts."""
+        return best_of(self.scores(question), k, precedence)
+
+    def scores(self, question: str) -> npt.NDArray[np.float32]:
+        """Return the score >= 0 of each text, 0 where no word is shared.
 
         A word that is repeated in the question counts once; English function words count only
-        where there are no others. Of equal scores the text with the smaller `precedence`, which
-        has a number for each text, comes first; None: the earlier text.
+        where there are no others.
         """
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms
         words = dict.fromkeys(map(stem, telling))
         known = [self._numbers[word] for word in words if word in self._numbers]
         if not known:
-            return []
-        scores = np.asarray(self._bm25.get_scores(known))
-        matching = np.flatnonzero(scores > 0)
-        if k is not None and k < len(matching):
-            least = np.partition(scores[matching], -k)[-k] if k > 0 else np.inf
-            matching = matching[scores[matching] >= least]
-        first = matching if precedence is None else precedence[matching]
-        order = matching[np.lexsort((first, -scores[matching]))][:k]
-        return list(zip(order.tolist(), scores[order].tolist(), strict=True))
+            return np.zeros(self._n, np.float32)
+        return np.asarray(self._bm25.get_scores(known))
+
+
+def best_of(
+    scores: npt.NDArray[np.floating],
+    k: int | None,
+    precedence: npt.NDArray[np.int64] | None = None,
+) -> list[tuple[int, float]]:
+    """Return the `k` best places (None: all) with their scores > 0, best first.
+
+    Of equal scores the one with the smaller `precedence`, which has a number for each, comes first;
+    None: the earlier one.
+    """
+    matching = np.flatnonzero(scores > 0)
+    if k is not None and k < len(matching):
+        least = np.partition(scores[matching], -k)[-k] if k > 0 else np.inf
+        matching = matching[scores[matching] >= least]
+    first = matching if precedence is None else precedence[matching]
+    order = matching[np.lexsort((first, -scores[matching]))][:k]
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
 
 class WordIndexes:

@@ -5,6 +5,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import cast
 
 
@@ -62,7 +63,10 @@ NUMBER_WORDS = {word: str(n) for n, word in enumerate(_NUMBERS.split()) if n} | 
 ABBREVIATIONS = words_of("mr mrs ms dr st prof sr jr lt col gen sgt capt mme mlle no vs rev")
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.,](?=[^\W_])[^\W_]+)*")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[。\uff01\uff1f]+[”\u2019」』\uff09]*")
+_BOUNDARY = re.compile(
+    r"(?P<mark>[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[。\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362\u17d4\u17d5\u104b]+[”\u2019」』\uff09]*)\s*"
+    r"|\n\s*\n\s*"
+)
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0002ffff]+"
@@ -127,24 +131,28 @@ def unspaced_characters(text: str) -> list[str]:
 
 def sentences(text: str) -> list[str]:
     """Split into sentences; an empty line ends one, an abbreviation or an initial does not."""
-    found: list[str] = []
-    for block in re.split(r"\n\s*\n", text):
-        block = " ".join(block.split())
-        start = 0
-        for match in _SENTENCE_END.finditer(block):
-            end = match.end()
-            if match.group() == "." and _is_abbreviation(block, start, end):
-                continue
-            found.append(block[start:end].strip())
-            start = end
-        if block[start:].strip():
-            found.append(block[start:].strip())
+    pieces = pairwise((0, *sentence_ends(text), len(text)))
+    return [piece for start, end in pieces if (piece := " ".join(text[start:end].split()))]
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Return where sentences end, what is blank after them included."""
+    found: list[int] = []
+    start = 0
+    for match in _BOUNDARY.finditer(text):
+        end = match.end()
+        ends = match["mark"] != "." or match.group().count("\n") > 1
+        if not ends and _is_abbreviation(text, start, match.end("mark")):
+            continue
+        found.append(end)
+        start = end
     return found
 
 
 def _is_abbreviation(block: str, start: int, end: int) -> bool:
     # The end alone: a list of initials is one piece, which is looked at again at each of them.
-    word = _LAST_WORD.search(block[max(start, end - _LONGEST_END) : end])
+    last = " ".join(block[max(start, end - _LONGEST_END) : end].split())
+    word = _LAST_WORD.search(last)
     if word is None:
         return False
     article, last = word.groups()

@@ -269,8 +269,8 @@ FULL = replace(
 def test_every_measure_of_a_response_has_its_value(view):
     values = measure(FULL, answered(view), view, MeasuresSettings(cutoffs=(2,))).values
     labelled = {name: value for name, value in values.items() if value is not None}
-    ones = """hit_rate mrr recall precision shown_hit_rate shown_recall hit_rate_at_2 recall_at_2
-    keyword_relevance judge_score combined_score"""
+    ones = """hit_rate mrr recall precision shown_hit_rate shown_recall shown_unit_recall
+    hit_rate_at_2 recall_at_2 keyword_relevance judge_score combined_score"""
     # It walked no path and cites nothing of what was shown.
     zeros = "aspect_coverage time_score context_cited sources_cited"
     halves = "precision_at_2 indexed_entity_recall retrieved_entity_recall"

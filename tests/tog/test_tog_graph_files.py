@@ -70,7 +70,7 @@ def test_a_mapped_graph_says_what_the_tables_say(tmp_path, kind):
     opened = open_graph(files)
     assert contents(opened.graph) == expected
     assert the_cache(files).stat() == before
-    unit = opened.text_units.unit(*opened.text_units.best({6: 1.0}, 1))
+    unit = opened.text_units.passage(*opened.text_units.best({6: 1.0}, 1, "")).unit
     assert (unit.id, unit.human_readable_id, unit.text[:2]) == ("t7", 7, "東京")
 
 
@@ -185,7 +185,7 @@ def test_what_stopped_builds_left_is_removed_and_an_unwritable_folder_costs_a_li
     home.write_text("in the way", encoding="utf-8")
     opened = open_graph(files)
     assert contents(opened.graph) == contents(graph_of(entities(), relationships()))
-    assert opened.text_units.unit(6).id == "t7"
+    assert opened.text_units.passage(6).unit_id == "t7"
     (warning,) = (r.message for r in caplog.records if r.levelno == logging.WARNING)
     assert "can't be kept beside the index" in warning
 

@@ -21,7 +21,7 @@ from graphrag.query.structured_search.tog_search import PPRSearch, spreading
 from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
-    Passages,
+    Reached,
     Seeds,
     find_seeds,
     lean_on,
@@ -70,7 +70,7 @@ def _plain_graph() -> nx.Graph:
     return graph
 
 
-def unit_ids(found: Passages) -> dict[str, float]:
+def unit_ids(found: Reached) -> dict[str, float]:
     return {text_units()["id"][row]: mass for row, mass in found.units.items()}
 
 
@@ -184,7 +184,7 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     question = "Where was Ada Brandt born?"
     texts = weigh_texts(units.score_by_words(question, N_SEEDS), {}, len(articles()[2]))
     found = spread(find_seeds(store.names_in(question), texts, store), store, 50)
-    ranked = [units.unit(row).id for row in units.best(found.units, 9)]
+    ranked = [units.passage(n).unit_id for n in units.best(found.units, 9, question)]
     assert ranked[0] == "a"
     assert set(ranked[1:]) == {"b", "c"}
     assert store.nodes_named_in("Skerry Voe") == []
@@ -194,9 +194,8 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
 
 def scored(units: TextUnits, question: str, k: int) -> list[str]:
     rows = {row: -place for place, (row, _) in enumerate(units.score_by_words(question, k), 1)}
-    return [
-        units.unit(row).id for row in units.best({row: 100.0 + m for row, m in rows.items()}, k)
-    ]
+    masses = {row: 100.0 + mass for row, mass in rows.items()}
+    return [units.passage(place).unit_id for place in units.best(masses, k, question)]
 
 
 def test_words_are_compared_by_their_stems_in_any_script():

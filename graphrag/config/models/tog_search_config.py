@@ -1,15 +1,27 @@
-"""The ``tog_search:`` and ``ppr_search:`` sections of settings.yaml."""
+"""The ``tog_search:`` and ``ppr_search:`` sections of settings.yaml, and what is ours in others."""
 
 import logging
 from collections.abc import Mapping
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import Field, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
+from graphrag.config.models.basic_search_config import BasicSearchConfig
 from graphrag.config.models.strict_section import StrictSection
 
 _log = logging.getLogger(__name__)
+
+PASSAGE_TOKENS: Any = Field(default=300, ge=50)
+
+
+class RankedSearchConfig(BasicSearchConfig):
+    """The released section ``basic_search``, with what bm25, hybrid and agentic read beside it.
+
+    ``passage_tokens``: as that of ``ppr_search``.
+    """
+
+    passage_tokens: int | None = PASSAGE_TOKENS
 
 
 class PPRSearchConfig(StrictSection):
@@ -19,6 +31,8 @@ class PPRSearchConfig(StrictSection):
     - ``embedding_model_id``: key of ``embedding_models``, the model of the index's vectors; None to
       find texts by words alone.
     - ``max_context_tokens``: budget of the answering call's context in the model's tokens.
+    - ``passage_tokens``: tokens of the passages in which text units of more than 400 are ranked and
+      shown, >= 50; None: each is shown whole.
     - ``max_relations_per_entity``: edges of one entity that are looked at, the heaviest first, >=
       1.
     - ``max_answer_tokens``: tokens that the answer may have, >= 16. A model that is known to think
@@ -38,6 +52,7 @@ class PPRSearchConfig(StrictSection):
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str | None = graphrag_config_defaults.local_search.embedding_model_id
     max_context_tokens: int = Field(default=8000, ge=200)
+    passage_tokens: int | None = PASSAGE_TOKENS
     max_relations_per_entity: int = Field(default=50, ge=1)
     max_answer_tokens: int = Field(default=2000, ge=16)
     reasoning_prompt: str | None = None

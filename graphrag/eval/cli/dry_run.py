@@ -34,7 +34,7 @@ from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS
+from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.query.usage import Usage, sum_known, sum_usages
@@ -311,12 +311,16 @@ class DryRun:
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
-    """Return the tokens of a context that holds whole text units, and rows of the graph."""
+    """Return the tokens of a context that holds text units, or passages, and rows of the graph."""
     total, budget = sum(units), int(section.max_context_tokens)
     room = int(budget * section.text_unit_prop) if method == "local" else budget
     most = len(units) if method == "local" or method in GRAPH_METHODS else int(section.k)
     # The largest, as what tells more is rather found; one that does not fit ends the context.
-    ends = accumulate(n + _AROUND_A_TEXT for n in sorted(units, reverse=True)[:most])
+    parts: list[int] = []
+    for n in sorted(units, reverse=True)[:most]:
+        n_parts = count_passages(n, getattr(section, "passage_tokens", None))
+        parts += n_parts * [n // n_parts]
+    ends = accumulate(n + _AROUND_A_TEXT for n in parts)
     context = max((end for end in ends if end <= room), default=0)
     if method == "local":
         return context + int(_LOCAL_FILLS * min(budget - context, total // _OF_LOCAL))

@@ -31,7 +31,7 @@ from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
 from graphrag.offline import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.query.methods import GRAPH_METHODS, has_budget
+from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.text.phrases import counted, join_names
@@ -287,9 +287,14 @@ async def list_budget_warnings(
         total = sum(counts or ())
         if counts is None or not total:
             continue
-        rooms = [(name, _room(name, methods, header, counts)) for name in config.methods]
-        known = [(tokens, f"{name} ({bound})") for name, (tokens, bound) in rooms if tokens >= 0]
-        if small := [(tokens, name) for tokens, name in known if tokens < max(counts)]:
+        rooms = {name: _room(name, methods, header, counts) for name in config.methods}
+        known = [(tokens, f"{n} ({bound})") for n, (tokens, bound) in rooms.items() if tokens >= 0]
+        small = [
+            (tokens, f"{name} ({bound})")
+            for name, (tokens, bound) in rooms.items()
+            if 0 <= tokens < _least_room(name, methods, header, max(counts))
+        ]
+        if small:
             n_larger = sum(count > max(small)[0] for count in counts)
             cramped[tuple(name for _, name in small)][key] = n_larger, len(counts), max(counts)
         if large := [(tokens, name) for tokens, name in known if tokens >= _MOST * total]:
@@ -429,6 +434,12 @@ def _room(
         if largest < budget:
             return largest, f"{section.k} text units"
     return budget, f"{budget:,} tokens"
+
+
+def _least_room(name: str, methods: MethodSet, header: IndexHeader, longest: int) -> int:
+    """Return the tokens of what a method shows of the longest text unit: of it, or a passage."""
+    section = methods.header(name, header).section(methods.search_method(name))
+    return longest // count_passages(longest, getattr(section, "passage_tokens", None))
 
 
 def _budget(name: str, methods: MethodSet, header: IndexHeader) -> int | None:

@@ -150,6 +150,13 @@ class QuotableTexts:
                 return found
         return []
 
+    def holds_half(self, quote: Quote) -> bool:
+        """Say whether a text holds the first or the last ``MIN_PART`` of a quote's words."""
+        words = quote.words.split()
+        n = ceil(MIN_PART * len(words))
+        halves = (f" {' '.join(part)} " for part in (words[:n], words[-n:]) if part)
+        return any(next(self.words.rows_with(half), None) is not None for half in halves)
+
     def rows_with(self, quote: Quote) -> list[int]:
         """Return the texts that hold it as it is; else its words; else all its parts, in order."""
         return (
@@ -271,13 +278,15 @@ class Evidence:
     A ``source`` is an expected one that is nothing that the index holds. ``unit_ids`` are the text
     units that hold it. ``in_source``: whether a document holds it; None for a quote that no text
     unit holds, of an index whose documents are not given. A quote whose parts stand in one
-    document, but in no text unit together, is an Evidence for each part.
+    document, but in no text unit together, is an Evidence for each part. ``is_cut``: those text
+    units hold no more than a part of a quote, at their border.
     """
 
     text: str
     kind: Literal["document", "text_unit", "quote", "source"]
     unit_ids: frozenset[str]
     in_source: bool | None
+    is_cut: bool = False
 
     @property
     def is_held(self) -> bool:
@@ -354,18 +363,22 @@ class SourceIndex:
         Those that hold it as it is; else its words; else its parts, in order; else those at whose
         border it is cut and that hold at least ``MIN_PART`` of it, and those that lie inside it.
         """
-        return self._units_with(read_quote(quote))
+        return self._units_with(read_quote(quote))[0]
 
-    def _units_with(self, quote: Quote) -> frozenset[str]:
+    def _units_with(self, quote: Quote) -> tuple[frozenset[str], bool]:
+        """Return the ids of the text units that hold a quote, and whether they hold it in part."""
         exact = self._units.rows_with_exactly(quote)
         if exact:
-            return frozenset(self._ids[row] for row in exact)
+            return frozenset(self._ids[row] for row in exact), False
         # What no document holds need not be looked for word by word, and at every border.
         if self._has_documents and not self._source.rows_with(quote):
-            return frozenset()
+            return frozenset(), False
         whole = self._units.rows_with(quote)
         if whole:
-            return frozenset(self._ids[row] for row in whole)
+            return frozenset(self._ids[row] for row in whole), False
+        return self._units_cutting(quote), True
+
+    def _units_cutting(self, quote: Quote) -> frozenset[str]:
         for form in quote.folded:
             if self._may_stand(form, self._source.folded):
                 cut = frozenset(self._holding_part(form, self._units.folded))
@@ -389,7 +402,7 @@ class SourceIndex:
 
     def _quote(self, entry: str) -> list[Evidence]:
         quote = read_quote(entry)
-        units = self._units_with(quote)
+        units, is_cut = self._units_with(quote)
         in_source: bool | None = True
         if not units and not self._source.rows_with(quote):
             in_source = False if self._has_documents else None
@@ -398,7 +411,7 @@ class SourceIndex:
                 Evidence(part, "quote", self.units_with(part), in_source=True)
                 for part in quote.parts
             ]
-        return [Evidence(entry, "quote", units, in_source)]
+        return [Evidence(entry, "quote", units, in_source, is_cut and bool(units))]
 
     def _holding_part(self, wanted: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.

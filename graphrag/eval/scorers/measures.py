@@ -110,8 +110,8 @@ def retrieval_stages(
 ) -> list[tuple[bool | None, bool | None]]:
     """Return whether each item was retrieved, and whether it was shown to the model.
 
-    Shown is the text of a text unit that holds it, or, of a quote, its words in the context; None
-    where that is not known.
+    Shown is the text of a text unit that holds it, or, of a quote, its words in the context: of a
+    text unit that is shown by passages nothing else counts, if it is known. None where it is not.
     """
     stages: list[tuple[bool | None, bool | None]] = []
     given, context = answered.retrieved, QuotableTexts([answered.context_text or ""])
@@ -120,15 +120,28 @@ def retrieval_stages(
         shown: bool | None = False
         if not answered.failed and given is not None and given.text_unit_ids is not None:
             retrieved = not item.unit_ids.isdisjoint(given.text_unit_ids)
-            shown = not item.unit_ids.isdisjoint(given.shown_text_unit_ids)
+            shown = not item.unit_ids.isdisjoint(_shown_units(item, answered))
         elif not answered.failed:
             retrieved, shown = None, False if answered.context_text else None
         if not shown and item.kind == "quote" and answered.context_text is not None:
             # The whole context is known, even of a method that does not say what it retrieved.
-            shown = bool(context.rows_with(read_quote(item.text)))
+            quote = read_quote(item.text)
+            # Of a quote that text units cut no more than a half need be shown of them.
+            in_part = given is not None and not item.unit_ids.isdisjoint(given.in_part)
+            half = in_part and item.is_cut and context.holds_half(quote)
+            shown = half or bool(context.rows_with(quote))
             retrieved = shown or retrieved
         stages.append((retrieved, shown))
     return stages
+
+
+def _shown_units(item: Evidence, answered: Answered) -> set[str]:
+    """Return the text units whose text counts as shown with all that they hold."""
+    given = answered.retrieved
+    if given is None:
+        return set()
+    is_told = item.kind == "quote" and answered.context_text is not None
+    return set(given.shown_text_unit_ids).difference(given.in_part if is_told else ())
 
 
 def combined_score(
@@ -258,6 +271,14 @@ def _shown_recall(given: MeasureInput) -> float | None:
     return None if len(known) < len(given.shown) or not known else sum(known) / len(known)
 
 
+def _shown_unit_recall(given: MeasureInput) -> float | None:
+    retrieved = given.retrieved
+    if not given.items or retrieved is None or retrieved.text_unit_ids is None:
+        return 0.0 if given.items and given.answered.failed else None
+    ids = retrieved.shown_text_unit_ids
+    return sum(not item.unit_ids.isdisjoint(ids) for item in given.items) / len(given.items)
+
+
 def _entity_recall(titles: Iterable[str], given: MeasureInput) -> float | None:
     rule = NameRule(aliases=given.settings.aliases)
     return score_entities(titles, given.sample.expected_entities, rule).recall
@@ -328,6 +349,9 @@ MEASURES = (
     _listed("precision", "share", _MANNING, Ranking.precision),
     Measure("shown_hit_rate", "binary", "ranking", _STAGE, _shown_hit, _SOURCES, column=None),
     Measure("shown_recall", "share", "ranking", _STAGE, _shown_recall, _SOURCES, column=None),
+    Measure(
+        "shown_unit_recall", "share", "ranking", _OURS, _shown_unit_recall, _SOURCES, column=None
+    ),
     # Of the index, and so the same for every method: no column.
     Measure("indexed_entity_recall", "share", "entities", _OURS, _indexed, _ENTITIES, column=None),
     Measure("retrieved_entity_recall", "share", "entities", _OURS, _retrieved, _ENTITIES, True),

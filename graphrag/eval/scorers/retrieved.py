@@ -27,6 +27,7 @@ _FRAMES = {
     ),
 }
 """The frames that are read, and which of their columns; texts beside these take long to read."""
+_OPTIONAL = ("in_context", "in_part")
 
 
 class RetrievalReader:
@@ -55,12 +56,14 @@ class RetrievalReader:
         frames = _frames(context_data)
         unknown = 0
         sources: list[str] = []
+        in_part: dict[str, bool] = {}
         for row in _rows(frames, "sources"):
             unit = self._units.get(str(row["id"]))
             if unit is None:
                 unknown += 1
             else:
                 sources.append(unit)
+                in_part[unit] = in_part.get(unit, True) and row.get("in_part", False)
         paths, walked, unread = self._paths(frames)
         relationships: list[str] = []
         supporting: list[str] = [unit for unit in walked if unit in self._known]
@@ -82,6 +85,7 @@ class RetrievalReader:
             paths=paths,
             n_unknown_ids=unknown + unread,
             walk=_read_walk(frames),
+            in_part=tuple(unit for unit in sources if in_part[unit]),
         )
 
     def _paths(self, frames: "_Frames") -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
@@ -140,7 +144,7 @@ def _rows(frames: "_Frames", kind: str) -> "Iterator[_Row]":
             continue
         # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
         places = {str(name): place for place, name in enumerate(frame.columns)}
-        names = [*_FRAMES[kind], *(["in_context"] if "in_context" in places else [])]
+        names = [*_FRAMES[kind], *(name for name in _OPTIONAL if name in places)]
         columns: list[list[object]] = [
             cast("Any", frame.iloc[:, places[name]]).tolist() for name in names
         ]

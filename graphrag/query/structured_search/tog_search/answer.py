@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText
+from graphrag.query.passages import show_passages
 from graphrag.query.replies import UnreadableReplyError, without_thinking
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
@@ -42,8 +43,8 @@ WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)
 _OWN_CITATION = re.compile(r"\s*\[Data:[^\]]*(?:\]|$)")
 _HALF_CITATION = re.compile(r"\s*\[(?:D(?:a(?:t(?:a)?)?)?)?$")
 _N_ATTEMPTS = 2
-# No budget holds more text units.
-_MAX_UNITS = 300
+# No budget holds more.
+_MAX_PASSAGES = 300
 _N_CACHED_COUNTS = 2048
 
 _Form = TypeVar("_Form", bound=ReasonedAnswer)
@@ -53,17 +54,20 @@ _Form = TypeVar("_Form", bound=ReasonedAnswer)
 class Context:
     """What a call is shown: rows of tables, and the text they make.
 
-    ``units`` are the rows of the text units shown, ``relationships`` and ``entities`` by the rows
-    of their tables. ``n_tokens`` are those of the headings and of each line counted alone.
+    ``passages`` are the places of those shown, with the id of their text unit; ``sources`` these,
+    with no more of their text, and ``in_part`` the ids of those not shown whole; ``relationships``
+    and ``entities`` are by the rows of their tables. ``n_tokens`` are those of the headings and of
+    each line counted alone.
     """
 
     text: str = ""
     n_tokens: int = 0
-    units: list[int] = field(default_factory=list[int])
+    passages: dict[int, str] = field(default_factory=dict[int, str])
     sources: list[TextUnit] = field(default_factory=list[TextUnit])
     relationships: dict[int, RelationshipRow] = field(default_factory=dict[int, RelationshipRow])
     entities: dict[int, EntityRow] = field(default_factory=dict[int, EntityRow])
     rows: list[Row] = field(default_factory=list[Row])
+    in_part: frozenset[str] = frozenset()
 
     def render(self) -> str:
         """Write the tables that have rows."""
@@ -89,8 +93,8 @@ class Context:
         elif self.entities:
             self.entities.popitem()
         elif self.sources:
-            self.sources.pop()
-            self.units.pop()
+            dropped = self.sources.pop().id
+            self.passages = {k: unit for k, unit in self.passages.items() if unit != dropped}
         elif self.relationships:
             self.relationships.popitem()
         else:
@@ -126,29 +130,35 @@ class Grounder:
         self._count = tokenizer.num_tokens
 
     def build(
-        self, units: Iterable[int], relationships: Iterable[int], budget: int, n_texts: int
+        self, passages: Iterable[int], relationships: Iterable[int], budget: int, n_texts: int
     ) -> Context:
-        """Choose what a call is shown: relationships, then text units, in their order, that fit.
+        """Choose what a call is shown: relationships, then passages, in their order, that fit.
 
-        Text units, which are given by row, take up to ``n_texts`` tokens, or up to the whole
+        Passages, which are given by place, take up to ``n_texts`` tokens, or up to the whole
         ``budget`` where else none would fit. Beside them of what is said about a relationship the
         beginning is shown: between main persons it is longer than a text. Without any, the entities
         that relationships join are shown beside them.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
-        units = list(dict.fromkeys(units))[:_MAX_UNITS]
+        places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
         for row in relationships:
             told = self._store.relationship_row(row)
-            if units:
+            if places:
                 told = replace(told, description=shorten(told.description, _TOLD_BESIDE_TEXTS))
             if self._takes(context, _line(told), budget):
                 context.relationships[row] = told
         for limit in (n_texts, budget):
-            for row in units if not context.units else ():
-                unit = self._text_units.unit(row)
-                if self._takes(context, _line(unit), limit):
-                    context.units.append(row)
-                    context.sources.append(unit)
+            if context.sources:
+                break
+            shown = show_passages(
+                map(self._text_units.passage, places),
+                lambda unit: self._count_line(_line(unit) + "\n"),
+                limit - context.n_tokens,
+                passes_over=True,
+            )
+            context.n_tokens += shown.cost
+            context.passages = {each.place: each.unit_id for each in shown.passages}
+            context.sources, context.in_part = shown.units, shown.in_part
         if not context.sources:
             for told in context.relationships.values():
                 for title in (told.source, told.target):
@@ -389,7 +399,8 @@ def context_frames(
 
     ``paths`` has a row for each relationship that was followed, in order, source and target as
     stored; one that starts where the one before has ended is a further hop of its path.
-    ``exploration`` has a row for each call. Ids are human_readable_id, ``text_unit_ids`` the ids of
+    ``exploration`` has a row for each call, ``sources`` the column ``in_part`` where a text unit is
+    not shown whole. Ids are human_readable_id, ``text_unit_ids`` the ids of
     the text units table. Every column is there even without rows.
     """
     shown = context.relationships.values()
@@ -409,11 +420,19 @@ def context_frames(
             "id source target description weight",
             ((*_CELLS[RelationshipRow](row), row.weight) for row in shown),
         ),
-        "sources": frame("id document text", map(_CELLS[TextUnit], context.sources)),
+        "sources": _source_frame(context),
         "exploration": frame(
             "call shown rows kept followed looked_up missing note", map(_cells, calls)
         ),
     }
+
+
+def _source_frame(context: Context) -> pd.DataFrame:
+    cells = map(_CELLS[TextUnit], context.sources)
+    found = pd.DataFrame(list(cells), columns=["id", "document", "text"])
+    if not context.in_part:
+        return found
+    return found.assign(in_part=[unit.id in context.in_part for unit in context.sources])
 
 
 def _cells(call: Call) -> Sequence[object]:

@@ -27,7 +27,7 @@ Column: TypeAlias = Any
 Batch: TypeAlias = Any
 """A pyarrow.RecordBatch."""
 
-Kind = Literal["text", "whole", "number", "ids"]
+Kind = Literal["text", "whole", "count", "number", "ids"]
 Source = Path | pd.DataFrame | None
 """A ``.parquet`` or ``.csv`` file, a data frame, or None: a table without rows."""
 
@@ -130,7 +130,13 @@ RELATIONSHIPS = TableForm(
 # A text unit takes some kilobytes, a relationship some hundred bytes.
 TEXT_UNITS = TableForm(
     "text units",
-    {"id": "text", "human_readable_id": "whole", "text": "text", "document_id": "text"},
+    {
+        "id": "text",
+        "human_readable_id": "whole",
+        "text": "text",
+        "n_tokens": "count",
+        "document_id": "text",
+    },
     needed=("id", "text"),
     batch_rows=1 << 12,
 )
@@ -152,13 +158,21 @@ def _blank_to_null(column: Column) -> Column:
 
 
 def _to_whole(column: Column, first_row: int) -> Column:
+    column = _whole_or_null(column)
+    rows = arrow.array(range(first_row, first_row + len(column)), type=arrow.int64())
+    return compute.coalesce(column, rows) if column.null_count else column
+
+
+def _to_count(column: Column, _: int) -> Column:
+    return compute.fill_null(_whole_or_null(column), 0)
+
+
+def _whole_or_null(column: Column) -> Column:
     column = _blank_to_null(column)
     if not arrow.types.is_integer(column.type):
         column = compute.cast(column, arrow.float64())
         column = compute.if_else(compute.is_finite(column), column, None)
-    column = compute.cast(column, arrow.int64(), safe=False)
-    rows = arrow.array(range(first_row, first_row + len(column)), type=arrow.int64())
-    return compute.coalesce(column, rows) if column.null_count else column
+    return compute.cast(column, arrow.int64(), safe=False)
 
 
 def _to_number(column: Column, _: int) -> Column:
@@ -181,6 +195,7 @@ def _to_ids(column: Column, _: int) -> Column:
 _CONVERT: dict[Kind, Callable[[Column, int], Column]] = {
     "text": _to_text,
     "whole": _to_whole,
+    "count": _to_count,
     "number": _to_number,
     "ids": _to_ids,
 }

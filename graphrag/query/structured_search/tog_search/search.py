@@ -62,9 +62,9 @@ class Meaning(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a question or a look-up leads to: text units by row, best first, and mass by node."""
+    """What a question or a look-up leads to: passages by place, best first, and mass by node."""
 
-    units: Sequence[int]
+    passages: Sequence[int]
     entities: Mapping[int, float]
     note: str = ""
 
@@ -96,6 +96,7 @@ class GraphSearch(ABC):
         if not isinstance(text_units, TextUnits):
             text_units = TextUnits.from_table(text_units)
         self.graph = graph
+        text_units = text_units.in_passages(config.passage_tokens)
         self._text_units, self._meaning = text_units, meaning
         self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
         self._grounder = Grounder(graph, text_units, model.tokenizer)
@@ -162,7 +163,7 @@ class GraphSearch(ABC):
         live = LiveText(on_text) if on_text else None
         await load_bm25()
         own = await self._rank(question)
-        if own.units or own.entities:
+        if own.passages or own.entities:
             outcome = await self._find(question, own, live)
         else:
             nothing = Context()
@@ -192,9 +193,11 @@ class GraphSearch(ABC):
         names = self.graph.names_in(query)
         if not texts and not names:
             names = self.graph.rank_by_words(query, _N_SEEDS)
-        seeds = spreading.lean_on(spreading.find_seeds(names, texts, self.graph), leaning)
+        rows = list(dict.fromkeys(map(self._text_units.row, leaning)))
+        seeds = spreading.lean_on(spreading.find_seeds(names, texts, self.graph), rows)
         reached = spreading.spread(seeds, self.graph, self._cap)
-        return Ranking(self._text_units.best(reached.units, _N_RANKED), reached.entities, note)
+        best = self._text_units.best(reached.units, _N_RANKED, query)
+        return Ranking(best, reached.entities, note)
 
     async def _near(self, query: str) -> tuple[Mapping[int, float], str]:
         """Return how near text units, by row, are to a query; or none, and why."""
@@ -205,13 +208,13 @@ class GraphSearch(ABC):
 
     def _relationships(self, ranking: Ranking) -> list[Row]:
         """Return what stands for text units where there are none."""
-        if ranking.units:
+        if ranking.passages:
             return []
         return rows_to_relationships(ranking.entities, set(), self.graph, self._cap)
 
-    def _last_context(self, units: Iterable[int], rows: Iterable[Row]) -> Context:
+    def _last_context(self, passages: Iterable[int], rows: Iterable[Row]) -> Context:
         relationships = [row.relationship for row in rows if row.relationship is not None]
-        return self._grounder.build(units, relationships, self._budget, self._budget)
+        return self._grounder.build(passages, relationships, self._budget, self._budget)
 
 
 class PPRSearch(GraphSearch):
@@ -224,7 +227,7 @@ class PPRSearch(GraphSearch):
 
     async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
         rows = self._relationships(own)
-        context = await asyncio.to_thread(self._last_context, own.units, rows)
+        context = await asyncio.to_thread(self._last_context, own.passages, rows)
         verdict = await self._reasoner.check(question, context, live)
         call = _describe(1, context, own.note)
         return _outcome(verdict, context, [call], [], self.graph)
@@ -234,8 +237,8 @@ class PPRSearch(GraphSearch):
 class _Way:
     """How far a search has come: what was shown, kept and followed, and what is next.
 
-    ``kept`` and ``seen`` are rows of the text units table, ``new`` those that the next call is
-    shown before others.
+    ``kept`` and ``seen`` are passages, by place, ``new`` those that the next call is shown before
+    others.
     """
 
     own: Ranking
@@ -305,8 +308,8 @@ class ToGSearch(GraphSearch):
             if not await self._go_on(question, way, context, reply):
                 break
         rows = [*way.followed, *self._relationships(own)]
-        units = [*way.kept, *_mixed(way.new, own.units)]
-        context = await asyncio.to_thread(self._last_context, units, rows)
+        passages = [*way.kept, *_mixed(way.new, own.passages)]
+        context = await asyncio.to_thread(self._last_context, passages, rows)
         verdict = await self._reasoner.check(question, context, live)
         way.calls.append(_describe(len(way.calls) + 1, context, ""))
         return _outcome(verdict, context, way.calls, way.followed, self.graph)
@@ -315,16 +318,17 @@ class ToGSearch(GraphSearch):
         """Return what a call that may go on is shown: half of the budget in texts, later more."""
         depth = self._config.depth
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
-        fresh = _mixed(way.new, [row for row in way.own.units if row not in way.seen])
+        own = [place for place in way.own.passages if place not in way.seen]
+        fresh = _mixed(way.new, own)
         known = [row.relationship for row in way.followed if row.relationship is not None]
-        units = [*way.kept, *fresh]
-        context = self._grounder.build(units, known, self._budget, n_texts)
+        context = self._grounder.build([*way.kept, *fresh], known, self._budget, n_texts)
         n_rows = self._config.max_rows
-        if way.own.units:
-            shown = {*context.units, *way.seen}
-            ahead = [row for row in fresh if row not in shown][:n_rows]
+        if way.own.passages:
+            shown = list(context.passages)
+            known_ones = {*shown, *way.seen}
+            ahead = [place for place in fresh if place not in known_ones][:n_rows]
             wanted = f"{question} {way.wanted}"
-            rows = rows_to_texts(ahead, context.units, wanted, self.graph, self._text_units)
+            rows = rows_to_texts(ahead, shown, wanted, self.graph, self._text_units)
         else:
             rows = rows_to_relationships(way.entities, set(known), self.graph, self._cap)
         return self._grounder.add_rows(context, rows, n_rows, self._budget)
@@ -337,19 +341,20 @@ class ToGSearch(GraphSearch):
         A reply that could not be read keeps all that was shown, and the ranking goes on.
         """
         call = way.calls[-1]
-        way.seen.update(context.units)
+        way.seen.update(context.passages)
         if reply is None:
-            way.kept = context.units
+            way.kept = list(context.passages)
             way.new = []
             return True
         call.missing = reply.missing
         if not reply.missing and reply.answer:
             call.note = "its answer cited nothing that it was shown"
-        units = dict(
-            zip((s.human_readable_id for s in context.sources), context.units, strict=True)
-        )
+        units = {unit.human_readable_id: unit.id for unit in context.sources}
         ids = [number for number in dict.fromkeys(reply.keep) if number in units]
-        way.kept = [units[number] for number in ids]
+        of_unit: dict[str, list[int]] = {}
+        for place, unit in context.passages.items():
+            of_unit.setdefault(unit, []).append(place)
+        way.kept = [place for number in ids for place in of_unit[units[number]]]
         numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
         rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
         wanted = _unasked(reply.look_up, [question, *way.looked_up])[: self._config.width]
@@ -359,15 +364,15 @@ class ToGSearch(GraphSearch):
         if not rows and not wanted:
             way.new = []
             return False
-        units_ahead = [row.unit for row in rows if row.unit is not None]
-        leaning = [*way.kept, *units_ahead]
+        ahead = [row.passage for row in rows if row.passage is not None]
+        leaning = [*way.kept, *ahead]
         found = await asyncio.gather(*(self._rank(text, leaning) for text in wanted or [question]))
-        taken = {*way.seen, *units_ahead}
-        in_turn = _in_turn([ranking.units for ranking in found])
-        way.new = [*units_ahead, *(row for row in in_turn if row not in taken)]
+        taken = {*way.seen, *ahead}
+        in_turn = _in_turn([ranking.passages for ranking in found])
+        way.new = [*ahead, *(place for place in in_turn if place not in taken)]
         way.entities = {n: m for ranking in reversed(found) for n, m in ranking.entities.items()}
         # Without anything new another call would know no more.
-        return not way.own.units or bool(way.new) or not way.seen.issuperset(way.own.units)
+        return not way.own.passages or bool(way.new) or not way.seen.issuperset(way.own.passages)
 
 
 def _unasked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:

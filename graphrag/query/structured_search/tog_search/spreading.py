@@ -53,7 +53,7 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True)
-class Passages:
+class Reached:
     """The mass > 0 of a question that reached each row of the text units table, and each node."""
 
     units: Mapping[int, float]
@@ -116,7 +116,7 @@ def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
     return {key: weight * whole / total for key, weight in weights.items()} if whole > 0 else {}
 
 
-def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
+def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
     """Spread mass by five steps of personalized PageRank.
 
     A relationship carries ``0.1 log(1 + weight)``, parallel ones together. Between a name and a
@@ -142,7 +142,7 @@ def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
     units, masses = graph.places[is_unit] - graph.n_names, total[is_unit]
     total += np.where(is_unit, 0.0, graph.flow(np.where(is_unit, total, 0.0)))
     is_entity = graph.places < store.n_entities
-    return Passages(
+    return Reached(
         units=_positive(units, masses),
         entities=_positive(graph.places[is_entity], total[is_entity]),
     )

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from graphrag.query.passages import Passage, Passages
 from graphrag.query.structured_search.tog_search.building import (
     ENTITIES,
     RELATIONSHIPS,
@@ -33,13 +34,13 @@ from graphrag.query.structured_search.tog_search.building import (
     titles_of_texts,
 )
 from graphrag.query.structured_search.tog_search.names import NameIndex
-from graphrag.text.ranking import WordIndex, WordIndexes
+from graphrag.text.ranking import WordIndex, WordIndexes, best_of
 
 _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 7
+_FORMAT = 8
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
@@ -201,13 +202,18 @@ def _read_row(
 class TextUnits:
     """Ranks text units and reads them; made with :meth:`from_table` or by :func:`open_graph`.
 
-    ``words`` is where the words of all texts are counted; None: here alone.
+    ``words`` is where the words of all texts are counted; None: here alone. They are counted and
+    shown by passages of ``passage_tokens``, as :class:`Passages` has it.
     """
 
-    def __init__(self, table: _Table, words: WordIndexes | None = None) -> None:
+    def __init__(
+        self, table: _Table, words: WordIndexes | None = None, passage_tokens: int | None = None
+    ) -> None:
         self._table = table
         self._words = words or WordIndexes()
-        self._ranked: tuple[WordIndex, npt.NDArray[np.int64]] | None = None
+        self._passage_tokens = passage_tokens
+        self._by_size: dict[int | None, TextUnits] = {passage_tokens: self}
+        self._ranked: _Ranked | None = None
         self._counting = Lock()
 
     @classmethod
@@ -222,16 +228,27 @@ class TextUnits:
 
     def counted_in(self, words: WordIndexes) -> "TextUnits":
         """Return the same text units, their words counted where others find them too."""
-        return TextUnits(self._table, words)
+        return TextUnits(self._table, words, self._passage_tokens)
+
+    def in_passages(self, size: int | None) -> "TextUnits":
+        """Return the same text units by passages of another size."""
+        with self._counting:
+            if size not in self._by_size:
+                self._by_size[size] = TextUnits(self._table, self._words, size)
+            return self._by_size[size]
 
     def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
-        """Return the rows and scores of the `k` best text units by BM25 over all of them.
+        """Return rows and scores of at most `k` text units by BM25, those of their best passages.
 
         The first call counts the words of all texts, unless they were counted before: a second or
         so for each 10,000 text units.
         """
-        words, precedence = self._ready()
-        return words.best(question, k, precedence)
+        ranked = self._ready()
+        best = best_of(ranked.passages.scores(question), k, ranked.precedence)
+        scores: dict[int, float] = {}
+        for place, score in best:
+            scores.setdefault(int(ranked.passages.rows[place]), score)
+        return list(scores.items())
 
     def by_row(self, scores: Mapping[str, float]) -> dict[int, float]:
         """Return scores of text units by row, given by id; an id that none has is left out."""
@@ -243,38 +260,74 @@ class TextUnits:
         ids = self._table.column("id").to_pylist()
         return {name: row for row, name in enumerate(ids)}
 
-    def best(self, masses: Mapping[int, float], k: int) -> list[int]:
-        """Return the rows of the `k` text units with most mass that are not blank, most first.
+    def best(self, masses: Mapping[int, float], k: int, question: str) -> list[int]:
+        """Return the places of the passages of the `k` text units with most mass, most first.
 
-        Sums that differ only by the order of their terms are equal, and ordered by
+        The mass of a text unit, given by row, is that of its passage with the highest score by the
+        words of the question; its others have a part of it, as of the score. Blank text units are
+        left out. Sums that differ only by the order of their terms are equal, and ordered by
         human_readable_id.
         """
+        ranked = self._ready()
         rows = np.array(list(masses), np.int64)
         values = np.round(np.array(list(masses.values()), np.float64), 12)
-        order = rows[np.lexsort((self._ready()[1][rows], -values))][:k]
-        texts = self._table.column("text")
-        return [row for row in order.tolist() if texts[row].as_py().strip()]
+        order = rows[np.lexsort((ranked.unit_precedence[rows], -values))][:k]
+        texts, passages = self._table.column("text"), ranked.passages
+        units = [passages.of(row) for row in order.tolist() if texts[row].as_py().strip()]
+        places = [place for of_unit in units for place in of_unit]
+        if len(places) > len(units):
+            scores = passages.scores(question)
+            worth: dict[int, float] = {}
+            for of_unit in units:
+                most = max(float(scores[place]) for place in of_unit)
+                for place in of_unit:
+                    part = float(scores[place]) / most if most > 0 else 1.0
+                    worth[place] = round(masses[self.row(place)] * part, 12)
+            places.sort(key=lambda place: -worth[place])
+        return places
 
-    def unit(self, row: int) -> TextUnit:
-        """Return the text unit of a row."""
-        return TextUnit(*(self._table.column(each.name)[row].as_py() for each in fields(TextUnit)))
+    def row(self, place: int) -> int:
+        """Return the row of a passage's text unit."""
+        return int(self._ready().passages.rows[place])
+
+    def passage(self, place: int) -> Passage[TextUnit]:
+        """Return a passage, with the text unit that it is of."""
+        row = self.row(place)
+        names = (each.name for each in fields(TextUnit))
+        unit = TextUnit(*(self._table.column(name)[row].as_py() for name in names))
+        return self._ready().passages.of_units([place], {row: unit})[0]
 
     def spread(self, n: int) -> list[tuple[str, str]]:
         """Return the ids and texts of at most `n` text units, spread over their order."""
-        order = np.argsort(self._ready()[1])
+        order = np.argsort(self._ready().unit_precedence)
         rows = order[np.unique(np.linspace(0, len(order) - 1, min(n, len(order))).astype(int))]
         ids, texts = self._table.column("id"), self._table.column("text")
         return [(ids[row].as_py(), texts[row].as_py()) for row in rows.tolist()]
 
-    def _ready(self) -> tuple[WordIndex, npt.NDArray[np.int64]]:
-        """Return the words, and each row's place by number and id, whatever the table's order."""
+    def _ready(self) -> "_Ranked":
+        """Return what texts are ranked by, prepared once."""
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._ranked is None:
-                names = ("human_readable_id", "id", "text")
-                *keys, texts = (self._table.column(name).to_pylist() for name in names)
-                order = sorted(range(len(texts)), key=list(zip(*keys, strict=True)).__getitem__)
-                self._ranked = self._words.of(texts), np.argsort(order)
+                names = ("human_readable_id", "id", "text", "n_tokens")
+                *keys, texts, counts = (self._table.column(name).to_pylist() for name in names)
+                passages = Passages(texts, counts, self._passage_tokens, self._words)
+                keyed = list(zip(*keys, texts, strict=True))
+                of_units = np.argsort(sorted(range(len(texts)), key=keyed.__getitem__))
+                order = np.argsort(of_units[passages.rows], kind="stable")
+                self._ranked = _Ranked(passages, of_units, np.argsort(order))
         return self._ranked
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The passages of texts; the precedence of each text unit, and of each passage.
+
+    They come by number and id, whatever the table's order.
+    """
+
+    passages: Passages
+    unit_precedence: npt.NDArray[np.int64]
+    precedence: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

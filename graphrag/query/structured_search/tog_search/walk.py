@@ -19,7 +19,7 @@ _N_HEAVIEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step that leads on, to the text unit or the relationship of a row of its table.
+    """A step that leads on, to a passage, by its place, or to the relationship of a row.
 
     ``names`` join it to what was shown: "A -> B" by a relationship, as it is stored, "A" as a name
     in both; "" where only the ranking leads there. ``relationship`` is the row of the relationship;
@@ -29,7 +29,7 @@ class Row:
     names: str
     document: str
     sentence: str
-    unit: int | None = None
+    passage: int | None = None
     relationship: int | None = None
     forward: bool = True
 
@@ -42,20 +42,23 @@ class Row:
 def rows_to_texts(
     ranked: Sequence[int], shown: Sequence[int], wanted: str, store: GraphStore, texts: TextUnits
 ) -> list[Row]:
-    """Make the rows that lead to text units, in their order, from what is shown or asked for.
+    """Make the rows that lead to passages, in their order, from those shown or what is asked for.
 
-    ``wanted`` is the question and what is looked up. Of a text the sentence is shown that has most
-    of its words, rare ones first, and of the names that join it to what is shown; no sentence
-    twice, and no title where all are of one document.
+    Passages are given by place. ``wanted`` is the question and what is looked up. Of a text the
+    sentence is shown that has most of its words, rare ones first, and of the names that join it to
+    what is shown; no sentence twice, and no title where all are of one document.
     """
     named = store.with_forms(store.nodes_named_in(wanted))
-    here = {*named, *(n for unit in shown for n in _entities(unit, store))}
-    units = [texts.unit(row) for row in ranked]
+    here = {*named, *(n for place in shown for n in _entities(texts.row(place), store))}
+    passages = [texts.passage(place) for place in ranked]
+    units = [passage.joined([passage.number]) for passage in passages]
     split = [sentences(unit.text.strip().removeprefix(unit.document)) for unit in units]
     nearest = _Nearest([each for of_unit in split for each in of_unit], wanted)
-    documents = {unit.document for unit in (*units, *map(texts.unit, shown))}
+    documents = {unit.document for unit in units}
+    documents |= {texts.passage(place).unit.document for place in shown}
     rows: dict[str, Row] = {}
-    for row, unit, of_unit in zip(ranked, units, split, strict=True):
+    for place, unit, of_unit in zip(ranked, units, split, strict=True):
+        row = texts.row(place)
         there = _entities(row, store)
         common = sorted((n for n in there if n in here), key=store.standing)[:_N_JOINING]
         names, relationship, forward = "", None, True
@@ -67,7 +70,7 @@ def rows_to_texts(
             names = _short(store.title(common[0]))
         sentence = nearest.of(of_unit, names)
         document = _short(unit.document) if len(documents) > 1 else ""
-        rows.setdefault(sentence, Row(names, document, sentence, row, relationship, forward))
+        rows.setdefault(sentence, Row(names, document, sentence, place, relationship, forward))
     return list(rows.values())
 
 
