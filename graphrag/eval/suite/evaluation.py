@@ -133,17 +133,9 @@ class EvaluationReport:
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values, as far as the results' details are."""
-        return {
-            "test_suite": self.test_suite_name,
-            "timestamp": self.timestamp.isoformat(),
-            "overall_score": self.overall_score,
-            "passed_tests": self.passed_tests,
-            "total_tests": self.total_tests,
-            "recommendations": list(self.recommendations),
-            "performance_metrics": dict(self.performance_metrics),
-            "failures": dict(self.failures),
-            "results": [result.to_dict() for result in self.results],
-        }
+        results = [result.to_dict() for result in self.results]
+        values = {**vars(self), "timestamp": self.timestamp.isoformat(), "results": results}
+        return {"test_suite": values.pop("test_suite_name"), **values}
 
 
 class BaseEvaluator(ABC):
