@@ -39,6 +39,7 @@ class JudgedMetric:
     - ``zero_if_failed``: whether a failed search counts 0 and an abstention is scored. Else a
       failed search has nothing to judge, and an abstention none where the response is read: its
       context is judged.
+    - ``of_unanswerable``: whether it is judged where the documents hold no answer.
     - ``version``: raised when what a score means changes otherwise than by the prompt's text.
 
     Raises ValueError if the name is no identifier, or a field is not one of the five.
@@ -50,6 +51,7 @@ class JudgedMetric:
     one: str
     zero: str
     zero_if_failed: bool
+    of_unanswerable: bool = True
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -103,21 +105,31 @@ JUDGED = (
         instructions="""You grade whether an answer is correct.
 
 Compare "predicted" with "ground_truth", the accepted answer to "question".
-Score 1 when "predicted" states the same thing as "ground_truth". Other wording, more detail and
-another order are fine as long as nothing contradicts the accepted answer.
-Score 0 when it states something else, leaves out what the accepted answer consists of,
-contradicts it, or says that it does not know.
+Score 1 when a reader of "predicted" comes away believing what "ground_truth" says, in whatever
+words and order.
+Score 0 when the reader comes away believing something else, without a part of what the accepted
+answer consists of, or without an answer.
+
+- Several candidates: if it names more than one and settles on none, score 0, even if the right one
+  is among them. If it weighs several and settles on the right one, score 1.
+- Hedges: "probably", or a remark on how sure the sources are, changes nothing as long as one answer
+  is given. Saying that it does not know is no answer.
+- The right words in a wrong statement: a name or number counts only for what it is said of.
+- More than was asked: neither length nor detail earns or costs anything. An addition counts only if
+  it contradicts the accepted answer; then score 0.
 """,
         fields=("question", "ground_truth", "predicted"),
         one=(
-            "the response means the same as the ground truth; wording, order and further detail "
-            "that does not contradict it are fine"
+            "a reader comes away believing what the ground truth says, whatever the words; hedges "
+            "and further detail that does not contradict it are fine. Where the documents hold no "
+            "answer: it says so, or declines"
         ),
         zero=(
-            "it says something else, leaves out what the ground truth consists of, contradicts it, "
-            "or says that it does not know"
+            "the reader believes something else, misses a part, or gets no answer or several to "
+            "choose from. Where the documents hold no answer: it gives one"
         ),
         zero_if_failed=True,
+        version=2,
     ),
     JudgedMetric(
         name="faithfulness",
@@ -125,8 +137,9 @@ contradicts it, or says that it does not know.
 
 Split "answer" into the single claims it makes and look each one up in "context".
 Score 1 when every claim can be traced to the context, directly or by an obvious step.
-Score 0 when at least one claim can't, even if you know it to be true. Pointers to sources, such
-as numbers in brackets, are not claims.
+Score 0 when at least one claim can't, even if you know it to be true. A hedge makes no difference:
+"probably in 1954" is a claim about 1954. These are not claims: pointers to sources, such as numbers
+in brackets, and remarks that the sources do not say something.
 """,
         fields=("context", "answer"),
         one=(
@@ -135,6 +148,7 @@ as numbers in brackets, are not claims.
         ),
         zero="at least one claim can't, even if you know it to be true",
         zero_if_failed=False,
+        version=2,
     ),
     JudgedMetric(
         name="relevance",
@@ -148,6 +162,8 @@ Score 0 when nothing in it brings a reader closer to the answer.
         one="the context holds information that helps to answer the question, fully or in part",
         zero="nothing in the context brings a reader closer to the answer",
         zero_if_failed=False,
+        of_unanswerable=False,
+        version=2,
     ),
     JudgedMetric(
         name="completeness",
@@ -155,16 +171,54 @@ Score 0 when nothing in it brings a reader closer to the answer.
 You grade whether an answer covers its question. Whether it is right is graded elsewhere.
 
 List the parts that "question" asks for and look for each of them in "answer".
-Score 1 when every part is addressed.
-Score 0 when a part is left out, evaded, or answered only by saying that it is unknown.
+Score 1 when every part is addressed: something is given as the answer to it, right or wrong, sure
+or hedged.
+Score 0 when a part is left out, evaded, answered by several candidates of which none is chosen, or
+answered only by saying that it is unknown. Length and further detail earn nothing.
 """,
         fields=("question", "answer"),
         one="the response addresses every part of the question, whether rightly or not",
         zero="it leaves a part out, evades it, or only says that it is unknown",
         zero_if_failed=True,
+        of_unanswerable=False,
+        version=2,
     ),
 )
 """The default ones, and after them further ones; docs/design.md says how one is added."""
+
+SUFFICIENCY = JudgedMetric(
+    name="sufficiency",
+    instructions="""You grade whether retrieved text is enough to answer a question in full.
+
+"ground_truth" is the accepted answer to "question". Look for each thing that it says in "context".
+Score 1 when a reader who knows nothing but the context could give this answer in full, from what it
+states or by an obvious step.
+Score 0 when any part of the answer is missing from the context, is only hinted at, or could only be
+filled in by somebody who knows it already.
+""",
+    fields=("question", "ground_truth", "context"),
+    one="the context is enough to give the ground truth in full",
+    zero="a part of the ground truth is missing from the context, or only hinted at",
+    zero_if_failed=False,
+    of_unanswerable=False,
+)
+"""Judged where it is asked for by name; files of other runs don't have it."""
+REFUSAL = JudgedMetric(
+    name="refusal",
+    instructions="""You grade whether an answer rightly declines.
+
+The documents that were searched do not answer "question". This is known, whatever you know.
+Score 1 when "predicted" says that they do not tell, or that it does not know, or declines in other
+words. It may add what the documents do say about the matter.
+Score 0 when it gives an answer to the question all the same: as a fact, as a guess, or from general
+knowledge, even if it also says that the documents do not tell.
+""",
+    fields=("question", "predicted"),
+    one="",
+    zero="",
+    zero_if_failed=True,
+)
+"""What correctness is where the documents hold no answer."""
 
 
 class _JudgedMetrics(dict[str, JudgedMetric]):
@@ -173,11 +227,15 @@ class _JudgedMetrics(dict[str, JudgedMetric]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        if not super().__contains__(name) and find_plug_in("metrics", name) is not None:
+        if not super().__contains__(name) and (
+            name == SUFFICIENCY.name or find_plug_in("metrics", name) is not None
+        ):
             self[name]
         return super().__contains__(name)
 
     def __missing__(self, name: str) -> JudgedMetric:
+        if name == SUFFICIENCY.name:
+            return self.setdefault(name, SUFFICIENCY)
         plug_in = find_plug_in("metrics", name)
         if plug_in is None:
             raise KeyError(name)
@@ -189,11 +247,11 @@ class _JudgedMetrics(dict[str, JudgedMetric]):
 
 JUDGED_METRICS = _JudgedMetrics((metric.name, metric) for metric in JUDGED)
 METRICS: Collection[str] = JUDGED_METRICS
-"""The names of the metrics, a package's among them once it is asked for."""
+"""The names of the metrics; sufficiency and a package's are among them once asked for."""
 
 
 def package_of(name: str) -> dict[str, str]:
     """Return under ``package`` which one brings a metric; nothing for one that is built in."""
-    is_own = any(metric.name == name for metric in JUDGED)
+    is_own = any(metric.name == name for metric in (*JUDGED, SUFFICIENCY))
     plug_in = None if is_own else find_plug_in("metrics", name)
     return {} if plug_in is None else {"package": plug_in.package}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.judged import REFUSAL
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.scorers.judge import Judge, MetricJudge
@@ -19,7 +20,12 @@ Answer = Callable[[str, str, str], "str | SearchResult"]
 
 
 def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResult:
-    """Grade 1 when the ground truth stands in the prediction, and 1 in the other metrics."""
+    """Grade 1 when the ground truth stands in the prediction, and 1 in the other metrics.
+
+    Where the documents hold no answer, 1 when the prediction has a "not".
+    """
+    if metric == REFUSAL.name:
+        return JudgeResult(int("not" in material["predicted"].casefold().split()), "scripted")
     if metric != "correctness":
         return JudgeResult(1, "scripted")
     found = material["ground_truth"].casefold() in material["predicted"].casefold()

@@ -97,11 +97,26 @@ class Rule(NamedTuple):
     compare: Callable[[str, str], Verdict]
 
 
+def _judge_refusal(question: str, predicted: str) -> Verdict:
+    """1 when a response to a question without an answer abstains."""
+    abstains = is_abstention(predicted)
+    return f"The response {'abstains' if abstains else 'answers'}.", int(abstains)
+
+
+def _judge_sufficiency(ground_truth: str, context: str) -> Verdict:
+    """1 when the context contains 0.6 of the ground truth's terms."""
+    share = _recall(ground_truth, context)
+    reason = f"The context holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
+    return reason, int(share >= _CORRECT)
+
+
 RULES: dict[str, Rule] = {
     "correctness": Rule(("question", "ground_truth", "predicted"), judge_correctness),
     "faithfulness": Rule(("context", "answer"), _judge_faithfulness),
     "relevance": Rule(("question", "context"), _judge_relevance),
     "completeness": Rule(("question", "answer"), _judge_completeness),
+    "sufficiency": Rule(("question", "ground_truth", "context"), _judge_sufficiency),
+    "refusal": Rule(("question", "predicted"), _judge_refusal),
 }
 """Metric -> its rule; nothing else is judged."""
 
@@ -112,7 +127,15 @@ def judge(request: Request) -> dict[str, object]:
     Material of other fields is refused: what names another metric is never taken for one of these.
     """
     material = find_json_object(request.user) or {}
-    rule = next((rule for rule in RULES.values() if {*rule.fields} == material.keys()), None)
+    named = material.get("metric")
+    rule = next(
+        (
+            rule
+            for name, rule in RULES.items()
+            if {*rule.fields} == material.keys() - {"metric"} and named in (None, name)
+        ),
+        None,
+    )
     if rule is None:
         raise OfflineModelError(
             "Judging needs one JSON object at the end of the user message with the fields "

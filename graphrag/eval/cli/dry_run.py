@@ -206,8 +206,10 @@ class DryRun:
 
         judge, n_judged, judged, ruled = self.config.judge, 0, 0, 0
         if self.judge is not None:
-            n_judged = sum(len(judgeable(u.sample, self.config.metrics)) for u in units)
-            n_judged += len(units) * self.config.judges_claims  # two calls in place of one
+            judged_on = [self._judged_on(unit) for unit in units]
+            n_judged = sum(map(len, judged_on))
+            # Claims take two calls in place of one.
+            n_judged += sum(FAITHFULNESS in of for of in judged_on) * self.config.judges_claims
             n_further = sum(len(list_further(self.config, [u.sample])) for u in units)
             n_judged = n_judged * judge.repeats + n_further
             reply = self.earlier.reply if self.earlier and reckoning.reply else None
@@ -279,6 +281,9 @@ class DryRun:
         earlier = None if self.earlier is None else self.earlier.answers.get(method)
         return min(most, earlier or reckoning.answer)
 
+    def _judged_on(self, unit: Unit) -> tuple[str, ...]:
+        return judgeable(unit.sample, self.config.metrics, self.config.judges_claims)
+
     def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
         sample, judge = unit.sample, self.config.judge
         material = {
@@ -288,7 +293,7 @@ class DryRun:
             "answer": search.answer,
             "context": search.context,
         }
-        for name in judgeable(sample, self.config.metrics):
+        for name in self._judged_on(unit):
             metric = JUDGED_METRICS[name]
             read = sum(material[field] for field in metric.fields)
             if name == FAITHFULNESS and self.config.judges_claims:

@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
-from graphrag.eval.records import METRICS
+from graphrag.eval.judged import DEFAULT_METRICS, SUFFICIENCY
 from graphrag.query.methods import SearchMethod
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -35,7 +35,7 @@ def config_schema() -> Schema:
     fields = schema["properties"]
     del fields["root"]  # no part of the file
     known = [*get_args(SearchMethod), *CONTROLS]
-    metric = {"anyOf": [{"enum": list(METRICS)}, {"type": "string"}]}
+    metric = {"anyOf": [{"enum": [*DEFAULT_METRICS, SUFFICIENCY.name]}, {"type": "string"}]}
     variant = schema["$defs"]["Variant"]
     inline = {
         "properties": {"name": {"type": "string", "minLength": 1}, **variant["properties"]},

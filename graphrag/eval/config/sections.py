@@ -19,6 +19,7 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
+from graphrag.eval.judged import SUFFICIENCY
 from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod, has_budget
 
@@ -99,7 +100,9 @@ DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
 
 def _known_metric(given: object) -> object:
     if given not in METRICS:
-        raise ValueError(f"unknown name {str(given)!r}{nearest(str(given), METRICS)}")
+        raise ValueError(
+            f"unknown name {str(given)!r}{nearest(str(given), [*METRICS, SUFFICIENCY.name])}"
+        )
     return given
 
 

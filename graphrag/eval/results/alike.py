@@ -52,12 +52,12 @@ def read_alike(store: EvaluationStore, run_id: str) -> dict[str, Alike]:
     verdicts, outcomes = store.judged_alike(run_id), store.outcomes(run_id)
     # Only of a failed search it matters what the question can be judged on.
     samples = {each.id: each for each in store.samples_of_failed(run_id)}
-    lacking = {each.id for each in samples.values() if each.lacks_answer}
+    judged_on = {each.id: (each.lacks_answer, each.answerable) for each in samples.values()}
     found = grouped(((each.method, each.sample_id), each) for each in outcomes)
     kinds: dict[object, list[list[SearchOutcome]]] = {}
     for (method, sample_id), searches in found.items():
         ends = [
-            (o.trial > 0, o.failed and 1 + (sample_id in lacking), o.abstained, id(of))
+            (o.trial > 0, o.failed and judged_on.get(sample_id), o.abstained, id(of))
             for o, of in ((o, verdicts.get(o.unit)) for o in searches)
         ]
         kinds.setdefault((method, *ends), []).append(searches)

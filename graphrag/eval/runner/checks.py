@@ -18,7 +18,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
-from graphrag.eval.runner.judging import list_judge_name_warnings
+from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
@@ -247,7 +247,9 @@ def _lack_of_judge(
     if skip_judge:
         return "the judge is not asked"
     if kind == CLAIMS:
-        return None if config.judges_claims else "judge.faithfulness is not by: claim"
+        if not config.judges_claims:
+            return "judge.faithfulness is not by: claim"
+        kind = FAITHFULNESS
     if kind in ("rubric", "quality", "assertions"):
         if not getattr(config.judge, kind):
             return f"judge.{kind} is off"
@@ -255,7 +257,7 @@ def _lack_of_judge(
         return "no question has assertions" if lacks else None
     if kind not in config.metrics:
         return f"metrics leaves {kind} out"
-    if not any(judgeable(sample, (kind,)) for sample in samples):
+    if not any(judgeable(sample, (kind,), config.judges_claims) for sample in samples):
         return f"no question has an answer, which {kind} needs"
     return None
 
@@ -400,6 +402,16 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
         warnings.append(
             f"{unanswered} of {counted(n, 'question')} have no answer, so that their responses are "
             "not judged on correctness"
+        )
+    unanswerable = sum(not sample.answerable for sample in samples)
+    out = [m for m in config.metrics if not JUDGED_METRICS[m].of_unanswerable]
+    out += [FAITHFULNESS] * config.judges_claims
+    if unanswerable and out:
+        warnings.append(
+            f"{unanswerable} of {counted(n, 'question')} can't be answered from the documents and "
+            f"{'is' if unanswerable == 1 else 'are'} right if declined; {join_names(out)} "
+            f"{'leaves' if len(out) == 1 else 'leave'} them out, so that n is "
+            f"{n - unanswerable} there"
         )
     return warnings
 

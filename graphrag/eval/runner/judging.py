@@ -15,7 +15,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
-from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
+from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.jobs import FurtherTask
 from graphrag.eval.runner.methods import answering_config
@@ -42,6 +42,7 @@ from graphrag.query.replies import read_choice
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 FAITHFULNESS = "faithfulness"
+_REFUSE = f"judge_{REFUSAL.name}"
 _NO_ANSWER = JudgeResult(None, "Nothing to judge: no answer was given")
 _NO_CONTEXT = JudgeResult(None, "Nothing to judge: the method does not tell its context")
 
@@ -94,7 +95,9 @@ async def _ask(
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
         together = []
     together = [] if by_claim else together  # an LLMJudge then, see check_judge
-    singly = [metric for metric in metrics if metric not in together]
+    singly = {metric: JUDGED_METRICS[metric] for metric in metrics if metric not in together}
+    if not unit.sample.answerable and "correctness" in metrics and has_method(judge, _REFUSE):
+        singly["correctness"] = REFUSAL
     if not singly:
         return await _ask_together(judge, together, material)
     given, single = await asyncio.gather(
@@ -102,9 +105,9 @@ async def _ask(
         asyncio.gather(
             *(
                 _ask_claims(judge, material)
-                if by_claim and metric == FAITHFULNESS
+                if by_claim and name == FAITHFULNESS
                 else _ask_one(judge, metric, material)
-                for metric in singly
+                for name, metric in singly.items()
             )
         ),
     )
@@ -130,13 +133,13 @@ async def _ask_together(
     return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
 
 
-async def _ask_one(judge: Any, metric: str, material: Mapping[str, str]) -> JudgeResult:
-    own = f"judge_{metric}"
+async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]) -> JudgeResult:
+    own = f"judge_{metric.name}"
     try:
-        if metric in DEFAULT_METRICS or has_method(judge, own):
-            read = JUDGED_METRICS[metric].material(**material)
+        if metric.name in DEFAULT_METRICS or has_method(judge, own):
+            read = metric.material(**material)
             return read_verdict(await awaited(getattr(judge, own)(*read.values())))
-        return read_verdict(await awaited(judge.judge_metric(metric, **material)))
+        return read_verdict(await awaited(judge.judge_metric(metric.name, **material)))
     except Exception as error:
         return _failed(error)
 

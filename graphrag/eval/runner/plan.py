@@ -12,7 +12,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
-from graphrag.eval.judged import JUDGED_METRICS, METRICS, package_of
+from graphrag.eval.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.runner.headers import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further, list_judged, with_grades
@@ -100,6 +100,8 @@ def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
         name: {"prompt": _hash(m.prompt), "version": m.version, **package_of(name)}
         for name, m in metrics.items()
     }
+    if "correctness" in found:
+        found["correctness"]["refusal"] = _hash(REFUSAL.prompt)
     if config.judges_claims:
         prompt = _hash([SPLIT_PROMPT, RULING_PROMPT])
         found[FAITHFULNESS] = {"prompt": prompt, "version": CLAIMS_VERSION, "by": "claim"}

@@ -308,7 +308,8 @@ class RunRequest:
         """Return what a response is still to be judged on."""
         standing = self.session.standing(unit.key)
         judged = () if standing is None else standing.metrics
-        return [m for m in judgeable(unit.sample, config.metrics) if m not in judged]
+        asked = judgeable(unit.sample, config.metrics, config.judges_claims)
+        return [m for m in asked if m not in judged]
 
     def is_done(self, unit: Unit, config: EvaluationConfig) -> bool:
         """Say whether nothing is left to do for a unit."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 from pydantic import model_validator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import model_name
@@ -326,6 +326,10 @@ class MetricJudge(ABC):
             "correctness", question=question, ground_truth=ground_truth, predicted=predicted
         )
 
+    async def judge_refusal(self, question: str, predicted: str) -> JudgeResult:
+        """Score 1 if ``predicted`` declines ``question``, to which no document has an answer."""
+        return await self._grade("refusal", question=question, predicted=predicted)
+
     async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
         """Score 1 if every claim of ``answer`` can be traced to ``context``, else 0."""
         return await self._grade("faithfulness", context=context, answer=answer)
@@ -387,14 +391,20 @@ class LLMJudge(MetricJudge):
 
 @lru_cache
 def _template(metric: str) -> str:
-    return JUDGED_METRICS[metric].prompt
+    return (REFUSAL if metric == REFUSAL.name else JUDGED_METRICS[metric]).prompt
 
 
-def judgeable(sample: Sample, metrics: Iterable[str]) -> tuple[str, ...]:
-    """Return what a response to a sample can be judged on.
+def judgeable(sample: Sample, metrics: Iterable[str], by_claim: bool = False) -> tuple[str, ...]:
+    """Return what a response to a sample can be judged on; ``by_claim``: faithfulness is.
 
-    Without an answer that is right, nothing can be said of a metric that reads it.
+    Without an answer that is right, nothing can be said of a metric that reads it. Where the
+    documents hold none, there is nothing that a context or a refusal could cover, or claim.
     """
-    if not sample.lacks_answer:
-        return tuple(metrics)
-    return tuple(name for name in metrics if "ground_truth" not in JUDGED_METRICS[name].fields)
+    judged = {name: JUDGED_METRICS[name] for name in metrics}
+    return tuple(
+        name
+        for name, metric in judged.items()
+        if not (sample.lacks_answer and "ground_truth" in metric.fields)
+        and (sample.answerable or metric.of_unanswerable)
+        and (sample.answerable or not by_claim or name != "faithfulness")
+    )

@@ -16,7 +16,7 @@ from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run, StoredResponse
+from graphrag.eval.store.records import CLAIMS, Run, StoredResponse
 from graphrag.query.usage import sum_usages
 from graphrag.text.phrases import counted, shorten
 
@@ -93,8 +93,9 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     responses = store.responses(run.run_id, with_texts=False)
     verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
     asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
+    by_claim = CLAIMS in run.setup.further
     waits = not (run.details.skip_judge or run.setup.is_of_suites)
-    wanted = {each.id: {*judgeable(each, asked)} for each in samples}
+    wanted = {each.id: {*judgeable(each, asked, by_claim)} for each in samples}
     done = [
         each
         for unit, each in responses.items()
