@@ -31,7 +31,7 @@ from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summ
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
-DONE, USAGE, INCOMPLETE = 0, 2, 3
+DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 PASSAGE = "Idris Vane is married to Clara Reed."
 EXTRACTION: dict[str, object] = {
     "name": "names",
@@ -434,6 +434,25 @@ def test_a_run_whose_searches_all_fail_stops_and_goes_on(make_evaluation, server
         case["status"] for case in evaluation.read_json("suite_results.json")["suites"][0]["cases"]
     ]
     assert statuses == ["unscored"] * 10 + ["passed"] * 2
+
+
+def test_an_answer_that_was_not_judged_is_not_asked_for_again(make_evaluation, server):
+    def refused(n: int, request: dict[str, object]) -> Fault | None:
+        return Fault(status=401) if "ground_truth" in json.dumps(request) else None
+
+    evaluation = make_evaluation(server.base_url, concurrency=1)
+    add_suite(evaluation, {**QUESTIONS, "methods": ["basic"]})
+    server.behaviour = Behaviour(offline_reply(), refused)
+    assert run(evaluation, "questions") == ERROR
+    with EvaluationStore(evaluation.store_path) as store:
+        (kept,) = store.runs()
+        before = store.responses(kept.run_id)
+    server.behaviour = Behaviour(offline_reply())
+    asked = server.totals()["chat"].calls
+    assert run(evaluation, "questions", resume=True) == DONE
+    assert server.totals()["chat"].calls == asked + 1 + 2  # the other question, two verdicts
+    with EvaluationStore(evaluation.store_path) as store:
+        assert before.items() <= store.responses(kept.run_id).items()
 
 
 def test_the_command_shows_keeps_and_labels_a_run(evaluation, capsys, monkeypatch):

@@ -293,8 +293,8 @@ class EntityExtraction(StrictSection, BaseEvaluator):
                 f"{name} {measure} {parts[name]:.2f} ({each.n_matched} of {each.n_expected} "
                 f"expected among {each.n_found} found)"
             )
-        if expected.max_processing_time is not None:
-            seconds = cast("float", system_output["processing_time"])
+        seconds = cast("float | None", system_output.get("processing_time"))
+        if expected.max_processing_time is not None and seconds is not None:
             parts["time"] = cast("float", time_score(seconds, expected.max_processing_time))
             reasons.append(f"time {parts['time']:.2f}")
         details |= {"parts": parts, "reason": "; ".join(reasons)}

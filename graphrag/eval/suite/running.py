@@ -124,6 +124,10 @@ class _Evaluation:
         named = "document" in mapping_of(self.case.input_data)
         return self.method is not None or named or "index" in needs_of(self.evaluator)
 
+    @property
+    def asks(self) -> bool:
+        return "query" in mapping_of(framework_case(self.case).input_data)
+
     def unit(self) -> Unit:
         """Return it as the runner's; its ids are compared with nothing but themselves."""
         case = self.case
@@ -194,7 +198,8 @@ class _Evaluators:
         check_asked(log)
         failure = output if isinstance(output, Failure) and output.stage == "search" else None
         text = tools.output if failure is None else f"ERROR: {failure.message}"
-        seconds = sum(tools.seconds) if tools.seconds else took_s
+        is_known = not (log.replayed or log.was_held_up)
+        seconds = sum(tools.seconds) if tools.seconds else took_s if is_known else None
         usage = log.usage() if log.attempts else tools.usage
         place = unit.key, unit.sample.id, unit.method
         response = StoredResponse(*place, text, tools.context, seconds, usage, failure)
@@ -207,7 +212,10 @@ class _Evaluators:
         self, unit: Unit, response: StoredResponse, _metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
-        each, scored = self._evaluations[unit.key], self._outputs.pop(unit.key)
+        each, scored = self._evaluations[unit.key], self._outputs.pop(unit.key, None)
+        if scored is None:  # its answer was kept by an earlier session
+            tools = CaseTools(self._shared, each.method, each.index, log, response)
+            scored = await self._attempt(_run(each, tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
             """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
@@ -291,7 +299,7 @@ async def run_suites(
     if store is not None:
         run_plan = RunPlan(plan.setup, plan.samples, details)
         chosen = choose_run(store, run_plan, ResumeOptions(resume))
-        session = _open_session(store, chosen.run.run_id)
+        session = _open_session(store, chosen.run.run_id, plan)
     evaluators = _Evaluators(plan, session, judge)
 
     def watch(tally: Tally, latest: QueryResult | None) -> None:
@@ -323,11 +331,12 @@ async def run_suites(
     return outcome
 
 
-def _open_session(store: EvaluationStore, run_id: str) -> StoredSession:
-    """Open what a run keeps, without responses that were not scored: their output is gone."""
+def _open_session(store: EvaluationStore, run_id: str, plan: _Plan) -> StoredSession:
+    """Open what a run keeps, without what can't be scored any more: only answers are kept whole."""
     scored = store.verdicts(run_id)
     for key, response in store.responses(run_id, with_texts=False).items():
-        if response.failure is None and key not in scored:
+        asks = key in plan.evaluations and plan.evaluations[key].asks
+        if response.failure is None and key not in scored and not asks:
             store.discard_response(run_id, key)
     return StoredSession(store, run_id)
 

@@ -19,7 +19,7 @@ from graphrag.eval.scorers.entities import Extraction
 from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
-from graphrag.eval.store.records import Unit
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model
 from graphrag.query.limits import CallLimit
@@ -133,20 +133,26 @@ class CaseTools:
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
     it names, or the only one that is configured). ``log`` takes the calls; None: each call of a
-    component has its own. ``output`` is what the last call gave, from ``context``; ``extraction``
-    what the last extraction found; ``usage`` what a search says of itself that made no call in the
-    log; ``seconds`` what each call took, without what was waited for.
+    component has its own. ``kept``: the answer to the question, where there is one. ``output`` is
+    what the last call gave, from ``context``; ``extraction`` what the last extraction found;
+    ``usage`` what a search says of itself that made no call in the log; ``seconds`` what each call
+    took, where it is known, without what was waited for.
     """
 
     def __init__(
-        self, shared: SharedTools, method: str | None, index: str | None, log: CallLog | None = None
+        self,
+        shared: SharedTools,
+        method: str | None,
+        index: str | None,
+        log: CallLog | None = None,
+        kept: StoredResponse | None = None,
     ) -> None:
         self.output = self.context = ""
         self.extraction: Extraction | None = None
         self.usage = Usage()
         self.seconds: list[float] = []
         self._shared, self._method, self._named_index = shared, method, index
-        self._log = log
+        self._log, self._kept = log, kept
 
     async def process_query(self, query: str, context: object = None) -> dict[str, str]:
         """Return ``answer`` and ``context``, what the method retrieved; the given one is unused.
@@ -157,7 +163,8 @@ class CaseTools:
             raise ConfigError("the suite names no methods that could answer a question")
         sample = Sample("", self._named_index or "", query, "")
         log = self._log or self._shared.log()
-        answer = await self._shared.runner.search_unit(Unit("", sample, self._method), log)
+        unit = Unit("", sample, self._method)
+        answer = self._kept or await self._shared.runner.search_unit(unit, log)
         self.usage = answer.usage
         if answer.latency_s is not None:
             self.seconds.append(answer.latency_s)
@@ -183,7 +190,8 @@ class CaseTools:
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self._note(extraction, text, time.perf_counter() - started - (log.waited_s - waited_s))
+        took_s = time.perf_counter() - started - (log.waited_s - waited_s)
+        self._note(extraction, text, None if log.replayed or log.was_held_up else took_s)
         pairs = zip(extraction.entities, extraction.types, strict=True)
         return [{"name": name, "type": kind} for name, kind in pairs]
 
@@ -216,12 +224,13 @@ class CaseTools:
         """Return the tools as a framework's components, without a graph."""
         return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
-    def _note(self, extraction: Extraction, context: str, seconds: float) -> None:
+    def _note(self, extraction: Extraction, context: str, seconds: float | None) -> None:
         pairs = [f"{source} -> {target}" for source, target in extraction.relationships]
         names = ", ".join(extraction.entities)
         self.output = f"Entities: {names}\nRelationships: {', '.join(pairs)}"
         self.context, self.extraction = context, extraction
-        self.seconds.append(seconds)
+        if seconds is not None:
+            self.seconds.append(seconds)
 
     def _index(self) -> str:
         if self._named_index is None:
