@@ -122,6 +122,19 @@ def test_what_was_kept_gives_the_figures_of_then(kept):
         assert all(run in served.client.get("/").text for run in (judged, again, other))
 
 
+@pytest.mark.parametrize("unpacked", ["release_1.0.0"], indirect=True)
+def test_a_run_with_settings_that_are_gone_is_judged_instead_of_resumed(kept):
+    with closing(sqlite3.connect(kept.store_path)) as db, db:
+        runs = [run_id for (run_id,) in db.execute("SELECT run_id FROM runs ORDER BY started_at")]
+        db.execute("UPDATE runs SET status = 'finished'")
+        db.execute("UPDATE runs SET status = 'unfinished' WHERE run_id = ?", (runs[0],))
+    said = flat(kept.done("--resume", code=2).output)
+    assert "max_hops: 4 -> not set" in said
+    assert "Undo" not in said
+    assert f"Judge what it answered with: graphrag eval judge {runs[0]}" in said
+    kept.done("judge", runs[0], "--metrics", "relevance")
+
+
 def scores_of(report: Any) -> list[Any]:
     """Return every score below a suite's report, in order."""
     if isinstance(report, list):

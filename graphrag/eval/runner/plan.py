@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from graphrag.command_lines import eval_line_here
+from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
@@ -303,8 +304,18 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
         )
     return (
         f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
-        f"Undo the change, or {anew}."
+        f"{_name_remedy(last, plan)}, or {anew}."
     )
+
+
+def _name_remedy(last: Run, plan: RunPlan) -> str:
+    """Say what makes use of a run that was set up differently."""
+    gone = dict(_flatten(last.setup.root)).keys() - dict(_flatten(plan.setup.root)).keys()
+    if not any(key.rpartition(".")[2] in ToGSearchConfig.replaced for key in gone):
+        return "Undo the change"
+    use, done = ("show", "See") if last.setup.is_of_suites else ("judge", "Judge")
+    line = eval_line_here(use, last.run_id)
+    return f"It has settings of 1.0.0 that are gone. {done} what it answered with: {line}"
 
 
 @dataclass(frozen=True, slots=True)
