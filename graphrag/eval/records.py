@@ -128,16 +128,19 @@ class Failure:
     ``kind``: {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}; ``refused``: the
     service would refuse every further request as well; ``unreadable``: a reply that stayed
     unreadable after the retries; ``cut_off``: one that broke off at the bound of its output, or
-    because the model's context was full.
+    because the model's context was full. ``of_setup``: a setting that counts into a run's setup is
+    why, so that the run can't go on with another value. Time-outs and the bound of the judge's
+    replies are no such settings.
     """
 
     stage: Literal["search", "judge"]
     kind: FailureKind
     message: str
+    of_setup: bool = False
 
-    def to_dict(self) -> dict[str, str]:
-        """Return {stage, kind, message}."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, str | bool]:
+        """Return {stage, kind, message}, and of_setup where it is true."""
+        return {name: value for name, value in asdict(self).items() if value is not False}
 
 
 class ScoreAndReason(TypedDict):

@@ -58,12 +58,14 @@ class Answer:
 class CutOffReplyError(RuntimeError):
     """A structured reply, paid for and counted, broke off; ``content`` is as far as it came.
 
-    Asking for it again would end at the same place. The message is one sentence.
+    Asking for it again would end at the same place. The message is one sentence. ``setting``: the
+    one whose bound it reached, None where the context was full or nothing is known of it.
     """
 
-    def __init__(self, content: str, reason: str) -> None:
+    def __init__(self, content: str, reason: str, setting: str | None = None) -> None:
         super().__init__(reason)
         self.content = content
+        self.setting = setting
 
 
 class NoReplyError(RuntimeError):

@@ -174,7 +174,9 @@ class CountedCompletion:
                 if reason != CUT_OFF:
                     raise
                 cut = describe_cut(answered.output_tokens, bound)
-                raise CutOffReplyError(error.content, cut) from error
+                reached = bound is not None and answered.output_tokens >= bound.tokens
+                setting = bound.setting if bound is not None and reached else None
+                raise CutOffReplyError(error.content, cut, setting) from error
         return reply
 
     async def _stream_live(self, request: Request, scope: CallLog) -> AsyncIterator[Completion]:

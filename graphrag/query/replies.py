@@ -459,7 +459,7 @@ def describe_cut(n_tokens: int | None, bound: OutputBound | None) -> str:
 
 def blame(error: CutOffReplyError, setting: str) -> CutOffReplyError:
     """Return the same error, naming the setting behind a bound that the request brought."""
-    return CutOffReplyError(error.content, str(error).replace(_OF_REQUEST, setting))
+    return CutOffReplyError(error.content, str(error).replace(_OF_REQUEST, setting), setting)
 
 
 _BUDGETS = {

@@ -170,7 +170,8 @@ async def _plan_run(
                 f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
                 "only where they tell it or ask a model of graphrag",
             )
-    warnings += tuple(await list_warnings(config, samples, methods, headers, built, judge))
+    further, roomy = await list_warnings(config, samples, methods, headers, built, judge)
+    warnings += tuple(further)
     if methods.reads_vectors(config.methods):
         warnings += tuple(list_vector_warnings(built))
     for warning in warnings:
@@ -193,6 +194,7 @@ async def _plan_run(
         config=config.to_dict(),
         models=tuple(sorted(models)),
         warnings=warnings,
+        roomy=tuple(roomy),
         skip_judge=flags.skip_judge,
         search_methods=methods.search_methods(),
         watch=None if flags.round is None else flags.round.note.to_dict(),

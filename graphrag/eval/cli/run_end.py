@@ -54,7 +54,7 @@ from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription, is_asked
-from graphrag.eval.runner.queue import RunOutcome, RunRequest, needs_new_run
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -181,6 +181,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         results,
         read_whole=outcome.read_whole,
         command=details.command,
+        roomy=details.roomy,
         metadata={
             **results.metadata,
             "timestamp": timestamp,
@@ -397,7 +398,7 @@ def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
 def _name_setup(outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(metric) for result in outcome.results for metric in METRICS)
     failures = [*(r.failure for r in outcome.results), *(v.failure for v in verdicts)]
-    return any(failure is not None and needs_new_run(failure) for failure in failures)
+    return any(failure is not None and failure.of_setup for failure in failures)
 
 
 def _describe_replaced(other: ShownRun, kept: Path) -> str:

@@ -14,7 +14,6 @@ from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain,
 from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
-from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted, join_names
 
@@ -365,8 +364,7 @@ def describe_firsts(results: "EvaluationResults") -> list[str]:
 
 def describe_room(results: "EvaluationResults") -> list[str]:
     """Return what was warned of contexts that hold most of a text, a line each warning."""
-    lines = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
-    return [f"{line[0].upper()}{line[1:]}." for line in lines]
+    return [f"{line[0].upper()}{line[1:]}." for line in results.roomy]
 
 
 def describe_gold(results: "EvaluationResults") -> list[str]:

@@ -125,7 +125,8 @@ class EvaluationResults:
     ``terms``: what methods were given and need; ``payoffs``: see ``index_costs.compute_payoffs``.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
-    began the run; in no file. ``rows``: one of each result, in their order.
+    began the run; ``roomy``: warnings of contexts that hold most of a text; both in no file.
+    ``rows``: one of each result, in their order.
     """
 
     metadata: Section
@@ -143,6 +144,7 @@ class EvaluationResults:
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
+    roomy: tuple[str, ...] = field(default=(), repr=False, compare=False)
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
 
     def on_terms(self, terms: Terms) -> "EvaluationResults":

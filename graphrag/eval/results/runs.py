@@ -50,7 +50,6 @@ from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
 from graphrag.eval.store.records import (
     CLAIMS,
-    SAYS_LITTLE,
     Run,
     RunSetup,
 )
@@ -205,7 +204,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         setup=run.setup,
         asked=label_usages(answered, judged) or "" if is_told else None,
         indexes=run.details.indexes,
-        roomy=tuple(line for line in run.details.warnings if line.endswith(SAYS_LITTLE)),
+        roomy=run.details.roomy,
         index_costs=run.details.index_costs,
         search_methods=run.details.search_methods,
     )

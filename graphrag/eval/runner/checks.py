@@ -28,7 +28,7 @@ from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
-from graphrag.eval.store.records import CLAIMS, SAYS_LITTLE
+from graphrag.eval.store.records import CLAIMS
 from graphrag.offline import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
@@ -275,12 +275,13 @@ _MOST = 0.5
 
 async def list_budget_warnings(
     config: EvaluationConfig, methods: MethodSet, headers: Mapping[str, IndexHeader]
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
     """Warn where methods have room for half of an index's text or more, or for no text unit.
 
     A text's tokens are those that the index counted in its text units, overlaps included; where it
     did not count them nothing is said. Global and DRIFT search show reports, and are left out.
-    Returns: One line for all indexes in which the same methods have so much room, or so little.
+    Returns: Lines of much room, and of little, each of all indexes in which the same methods have
+    it.
     """
     roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
     cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)
@@ -301,24 +302,25 @@ async def list_budget_warnings(
             cramped[tuple(name for _, name in small)][key] = n_larger, len(counts), max(counts)
         if large := [(tokens, name) for tokens, name in known if tokens >= _MOST * total]:
             roomy[tuple(name for _, name in large)][key] = total, min(large)[0] >= total
-    warnings: list[str] = []
+    much, little = list[str](), list[str]()
     for names, indexes in roomy.items():
         totals = [total for total, _ in indexes.values()]
         size = " to ".join(dict.fromkeys(f"{most:,}" for most in (min(totals), max(totals))))
         part = "all" if all(whole for _, whole in indexes.values()) else "half or more"
-        warnings.append(
+        much.append(
             f"the context of {join_names(names)} {'holds' if len(names) == 1 else 'hold'} {part} "
-            f"of the text of {_indexes(list(indexes))} ({size} tokens in text units): {SAYS_LITTLE}"
+            f"of the text of {_indexes(list(indexes))} ({size} tokens in text units): "
+            "this comparison says little about retrieval"
         )
     for names, units in cramped.items():
         n_larger, n, largest = zip(*units.values(), strict=True)
-        warnings.append(
+        little.append(
             f"{sum(n_larger):,} of {sum(n):,} text units of {_indexes(list(units))} (the largest "
             f"has {max(largest):,} tokens) are larger than the room for text of "
             f"{join_names(names)}, and can't be shown; raise max_context_tokens, or index with a "
             "smaller chunking.size"
         )
-    return warnings
+    return much, little
 
 
 def list_judge_limit_warnings(
@@ -360,8 +362,10 @@ async def list_warnings(
     headers: Mapping[str, IndexHeader],
     built: Mapping[str, IndexHeader],
     judge: str | None,
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
     """Return what makes the figures of a run weaker than they look, a line each.
+
+    Then again those of contexts that hold most of a text.
 
     ``headers`` are of all indexes that are asked, ``built`` of those that are there; ``judge`` is
     the model that gives verdicts, if one does.
@@ -369,7 +373,8 @@ async def list_warnings(
     roots = config.project_folders()
     warnings = [f"{key}: {line}" for key in headers for line in unknown_settings(roots[key])]
     warnings += await list_data_warnings([s for s in samples if s.imdb_key in built], built)
-    warnings += await list_budget_warnings(config, methods, built)
+    roomy, cramped = await list_budget_warnings(config, methods, built)
+    warnings += [*roomy, *cramped]
     pairs = [(name, header) for header in headers.values() for name in config.methods]
     answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
     warnings += list_graph_warnings(answering, built)
@@ -387,7 +392,7 @@ async def list_warnings(
             f"equal terms give {name} the form of the answer alone: it has no context budget"
             for name in methods.without_budget(next(iter(headers.values())))
         ]
-    return warnings
+    return warnings, roomy
 
 
 def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -> list[str]:

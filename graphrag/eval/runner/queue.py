@@ -22,7 +22,7 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
-from graphrag.eval.scorers.judge import judgeable
+from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from graphrag.eval.runner.telemetry import Telemetry
 
 _Figure = TypeVar("_Figure", int, float)
-_OF_JUDGE = "judge.max_output_tokens"
 _LEAST_S = 60.0
-_SO_RAISE = "of its replies were cut off, so raise"
 
 
 def search_bound(config: EvaluationConfig) -> OutputBound:
@@ -55,7 +53,7 @@ def search_bound(config: EvaluationConfig) -> OutputBound:
 
 def judge_bound(config: EvaluationConfig) -> OutputBound:
     """Return the bound of the judge's replies."""
-    setting = f"{_OF_JUDGE} in {config_name()}"
+    setting = f"{JUDGE_BOUND} in {config_name()}"
     return OutputBound(config.judge.max_output_tokens, setting)
 
 
@@ -90,21 +88,12 @@ def search_failure(message: str, cause: BaseException | None, log: CallLog) -> F
     Replies among the calls of its log that were cut off may be why it could not answer.
     """
     if isinstance(cause, CutOffReplyError):
-        return Failure("search", "cut_off", message)
+        return Failure("search", "cut_off", message, of_setup=True)
     n_cut = log.usage().cut_replies
-    if n_cut and log.bound is not None:
-        message += f"; {n_cut} {_SO_RAISE} {log.bound.setting}"
-    return Failure("search", "error", message)
-
-
-def needs_new_run(failure: Failure) -> bool:
-    """Say whether a failure names a setting that counts into a run's setup.
-
-    Time-outs and the bound of the judge's replies don't: with these changed, a run goes on.
-    """
-    if CONTEXT_IS_FULL in failure.message or _SO_RAISE in failure.message:
-        return True
-    return failure.kind == "cut_off" and _OF_JUDGE not in failure.message
+    is_cut = n_cut > 0 and log.bound is not None
+    if log.bound is not None and is_cut:
+        message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
+    return Failure("search", "error", message, is_cut or CONTEXT_IS_FULL in message)
 
 
 def describe_timeout(seconds: float, log: CallLog) -> str:

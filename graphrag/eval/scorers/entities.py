@@ -3,6 +3,7 @@
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -124,6 +125,7 @@ def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32
     return labels
 
 
+@lru_cache(maxsize=2**16)  # an answer is held against every title of its index
 def _fold_name(name: str) -> str:
     return _JOINERS.sub(" ", fold_text(name)).strip()
 

@@ -19,7 +19,13 @@ from pydantic import model_validator
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records import Failure, JudgeResult, MetricScores
-from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
+from graphrag.query.calls import (
+    CONTEXT_IS_FULL,
+    CutOffReplyError,
+    describe_error,
+    is_refusal,
+    name_remedy,
+)
 from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
@@ -37,6 +43,8 @@ NO_REASON = "No reason provided"
 """Stands for the reason of a grade that came without one."""
 _COMPLETION, _STREAM = "completion_async", "achat_stream"
 _NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+JUDGE_BOUND = "judge.max_output_tokens"
+"""The setting that bounds the replies of the judge."""
 _JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
 
 
@@ -244,8 +252,10 @@ def fill_prompt(template: str, material: Mapping[str, object]) -> str:
 def _failure(error: Exception) -> Failure:
     message = name_remedy(describe_error(error), _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
-        return Failure("judge", "cut_off", message)
-    return Failure("judge", "refused" if is_refusal(error) else "error", message)
+        of_setup = error.setting is None or not error.setting.startswith(JUDGE_BOUND)
+        return Failure("judge", "cut_off", message, of_setup)
+    kind = "refused" if is_refusal(error) else "error"
+    return Failure("judge", kind, message, of_setup=CONTEXT_IS_FULL in message)
 
 
 def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Required, TypedDict, cast
 
@@ -116,8 +116,6 @@ Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
 CLAIMS = "claims"
 """The kind of the judgments that hold the claims of a response."""
-SAYS_LITTLE = "this comparison says little about retrieval"
-"""How the warning of a context that holds most of a text ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,8 @@ class RunDetails:
     - ``config``: the EvaluationConfig, JSON-ready, with ``root`` as an absolute path; of a run that
       was resumed, the latest one.
     - ``models``: the models that may have been asked.
-    - ``warnings``: what makes the figures weaker than they look.
+    - ``warnings``: what makes the figures weaker than they look; ``roomy``: those of contexts that
+      hold most of a text.
     - ``skip_judge``: whether responses were collected without verdicts.
     - ``search_methods``: method name -> the search method behind it.
     - ``report``: what a run of suites came to, JSON-ready; None of other runs and of an unfinished
@@ -144,6 +143,7 @@ class RunDetails:
     config: Mapping[str, object]
     models: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    roomy: tuple[str, ...] = ()
     skip_judge: bool = False
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     report: Mapping[str, object] | None = None
@@ -161,7 +161,11 @@ class RunDetails:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "RunDetails":
         """Make them of what :meth:`to_dict` returned."""
-        return _DETAILS.validate_python(values)
+        details = _DETAILS.validate_python(values)
+        if "roomy" in values:
+            return details
+        said_little = "this comparison says little about retrieval"  # as 1.0.0 ended them
+        return replace(details, roomy=tuple(w for w in details.warnings if w.endswith(said_little)))
 
 
 _DETAILS = TypeAdapter(RunDetails)
