@@ -21,7 +21,6 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.records import METRICS
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.usage import Usage
@@ -29,7 +28,6 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.results.runs import RunRows
 
 EXIT_CODES = {"pass": DONE, "inconclusive": INCOMPLETE, "fail": FAILED}
 PLAN = "How many questions"
@@ -97,6 +95,7 @@ def compare(
     run = place.find_run(new, quiet=quiet)
     baseline = None if pin else place.find_run(old or "pinned", quiet=quiet)
     with starting(quiet):
+        from graphrag.eval.compare.compare import compare_rows
         from graphrag.eval.report.comparison import render_json
         from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
@@ -115,35 +114,6 @@ def compare(
     if json is not None:
         write_file(json, render_json(comparison))
     return show_outcome(comparison, store_path, full, quiet, markdown)
-
-
-def compare_rows(
-    rows: "tuple[RunRows, RunRows]",
-    store_path: Path,
-    wanted: list[str] | None = None,
-    methods: list[str] | None = None,
-    margin: float = 0.05,
-    accept_index_change: bool = False,
-) -> "RunComparison":
-    """Compare two runs, the new one first.
-
-    ``wanted`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
-    """
-    from graphrag.eval.compare.compare import GateTerms, compare_runs
-    from graphrag.eval.compare.figures import read_amounts, read_metric_terms
-
-    named = read_metric_terms(wanted) if wanted else {}
-    judged = {name: of for name, of in named.items() if name in METRICS}
-    for name, of in judged.items():
-        if of is not None and of.is_relative:
-            raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
-    amounts = {name: of for name, of in named.items() if name not in METRICS}
-    terms = GateTerms(
-        accept_index_change,
-        {name: of.value for name, of in judged.items() if of is not None},
-        read_amounts(*rows, amounts, store_path) if amounts else {},
-    )
-    return compare_runs(*rows, methods, list(judged) if wanted else None, margin, terms=terms)
 
 
 def show_outcome(

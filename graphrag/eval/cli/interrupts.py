@@ -14,8 +14,8 @@ from rich.console import Console
 from graphrag.eval.cli.terminal import end_at_once, say_interrupted
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.held_loop import LET_GO_S, own_frames
+from graphrag.eval.runner.queue import INTERRUPTED_REASON
 
-INTERRUPTED_REASON = "interrupted"
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 FINISH_S = 10.0
 _LOOK_S = 0.5

@@ -19,8 +19,9 @@ from graphrag.eval.cli.command import (
     option,
 )
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags
+from graphrag.eval.cli.run_input import RunFlags, change_metrics
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.database import open_store
@@ -80,7 +81,9 @@ def judge(
         raise UsageError("Name the run whose responses are to be judged: its id, or latest.")
     run_id = place.find_run(run, quiet=quiet)
     with starting(quiet):
-        from graphrag.eval.cli.evaluate import judge_again
+        from graphrag.eval.cli.run_end import Supervisor
+        from graphrag.eval.runner.conduct import judge_again
+        from graphrag.eval.runner.event_loop import run_coroutine
 
     flags = RunFlags(
         metrics=metrics,
@@ -92,7 +95,21 @@ def judge(
         quiet=quiet,
         full=full,
     )
-    return judge_again(place, run_id, flags, model, repeats)
+    config = _judging_config(place.read_config(), flags, model, repeats)
+    supervisor = Supervisor(quiet, full)
+    return run_coroutine(judge_again(config, run_id, flags.run_options(), supervisor))
+
+
+def _judging_config(
+    config: EvaluationConfig, flags: RunFlags, model: str | None, repeats: int | None
+) -> EvaluationConfig:
+    changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)
+    if flags.workers is not None:
+        changes["workers"] = flags.workers
+    named = {"model": model, "repeats": repeats}
+    judge = {**config.judge.model_dump(), **{k: v for k, v in named.items() if v is not None}}
+    values = {**config.model_dump(), "root": config.root, "judge": judge, **changes}
+    return parse_config(values, "the flags")
 
 
 def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:

@@ -1,13 +1,11 @@
 """A run watched from the terminal: progress, Ctrl-C, what its end shows, its exit code."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
-from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place
-from graphrag.eval.cli.interrupts import INTERRUPTED_REASON, Interrupts
+from graphrag.command_lines import again, eval_line_here, eval_line_in
+from graphrag.eval.cli.interrupts import Interrupts
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -21,7 +19,6 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import count_gold
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.cells import has_two_means
@@ -29,7 +26,6 @@ from graphrag.eval.report.files import (
     ShownRun,
     read_shown_run,
     remove_others,
-    render_files,
     set_aside,
     write_run,
 )
@@ -42,175 +38,21 @@ from graphrag.eval.report.run import (
     verdict_line,
 )
 from graphrag.eval.report.table import Line, show
-from graphrag.eval.results.analysis import Analysis
-from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
-from graphrag.eval.results.kinds import group_questions
-from graphrag.eval.results.labels import correct_comparisons, read_labels
-from graphrag.eval.results.rows import FAILED_AS_0, Row
-from graphrag.eval.results.terms import read_terms
-from graphrag.eval.results.usage import describe_beside, label_embedded
-from graphrag.eval.runner.checks import AVERAGES
+from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
-from graphrag.eval.runner.plan import RunDescription, is_asked
+from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
     REPORT_FILE,
     SUMMARY_FILE,
-    Content,
     write_whole,
 )
-from graphrag.eval.web.run_page import report_pieces
+from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.text.phrases import counted
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
-
-    Files are made while the run's store is open: contexts are read from it.
-    """
-
-    results: EvaluationResults
-    figures: Figures
-    notes: tuple[str, ...]
-    description: RunDescription
-
-    def files(self) -> dict[str, Content]:
-        """Return name -> content of the run's files, made when it is written, once."""
-        files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
-        return {**files, PAGE_FILE: self.page()}
-
-    def page(self) -> Iterator[str]:
-        """Yield the run's page in pieces."""
-        about = self.description
-        no_root = has_place() or about.config.root == Path()
-        place = () if no_root else ("--root", about.config.root)
-        show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
-        commands = {
-            "Ask the same again": about.details.command,
-            "Print its tables, and write this page": show,
-        }
-        return report_pieces(
-            self.results,
-            self.figures,
-            about.samples,
-            self.notes,
-            {name: line for name, line in commands.items() if line},
-            about.details.config,
-            about.unread,
-        )
-
-
-def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
-    """Compute what a run's tables and files show."""
-    results = _describe_run(description, outcome)
-    figures = compute_figures(
-        description.config,
-        outcome.results,
-        FigureSources(
-            description.samples,
-            description.views,
-            results.terms,
-            results.rows,
-            outcome.judged,
-            {
-                method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
-                for method, means in results.by_method.items()
-            },
-            is_judged=not description.details.skip_judge,
-            read_whole=outcome.read_whole,
-        ),
-        results.metadata,
-    )
-    results = replace(
-        results, figures=figures.to_dict(), payoffs=figures.payoffs, curves=figures.curves
-    )
-    kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
-    failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
-    notes = (
-        *(f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()),
-        *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
-    )
-    return RunReport(results, figures, notes, description)
-
-
-def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
-    config, run, details = description.config, description.run, description.details
-    samples = description.samples
-    asked = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
-    planned = {
-        method: Counter(sample.imdb_key for sample in of for _ in range(config.trials))
-        for method, of in asked.items()
-    }
-    terms = read_terms(
-        run.setup,
-        details.search_methods,
-        {key: details.index_costs.get(key) for key in run.setup.indexes},
-    )
-    if config.curves:  # every method has every budget
-        terms = replace(terms, budgets={})
-    results = aggregate_results(
-        outcome.results,
-        config.metrics,
-        planned if samples else None,
-        config.equivalence_margin,
-        config.curves,
-    ).on_terms(terms)
-    if results.analysis is not None and outcome.results:
-        rows = results.rows
-        analysis = _correct(results.analysis, description, rows)
-        is_one_budget = config.metrics and not config.curves
-        kinds = ()
-        if is_one_budget:
-            kinds = group_questions(rows, asked, config.metrics[0])
-        results = replace(results, analysis=analysis, kinds=kinds)
-    models = sorted({*results.metadata["models"], *details.models})
-    order = list(run.setup.methods)
-    timestamp, label = results.metadata["timestamp"], results.metadata["embedded_models"]
-    if outcome.judged:
-        further = [judgement.usage for _, judgement in outcome.judged]
-        label = label_embedded(outcome.results, further)
-    if description.recorded_at is not None:
-        recorded = datetime.fromisoformat(description.recorded_at)
-        timestamp = recorded.isoformat(timespec="seconds")
-    return replace(
-        results,
-        read_whole=outcome.read_whole,
-        command=details.command,
-        roomy=details.roomy,
-        metadata={
-            **results.metadata,
-            "timestamp": timestamp,
-            "methods": results.metadata["methods"] if outcome.results else order,
-            "models": models,
-            "embedded_models": label,
-            "setup": run.setup.root,
-            "judge": run.setup.root["judge"],
-            "equal_terms": run.setup.root.get("equal_terms"),
-            "warnings": list(details.warnings),
-            "run_id": run.run_id,
-            "origin": details.origin,
-            "n_gold": count_gold(samples),
-            "asked": {"questions": run.setup.n_questions, "methods": order},
-            "is_complete": outcome.is_complete,
-            "n_planned": outcome.n_planned,
-            "n_done": len(outcome.results),
-            "concurrency": config.concurrency,
-            **describe_beside(description.forgotten, description.unfinished),
-        },
-    )
-
-
-def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row]) -> Analysis:
-    first = [row for row in rows if not row.trial]  # which is what people labeled
-    labels = read_labels(description.config.output_folder, description.run.run_id, first)
-    if not labels:
-        return analysis
-    return correct_comparisons(analysis, labels)
 
 
 class Supervisor:
@@ -245,7 +87,7 @@ class Supervisor:
         config, details = description.config, description.details
         is_stored, run_id = description.is_stored, description.run.run_id
         is_round = details.origin == "monitor"
-        if is_stored and was_interrupted(outcome) and not is_round:
+        if is_stored and outcome.was_interrupted and not is_round:
             self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
             return _explain_stop(outcome, "--resume", is_stored=True)
         report = self.report(description, outcome)
@@ -355,6 +197,10 @@ class Supervisor:
         for line in lines:
             self.console.print(line, soft_wrap=True)
 
+    def working(self, what: str) -> AbstractContextManager[object]:
+        """Say what goes on within the block."""
+        return working(self.notes, what)
+
     def note(self, text: str) -> None:
         """Print a line beside the results."""
         self.notes.print(text, soft_wrap=True)
@@ -385,11 +231,6 @@ class Supervisor:
         return FAILED if missed else INCOMPLETE if unknown else DONE
 
 
-def was_interrupted(outcome: RunOutcome) -> bool:
-    """Whether a run was ended by Ctrl-C or SIGTERM."""
-    return outcome.stopped == INTERRUPTED_REASON
-
-
 def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
     return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
@@ -409,7 +250,7 @@ def _describe_replaced(other: ShownRun, kept: Path) -> str:
 
 
 def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool, is_round: bool = False) -> int:
-    interrupted = was_interrupted(outcome)
+    interrupted = outcome.was_interrupted
     more = {} if outcome.allow_usd is None else {"--max-cost": f"{outcome.allow_usd:g}"}
     go_on = f"Continue with: {again('--resume' if interrupted else flag, more)}"
     if is_round:

@@ -29,6 +29,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
+    from graphrag.eval.runner.conduct import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,25 @@ class RunFlags:
     workers: Workers = None
     address: Address = None
     round: "NextRound | None" = None
+
+    def run_options(self) -> "RunOptions":
+        """Return what of them says how a run goes."""
+        from graphrag.eval.runner.conduct import RunOptions
+
+        telemetry = None
+        if self.otel and not self.dry_run:
+            from graphrag.eval.runner.telemetry import Telemetry
+
+            telemetry = Telemetry()
+        return RunOptions(
+            self.skip_judge,
+            self.max_cost,
+            self.resume,
+            self.retry_errors,
+            self.address,
+            None if self.round is None else self.round.note.to_dict(),
+            telemetry,
+        )
 
 
 class RunInput(NamedTuple):

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_end import RunReport, Supervisor, make_report
+from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.show_flags import ShowFlags
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
+from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import QueryResult
 from graphrag.eval.report.answer import answer_run
@@ -43,6 +43,7 @@ from graphrag.eval.store.whole_files import (
     write_file,
     write_whole,
 )
+from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.phrases import counted
 

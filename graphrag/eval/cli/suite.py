@@ -11,7 +11,7 @@ from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, move_to
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
-from graphrag.eval.cli.compare import compare_rows, show_outcome
+from graphrag.eval.cli.compare import show_outcome
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -26,6 +26,7 @@ from graphrag.eval.cli.terminal import (
     starting,
     working,
 )
+from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import (

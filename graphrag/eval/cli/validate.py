@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import eval_line_here
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt, is_project
 from graphrag.eval.cli.command import Quiet, Verbose, option
@@ -16,7 +15,6 @@ from graphrag.eval.dataset.samples import check_keys
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.whole_files import write_file
-from graphrag.query.index_header import IndexHeader
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -178,29 +176,3 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
                 f"{each.seconds:.1f} s: {explained[each.action]}.",
                 quiet=quiet,
             )
-
-
-def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
-    """Name the tables of vectors whose searches are slow, or miss some of the vectors.
-
-    Stores other than LanceDB are not looked at. Blocks while the tables are read.
-    """
-    from graphrag.query.vector_index import uses_lancedb, vector_state
-
-    warnings: list[str] = []
-    for key, header in headers.items():
-        for table in vector_state(header.config) if uses_lancedb(header.config) else ():
-            if not table.needs_optimising:
-                continue
-            fault = (
-                f"{table.unindexed_rows:,} of the {table.rows:,} vectors of {table.name} are not "
-                "indexed, so every search compares them one by one"
-            )
-            if not table.is_complete:
-                fault = (
-                    f"a search by ids in {table.name} misses vectors, as its index hides some of "
-                    "them"
-                )
-            mend = eval_line_here("validate", "--fix")
-            warnings.append(f"{key}: {fault}; times are not comparable until: {mend}")
-    return warnings

@@ -17,7 +17,13 @@ from graphrag.eval.compare.changes import (
     what_is_assumed,
     why_undecided,
 )
-from graphrag.eval.compare.figures import OF_THE_HOUR, FigureComparison, FigureKey
+from graphrag.eval.compare.figures import (
+    OF_THE_HOUR,
+    FigureComparison,
+    FigureKey,
+    read_amounts,
+    read_metric_terms,
+)
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
@@ -196,6 +202,32 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
         msg = f"{path} can't be written ({error.strerror}); choose another --output."
         raise StoreError(msg) from error
     return path
+
+
+def compare_rows(
+    rows: tuple[RunRows, RunRows],
+    store_path: Path,
+    wanted: list[str] | None = None,
+    methods: list[str] | None = None,
+    margin: float = 0.05,
+    accept_index_change: bool = False,
+) -> "RunComparison":
+    """Compare two runs, the new one first.
+
+    ``wanted`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
+    """
+    named = read_metric_terms(wanted) if wanted else {}
+    judged = {name: of for name, of in named.items() if name in METRICS}
+    for name, of in judged.items():
+        if of is not None and of.is_relative:
+            raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
+    amounts = {name: of for name, of in named.items() if name not in METRICS}
+    terms = GateTerms(
+        accept_index_change,
+        {name: of.value for name, of in judged.items() if of is not None},
+        read_amounts(*rows, amounts, store_path) if amounts else {},
+    )
+    return compare_runs(*rows, methods, list(judged) if wanted else None, margin, terms=terms)
 
 
 def compare_runs(

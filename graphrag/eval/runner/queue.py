@@ -348,6 +348,15 @@ class RunOutcome:
         """Whether nothing is left to do."""
         return self.stopped is None
 
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether it was ended by Ctrl-C or SIGTERM."""
+        return self.stopped == INTERRUPTED_REASON
+
+
+INTERRUPTED_REASON = "interrupted"
+"""Why a run stopped that Ctrl-C or SIGTERM ended."""
+
 
 class Stop:
     """Asks a run to begin no new work; the first reason given is kept."""

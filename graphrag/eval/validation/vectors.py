@@ -1,8 +1,10 @@
 """The stored vectors: are they there, complete, of the right length and indexed (LanceDB)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphrag.command_lines import eval_line_here
 from graphrag.config.embeddings import (
     community_full_content_embedding,
     entity_description_embedding,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from graphrag_vectors.index_schema import IndexSchema
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
+    from graphrag.query.index_header import IndexHeader
 
 _Table: TypeAlias = Any  # lancedb types its tables in part
 _SOURCES = {
@@ -139,3 +142,29 @@ def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> li
         f"Unoptimized vectors: {total - indexed} of {total} in {schema.index_name} are outside of "
         "its index, so that every search compares them one by one."
     ]
+
+
+def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
+    """Name the tables of vectors whose searches are slow, or miss some of the vectors.
+
+    Stores other than LanceDB are not looked at. Blocks while the tables are read.
+    """
+    from graphrag.query.vector_index import uses_lancedb, vector_state
+
+    warnings: list[str] = []
+    for key, header in headers.items():
+        for table in vector_state(header.config) if uses_lancedb(header.config) else ():
+            if not table.needs_optimising:
+                continue
+            fault = (
+                f"{table.unindexed_rows:,} of the {table.rows:,} vectors of {table.name} are not "
+                "indexed, so every search compares them one by one"
+            )
+            if not table.is_complete:
+                fault = (
+                    f"a search by ids in {table.name} misses vectors, as its index hides some of "
+                    "them"
+                )
+            mend = eval_line_here("validate", "--fix")
+            warnings.append(f"{key}: {fault}; times are not comparable until: {mend}")
+    return warnings

@@ -1,0 +1,370 @@
+"""One run from its beginning to its end: checked, planned, asked, kept, and told of.
+
+Who asks for it hears what goes on through a :class:`Listener`: the terminal's shows it.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphrag.command_lines import again, eval_line_here
+from graphrag.config.models.strict_section import as_sentence
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import Variant, check_pairs, read_budgets, split_name
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.results.runs import unfinished_usages
+from graphrag.eval.runner.checks import (
+    check_prices,
+    check_success,
+    list_judge_warnings,
+    list_warnings,
+)
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.headers import (
+    describe_indexes,
+    read_headers,
+    read_index_costs,
+    read_index_facts,
+    read_model_settings,
+)
+from graphrag.eval.runner.judging import (
+    asks_judge,
+    check_judge_model,
+    describe_judge,
+    judge_model,
+    list_judge_name_warnings,
+    open_judge,
+)
+from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.on_ray import open_executor
+from graphrag.eval.runner.plan import (
+    ResumeOptions,
+    RunDescription,
+    RunPlan,
+    choose_run,
+    describe_judging,
+    describe_setup,
+    plan_judging,
+    plan_run,
+)
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.store.database import EvaluationStore, find_run, open_store
+from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
+from graphrag.eval.store.session import MemorySession, StoredSession
+from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.model_labels import announce_embedded
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.runner.telemetry import Telemetry
+
+
+class Listener(Protocol):
+    """Hears what a run says, has it run, and makes what is wanted of its end."""
+
+    def note(self, text: str) -> None:
+        """Take a line beside the results."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Take a warning."""
+        ...
+
+    def working(self, what: str) -> AbstractContextManager[object]:
+        """Say what goes on within the block."""
+        ...
+
+    async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
+        """Have the runner run, watched."""
+        ...
+
+    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+        """Take what came of the run, while its store is open; return an exit code."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run goes, beside its configuration.
+
+    ``watch``: what a round of a watch says of itself; None of any other run.
+    """
+
+    skip_judge: bool = False
+    max_cost_usd: float | None = None
+    resume: bool = False
+    retry_errors: bool = False
+    address: str | None = None
+    watch: Mapping[str, object] | None = None
+    telemetry: "Telemetry | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun(RunPlan):
+    """Everything that a run needs, checked.
+
+    ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses are judged
+    again, None where searches are made.
+    """
+
+    config: EvaluationConfig
+    headers: Mapping[str, IndexHeader]
+    methods: MethodSet
+    units: Sequence[Unit]
+    judge: str | None
+    origin: Run | None = None
+
+
+def check_methods(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
+    """Raise ConfigError for what the settings forbid, before an index is built or read."""
+    describe_indexes(read_model_settings(roots), MethodSet(config), config.methods, roots)
+
+
+async def prepare_run(
+    config: EvaluationConfig,
+    samples: Sequence[Sample],
+    roots: Mapping[str, Path],
+    options: RunOptions,
+    listener: Listener,
+    unbuilt: Sequence[str] = (),
+    warnings: tuple[str, ...] = (),
+) -> PreparedRun:
+    """Check and plan a run, and say what makes its figures weaker than they look.
+
+    ``unbuilt``: indexes of which the settings alone are read; ``warnings``: those of before.
+    """
+    methods = MethodSet(config)
+    built = await read_headers(
+        {key: root for key, root in roots.items() if key not in unbuilt},
+        vectors=methods.reads_vectors(config.methods),
+    )
+    headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
+    headers = {key: headers[key] for key in roots}
+    descriptions = describe_indexes(headers, methods, config.methods, headers)
+    judged = describe_judge(config, samples, headers)
+    setup = describe_setup(config, samples, descriptions, judged)
+    pairs = [(name, header) for header in headers.values() for name in config.methods]
+    models = {model for name, header in pairs for model in methods.models(name, header)}
+    asks = not options.skip_judge and asks_judge(config, samples)
+    judge = _check_judge(config, headers) if asks else None
+    models |= set() if judge is None else {judge}
+    if options.max_cost_usd is not None:
+        check_prices(sorted(models))
+        if others := [name for name in config.methods if methods.function(name) is not None]:
+            warnings += (
+                f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
+                "only where they tell it or ask a model of graphrag",
+            )
+    further, roomy = await list_warnings(config, samples, methods, headers, built, judge)
+    warnings += tuple(further)
+    if methods.reads_vectors(config.methods):
+        from graphrag.eval.validation.vectors import list_vector_warnings  # lancedb
+
+        warnings += tuple(list_vector_warnings(built))
+    for warning in warnings:
+        listener.warn(warning)
+    if config.equal_terms is not None and config.budgets:
+        listener.note(
+            "Equal terms give the form of the answer alone: the context budgets are those of "
+            "budgets."
+        )
+    if not asks_judge(config, samples):
+        listener.note("No judge is asked: only what needs none is measured.")
+    announced = announce_embedded(models)
+    if announced is not None:
+        listener.note(announced)
+    units = plan_run(samples, config.methods, descriptions, config.trials)
+    facts = read_index_facts(headers)
+    details = RunDetails(
+        origin="command" if options.watch is None else "monitor",
+        n_units=len(units),
+        config=config.to_dict(),
+        models=tuple(sorted(models)),
+        warnings=warnings,
+        roomy=tuple(roomy),
+        skip_judge=options.skip_judge,
+        search_methods=methods.search_methods(),
+        watch=options.watch,
+        command=again(),
+        indexes=facts,
+        index_costs=read_index_costs(headers, facts),
+    )
+    return PreparedRun(setup, samples, details, config, headers, methods, units, judge)
+
+
+def prepare_judging(
+    store: EvaluationStore, run_id: str, config: EvaluationConfig, options: RunOptions
+) -> PreparedRun:
+    """Check and plan a run that judges the responses of another one again."""
+    origin = _find_origin(store, run_id)
+    samples = store.samples(origin.run_id)
+    responses = store.responses(origin.run_id, with_texts=False)
+    if not samples or not responses:
+        missing = "questions" if responses else "responses"
+        msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
+        raise UsageError(msg)
+    config = _as_searched(origin, config)
+    folders = config.project_folders()
+    headers = read_model_settings({k: folders[k] for k in folders if k in origin.setup.indexes})
+    if not asks_judge(config, samples):
+        msg = "There is nothing to judge, as no metric is named; name some with --metrics."
+        raise ConfigError(msg)
+    judging = describe_judge(config, samples, headers)
+    setup = describe_judging(origin, config, samples, judging)
+    check_success(config, samples, skip_judge=False)
+    judge, answering = _check_judge(config, headers), setup.completion_models()
+    if options.max_cost_usd is not None:
+        check_prices([judge])
+    units, methods = plan_judging(samples, config.methods, responses.values()), MethodSet(config)
+    warnings = list_judge_name_warnings(config, headers) + list_judge_warnings(judge, answering)
+    details = RunDetails(
+        origin="judge",
+        n_units=len(units),
+        config=config.to_dict(),
+        models=(judge, *answering),
+        warnings=tuple(warnings),
+        search_methods=methods.search_methods(),
+        command=again(),
+        index_costs=origin.details.index_costs,
+    )
+    return PreparedRun(setup, samples, details, config, headers, methods, units, judge, origin)
+
+
+def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:
+    model = judge_model(config, headers)
+    check_judge_model(model, config.metrics)
+    return model_name(model)
+
+
+async def judge_again(
+    config: EvaluationConfig, run_id: str, options: RunOptions, listener: Listener
+) -> int:
+    """Judge the responses of a run again as a new run, and return its exit code."""
+    with listener.working("Reading the run"), open_store(config.store_path) as store:
+        plan = prepare_judging(store, run_id, config, options)
+    for warning in plan.details.warnings:
+        listener.warn(warning)
+    return await conduct(plan, options, listener)
+
+
+async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) -> int:
+    """Ask what is not kept yet, hand on what came of it, and return the exit code."""
+    config, origin, telemetry = plan.config, plan.origin, options.telemetry
+    if origin is None and not config.output.save_intermediate:
+        outcome = await _ask(plan, options, MemorySession(), listener)
+        run = new_run(plan.setup, plan.details)
+        described = RunDescription(run, config, plan.samples, is_stored=False)
+        return await _finish(described, outcome, listener)
+    with EvaluationStore.of(config) as store:
+        chosen = choose_run(store, plan, ResumeOptions(options.resume, options.retry_errors, True))
+        for line in chosen.warnings:
+            listener.warn(line)
+        for line in chosen.notes:
+            listener.note(line)
+        run = chosen.run
+        if origin is not None:
+            store.copy_responses(origin.run_id, run.run_id)
+        if origin is not None and run.status != "finished":
+            listener.note(
+                f"Judging {counted(len(plan.units), 'response')} of run {origin.run_id} "
+                f"with {plan.judge} as run {run.run_id}; no search is paid for."
+            )
+        is_prepaid = origin is not None
+        session = StoredSession(
+            store, run.run_id, options.retry_errors, is_prepaid, config.judge.cache
+        )
+        if telemetry is not None:
+            telemetry.run_id = run.run_id
+        outcome = await _ask(plan, options, session, listener)
+        if outcome.allow_usd is not None:  # by the same limit it would stop at once
+            more = {"--max-cost": f"{outcome.allow_usd:g}"}
+            run = replace(run, details=replace(run.details, command=again(instead=more)))
+            store.keep_details(run.run_id, run.details)
+        described = RunDescription(
+            run,
+            config,
+            store.samples(run.run_id),  # as they were vetted when it began
+            recorded_at=store.recorded_at(run.run_id),
+            forgotten=store.forgotten_usage(run.run_id),
+            unfinished=unfinished_usages(store, run, outcome.results),
+        )
+        code = await _finish(described, outcome, listener)
+        before = {} if origin is None else store.verdicts(origin.run_id)
+    is_comparable = any(m in verdicts for verdicts in before.values() for m in config.metrics)
+    if origin is not None and code == 0 and is_comparable:
+        line = eval_line_here("compare", run.run_id, origin.run_id)
+        listener.note(f"Compare with: {line}")
+    return code
+
+
+async def _ask(
+    plan: PreparedRun, options: RunOptions, session: MemorySession, listener: Listener
+) -> RunOutcome:
+    config, judge, telemetry = plan.config, None, options.telemetry
+    folders = config.project_folders()
+    roots = {key: folders[key] for key in plan.headers}
+    request = RunRequest(
+        units=plan.units,
+        session=session,
+        skip_judge=options.skip_judge,
+        max_cost_usd=options.max_cost_usd,
+        holds_contexts=False,
+        telemetry=telemetry,
+    )
+    async with open_executor(config, roots, address=options.address) as executor:
+        if plan.judge is not None:
+            with listener.working("Opening the judge"):
+                judge = open_judge(config, plan.headers)
+        try:
+            runner = EvaluationRunner(config, judge, executor=executor)
+            return await listener.run(runner, request)
+        finally:
+            if telemetry is not None and (lost := telemetry.close()):
+                listener.warn(lost)
+
+
+async def _finish(description: RunDescription, outcome: RunOutcome, listener: Listener) -> int:
+    if not outcome.was_interrupted:
+        with listener.working("Reading what was searched"):
+            description = await description.with_views()
+        for line in description.unread:
+            listener.warn(line)
+    return listener.finish(description, outcome)
+
+
+def _find_origin(store: EvaluationStore, name: str) -> Run:
+    runs = store.runs()
+    origin = find_run(runs, name, store.path)
+    if origin.setup.responses_of is not None:
+        origin = find_run(runs, origin.setup.responses_of, store.path)
+    if origin.setup.is_of_suites:  # its ground truths are expected outputs, not answers
+        raise UsageError(
+            f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
+            f"{eval_line_here('suite', 'all')}"
+        )
+    return origin
+
+
+def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
+    """Return the configuration with the methods and context budgets that a run was asked at."""
+    told: Mapping[str, Any] = origin.details.config
+    budgets = read_budgets(told.get("budgets"))
+    named = {
+        name: Variant(**settings)
+        for name, settings in told.get("variants", {}).items()
+        if split_name(name, budgets)[1] is not None
+    }
+    terms = config.equal_terms
+    if budgets and terms is not None:  # the budgets stood in place of theirs
+        terms = terms.model_copy(update={"max_context_tokens": None})
+    try:
+        check_pairs(budgets, config.judge)
+    except ValueError as error:
+        msg = f"Run {origin.run_id} is at several context budgets: {error}"
+        raise ConfigError(as_sentence(msg)) from error
+    variants, methods = {**config.variants, **named}, list(origin.setup.methods)
+    changes = {"methods": methods, "budgets": budgets, "variants": variants, "equal_terms": terms}
+    return config.model_copy(update=changes)

@@ -1,0 +1,171 @@
+"""What a run's tables, files and page show, computed from what is kept of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from graphrag.command_lines import eval_line_here, has_place
+from graphrag.eval.dataset.samples import count_gold
+from graphrag.eval.report.files import render_files
+from graphrag.eval.results.analysis import Analysis
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
+from graphrag.eval.results.kinds import group_questions
+from graphrag.eval.results.labels import correct_comparisons, read_labels
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.terms import read_terms
+from graphrag.eval.results.usage import describe_beside, label_embedded
+from graphrag.eval.runner.checks import AVERAGES
+from graphrag.eval.runner.plan import RunDescription, is_asked
+from graphrag.eval.runner.queue import RunOutcome
+from graphrag.eval.store.whole_files import PAGE_FILE, Content
+from graphrag.eval.web.run_page import report_pieces
+from graphrag.text.phrases import counted
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
+
+    Files are made while the run's store is open: contexts are read from it.
+    """
+
+    results: EvaluationResults
+    figures: Figures
+    notes: tuple[str, ...]
+    description: RunDescription
+
+    def files(self) -> dict[str, Content]:
+        """Return name -> content of the run's files, made when it is written, once."""
+        files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
+        return {**files, PAGE_FILE: self.page()}
+
+    def page(self) -> Iterator[str]:
+        """Yield the run's page in pieces."""
+        about = self.description
+        no_root = has_place() or about.config.root == Path()
+        place = () if no_root else ("--root", about.config.root)
+        show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
+        commands = {
+            "Ask the same again": about.details.command,
+            "Print its tables, and write this page": show,
+        }
+        return report_pieces(
+            self.results,
+            self.figures,
+            about.samples,
+            self.notes,
+            {name: line for name, line in commands.items() if line},
+            about.details.config,
+            about.unread,
+        )
+
+
+def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
+    """Compute what a run's tables and files show."""
+    results = _describe_run(description, outcome)
+    figures = compute_figures(
+        description.config,
+        outcome.results,
+        FigureSources(
+            description.samples,
+            description.views,
+            results.terms,
+            results.rows,
+            outcome.judged,
+            {
+                method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
+                for method, means in results.by_method.items()
+            },
+            is_judged=not description.details.skip_judge,
+            read_whole=outcome.read_whole,
+        ),
+        results.metadata,
+    )
+    results = replace(
+        results, figures=figures.to_dict(), payoffs=figures.payoffs, curves=figures.curves
+    )
+    kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
+    failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
+    notes = (
+        *(f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()),
+        *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
+    )
+    return RunReport(results, figures, notes, description)
+
+
+def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
+    config, run, details = description.config, description.run, description.details
+    samples = description.samples
+    asked = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
+    planned = {
+        method: Counter(sample.imdb_key for sample in of for _ in range(config.trials))
+        for method, of in asked.items()
+    }
+    terms = read_terms(
+        run.setup,
+        details.search_methods,
+        {key: details.index_costs.get(key) for key in run.setup.indexes},
+    )
+    if config.curves:  # every method has every budget
+        terms = replace(terms, budgets={})
+    results = aggregate_results(
+        outcome.results,
+        config.metrics,
+        planned if samples else None,
+        config.equivalence_margin,
+        config.curves,
+    ).on_terms(terms)
+    if results.analysis is not None and outcome.results:
+        rows = results.rows
+        analysis = _correct(results.analysis, description, rows)
+        is_one_budget = config.metrics and not config.curves
+        kinds = ()
+        if is_one_budget:
+            kinds = group_questions(rows, asked, config.metrics[0])
+        results = replace(results, analysis=analysis, kinds=kinds)
+    models = sorted({*results.metadata["models"], *details.models})
+    order = list(run.setup.methods)
+    timestamp, label = results.metadata["timestamp"], results.metadata["embedded_models"]
+    if outcome.judged:
+        further = [judgement.usage for _, judgement in outcome.judged]
+        label = label_embedded(outcome.results, further)
+    if description.recorded_at is not None:
+        recorded = datetime.fromisoformat(description.recorded_at)
+        timestamp = recorded.isoformat(timespec="seconds")
+    return replace(
+        results,
+        read_whole=outcome.read_whole,
+        command=details.command,
+        roomy=details.roomy,
+        metadata={
+            **results.metadata,
+            "timestamp": timestamp,
+            "methods": results.metadata["methods"] if outcome.results else order,
+            "models": models,
+            "embedded_models": label,
+            "setup": run.setup.root,
+            "judge": run.setup.root["judge"],
+            "equal_terms": run.setup.root.get("equal_terms"),
+            "warnings": list(details.warnings),
+            "run_id": run.run_id,
+            "origin": details.origin,
+            "n_gold": count_gold(samples),
+            "asked": {"questions": run.setup.n_questions, "methods": order},
+            "is_complete": outcome.is_complete,
+            "n_planned": outcome.n_planned,
+            "n_done": len(outcome.results),
+            "concurrency": config.concurrency,
+            **describe_beside(description.forgotten, description.unfinished),
+        },
+    )
+
+
+def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row]) -> Analysis:
+    first = [row for row in rows if not row.trial]  # which is what people labeled
+    labels = read_labels(description.config.output_folder, description.run.run_id, first)
+    if not labels:
+        return analysis
+    return correct_comparisons(analysis, labels)
