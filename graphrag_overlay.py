@@ -73,6 +73,7 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
 }
 _NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"
 _LATER: "dict[str, tuple[str, ...]]" = {
+    "graphrag.config.models.graph_rag_config": ("devtools",),
     "graphrag_llm.middleware.with_errors_for_testing": ("litellm",),
     "graphrag_llm.types.types": ("litellm",),
     "graphrag_storage.tables.table_provider": ("pandas",),

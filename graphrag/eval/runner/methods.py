@@ -43,7 +43,6 @@ from graphrag.query.calls import (
     describe_error,
     is_refusal,
 )
-from graphrag.query.direct.http import APIConnectionError, ask_json
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import METHODS, embeds, section_name
@@ -319,6 +318,8 @@ class HttpMethod:
             raise SearchError(msg, is_refusal(error)) from error
 
     async def _ask(self, url: str, body: object, mark: object, scope: CallLog) -> object:
+        from graphrag.query.direct.http import APIConnectionError, ask_json  # aiohttp
+
         allowed = self._caller.time(scope)
         async with self._caller.admitted(mark, lambda: 0, scope) as place:
             try:

@@ -198,7 +198,8 @@ class IndexView:
         found: dict[str, None] = {}
         at = 0
         while at < len(words):
-            spans = ((n, f" {' '.join(words[at : at + n])} ") for n in self._title_lengths)
+            lengths = self._title_lengths.get(words[at], ())
+            spans = ((n, f" {' '.join(words[at : at + n])} ") for n in lengths)
             length, key = next(((n, k) for n, k in spans if k in self._titles), (1, ""))
             if key:
                 found[self._titles[key]] = None
@@ -221,8 +222,12 @@ class IndexView:
         return titles
 
     @cached_property
-    def _title_lengths(self) -> tuple[int, ...]:
-        return tuple(sorted({len(key.split()) for key in self._titles}, reverse=True))
+    def _title_lengths(self) -> dict[str, list[int]]:
+        """First word of titles -> how many words they have, the most first."""
+        lengths = defaultdict[str, set[int]](set)
+        for first, *further in map(str.split, self._titles):
+            lengths[first].add(1 + len(further))
+        return {first: sorted(of, reverse=True) for first, of in lengths.items()}
 
     @cached_property
     def _wordless_titles(self) -> tuple[str, ...]:
