@@ -18,6 +18,9 @@ Reply with one JSON object and nothing else, its keys in this order:
 
 Material:
 """
+_DOUBT = """
+"doubt" has no part in the score. It is one sentence if {}. Else it is "".
+"""
 _SHOWN_AS = {
     "question": "question",
     "ground_truth": "ground_truth",
@@ -40,6 +43,7 @@ class JudgedMetric:
       failed search has nothing to judge, and an abstention none where the response is read: its
       context is judged.
     - ``of_unanswerable``: whether it is judged where the documents hold no answer.
+    - ``doubt``: where the judge is to say beside the score that it doubts the row: after "if".
     - ``version``: raised when what a score means changes otherwise than by the prompt's text.
 
     Raises ValueError if the name is no identifier, or a field is not one of the five.
@@ -52,6 +56,7 @@ class JudgedMetric:
     zero: str
     zero_if_failed: bool
     of_unanswerable: bool = True
+    doubt: str = ""
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -69,10 +74,12 @@ class JudgedMetric:
         The material of a further metric begins with its name, so that a judge that knows metrics
         by their fields, as the embedded one, can't take it for another with the same fields.
         """
-        instructions = self.instructions.replace("{", "{{").replace("}", "}}")
+        told = self.instructions + (_DOUBT.format(self.doubt) if self.doubt else "")
+        instructions = told.replace("{", "{{").replace("}", "}}")
+        shape = '<0 or 1>, "doubt": "..."' if self.doubt else "<0 or 1>"
         named = [] if self.name in DEFAULT_METRICS else [f'"metric": "{self.name}"']
         material = ", ".join([*named, *(f'"{field}": {{{field}}}' for field in self.fields)])
-        return f"{instructions}{_CONDUCT}{{{{{material}}}}}\n"
+        return f"{instructions}{_CONDUCT.replace('<0 or 1>', shape)}{{{{{material}}}}}\n"
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -129,6 +136,10 @@ answer consists of, or without an answer.
             "choose from. Where the documents hold no answer: it gives one"
         ),
         zero_if_failed=True,
+        doubt=(
+            'there is reason to think that "ground_truth"\nis wrong or one of several right '
+            'answers, as when "predicted" quotes sources that\ncontradict it'
+        ),
         version=2,
     ),
     JudgedMetric(
@@ -217,6 +228,7 @@ knowledge, even if it also says that the documents do not tell.
     one="",
     zero="",
     zero_if_failed=True,
+    doubt='"predicted" quotes sources that do\nanswer the question',
 )
 """What correctness is where the documents hold no answer."""
 

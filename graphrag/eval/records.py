@@ -159,6 +159,8 @@ class JudgeResult:
     - ``failure``: why the judge failed; None for a score and for what was never to be judged.
     - ``repeats``: the single scores (0, 1, or None for one that failed) if the judge was asked more
       than once; ``score`` is then their majority. Empty if it was asked once.
+    - ``doubt``: a sentence where the judge doubts the row itself; the score does not hang on it. As
+      ``claims``, it is "" of a verdict that the store gave, which keeps it apart.
     - ``claims``: of faithfulness claim by claim, what it follows from, JSON-ready; see
       ``claims.ClaimEvaluation``. None of a verdict that the store gave, which keeps it apart.
     """
@@ -167,6 +169,7 @@ class JudgeResult:
     reason: str
     failure: Failure | None = None
     repeats: tuple[int | None, ...] = ()
+    doubt: str = field(default="", compare=False)
     claims: Mapping[str, object] | None = field(default=None, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -186,16 +189,17 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
     if len(verdicts) == 1:
         return verdicts[0]
     repeats = tuple(verdict.score for verdict in verdicts)
+    doubt = next((verdict.doubt for verdict in verdicts if verdict.doubt), "")
     votes = [score for score in repeats if score is not None]
     if not votes:
         return replace(verdicts[0], repeats=repeats)
     if 2 * sum(votes) == len(votes):
         message = f"the judge's verdicts are tied, and {len(repeats) - len(votes)} more failed"
         failure = Failure("judge", "error", message)
-        return JudgeResult(None, f"Unscored: {message}", failure, repeats)
+        return JudgeResult(None, f"Unscored: {message}", failure, repeats, doubt)
     score = int(2 * sum(votes) > len(votes))
     first = next(verdict for verdict in verdicts if verdict.score == score)
-    return replace(first, repeats=repeats)
+    return replace(first, repeats=repeats, doubt=doubt)
 
 
 _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
@@ -304,8 +308,8 @@ class QueryResult:
     - ``retrieved``: what the search showed to its model; None when the method does not say.
     - ``abstained``: whether the response is none to the question, as the method says, not as it
       reads.
-    - ``grades``: "rubric", "quality", "assertions" and "claims", where they were asked for -> what
-      that judge said, JSON-ready.
+    - ``grades``: "rubric", "quality", "assertions" and "claims", where they were asked for, and
+      "doubt", where the judge doubts the row -> what that judge said, JSON-ready.
     """
 
     imdb_key: str
@@ -326,6 +330,11 @@ class QueryResult:
     grades: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]], hash=False, repr=False
     )
+
+    @property
+    def doubt(self) -> str:
+        """Why the judge doubts the question's row; "" where it does not."""
+        return " ".join(map(str, self.grades.get("doubt", {}).values()))
 
     def in_outline(self) -> "QueryResult":
         """Return the result without its context, and with what it retrieved in outline."""

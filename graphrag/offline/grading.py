@@ -146,6 +146,11 @@ def judge(request: Request) -> dict[str, object]:
     return dict(zip(("reason", "score"), rule.compare(first, second), strict=True))
 
 
+def judge_without_doubt(request: Request) -> dict[str, object]:
+    """As :func:`judge`; nothing is ever doubted."""
+    return {**judge(request), "doubt": ""}
+
+
 def grade_rubric(request: Request) -> dict[str, object]:
     """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 

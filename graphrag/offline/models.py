@@ -62,6 +62,7 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         ),
         "missing query": search_replies.name_next_search,
         "reason score": grading.judge,
+        "reason score doubt": grading.judge_without_doubt,
         "relevance faithfulness completeness coherence groundedness overall_score summary": (
             grading.grade_rubric
         ),

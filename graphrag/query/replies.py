@@ -260,14 +260,14 @@ def _read_list(text: str, found: list[_Found], form: type[BaseModel]) -> list[_F
 
 def _read_labels(text: str, form: type[BaseModel]) -> list[_Found]:
     """Return what a reply says as prose and labels; the last is a choice."""
-    asked = [*form.model_fields]
+    asked = form.model_fields
     before, *labelled = _LABEL.split(text)
     names = [name.casefold() for name in labelled[::2]]
-    if not names or len({*names}) < len(names) or names[-1] not in asked[-1:]:
+    if not names or len({*names}) < len(names) or names[-1] not in asked:
         return []
     said = dict(zip(names, (each.strip() for each in labelled[1::2]), strict=True))
-    is_choice = get_origin(form.model_fields[asked[-1]].annotation) is Literal
-    reason, prose = said.setdefault(asked[0], before.strip()), before.strip()
+    is_choice = get_origin(asked[names[-1]].annotation) is Literal
+    reason, prose = said.setdefault(next(iter(asked)), before.strip()), before.strip()
     if not is_choice or not reason or prose not in ("", reason):
         return []
     return [_Found([*_LABEL.finditer(text)][-1].start(), len(text), {**said})]

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -50,12 +50,14 @@ class Review:
     """The review of one dataset by one person.
 
     ``path``: JSON or JSON lines; ``materials``: index key -> its text units, empty where no index
-    can be read: quotes are then shown without their place, and can't be mended.
+    can be read: quotes are then shown without their place, and can't be mended. ``doubts``:
+    question -> why a judge doubts its row; these rows come first.
     """
 
     path: Path
     materials: Mapping[str, Materials]
     name: str
+    doubts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def rejected_path(self) -> Path:
@@ -68,7 +70,8 @@ class Review:
 
     def rows(self) -> list[Row]:
         """Return what the page needs of each row; raises UsageError if the file can't be read."""
-        return [_describe(row) for row in _File.read(self.path).rows]
+        rows = [self._describe(row) for row in _File.read(self.path).rows]
+        return sorted(rows, key=lambda row: not row["doubt"])
 
     def texts(self, seen: str) -> dict[str, list[object]]:
         """Return the text units that a row's quotes stand in, and the quotes that stand in none.
@@ -129,7 +132,11 @@ class Review:
             write_file(kept, earlier + line.encode())
         is_rejected = change.decision == "rejected"
         file.write(path, row, None if is_rejected else decided)
-        return None if is_rejected else _describe(decided)
+        return None if is_rejected else self._describe(decided)
+
+    def _describe(self, row: Row) -> Row:
+        doubt = self.doubts.get(str(row.get(_heading(row, "question"))), "")
+        return {**_describe(row), "doubt": doubt}
 
     def _mend(self, row: Row, change: Decision) -> Row:
         quotes = [quote for quote in change.evidence if quote]

@@ -111,6 +111,9 @@ def review_dataset(
 
     review = Review(path, {}, by or getpass.getuser())
     review.check()
+    if (place.folder is not None or place.has_config()) and place.store_path().exists():
+        with open_store(place.store_path()) as store:
+            review = replace(review, doubts=store.doubts())
     try:
         with working(open_console(stderr=True, quiet=quiet), "Reading the text units"):
             texts = run_coroutine(_read_texts(find_roots(place)))

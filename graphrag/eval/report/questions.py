@@ -74,7 +74,10 @@ class WrongAnswers:
 
 
 def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) -> WrongAnswers:
-    """Find the questions that a method has wrong by a metric, failed or unscored."""
+    """Find the questions that a method has wrong by a metric, failed or unscored.
+
+    Those whose row the judge doubts come first.
+    """
     wrong: dict[str, set[str]] = {}
     for result in results:
         of = wrong.setdefault(result.sample_id, set())
@@ -82,6 +85,8 @@ def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) 
         is_wrong = verdict is not None and (verdict.score == 0 or verdict.failure is not None)
         if is_wrong or result.failure is not None:
             of.add(result.method)
+    doubted = {result.sample_id for result in results if result.doubt}
+    wrong = dict(sorted(wrong.items(), key=lambda of: of[0] not in doubted))
     own = tuple(each for each, of in wrong.items() if method in of)
     return WrongAnswers(method, own, tuple(e for e, of in wrong.items() if of and e not in own))
 
@@ -113,7 +118,8 @@ def name_wrong(result: QueryResult) -> str:
 def _verdicts(result: QueryResult) -> list[str]:
     if result.failure is not None:
         return [f"search failed ({result.failure.kind}): {result.failure.message}"]
-    lines = ["abstained"] if result.abstained else []
+    lines = [f"doubts the ground truth: {result.doubt}"] if result.doubt else []
+    lines += ["abstained"] * result.abstained
     for metric in METRICS:
         verdict = result.scores.get(metric)
         if verdict.failure is not None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 _MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all
+_MOST_DOUBTS = 5  # rows that are named; the files have all
 _INDEX_NOTE = (
     "Replies that were in the project's cache count as well: an earlier build paid for them. "
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
@@ -150,7 +151,7 @@ def verdict_line(results: "EvaluationResults") -> str | None:
 def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
     """Return the answer and the methods; ``full``: every difference of areas."""
     analysis, answer, label = (analysis_of(results), answer_run(results), label_results(results))
-    parts: list[Part] = []
+    parts: list[Part] = [*map(Line, describe_doubts(results))]
     if answer is not None:
         parts += list_lines(answer)
     elif label:
@@ -365,6 +366,21 @@ def describe_firsts(results: "EvaluationResults") -> list[str]:
 def describe_room(results: "EvaluationResults") -> list[str]:
     """Return what was warned of contexts that hold most of a text, a line each warning."""
     return [f"{line[0].upper()}{line[1:]}." for line in results.roomy]
+
+
+def describe_doubts(results: "EvaluationResults") -> list[str]:
+    """Return how many questions' rows the judge doubts, and why, a line each of the first."""
+    doubts: dict[str, str] = {}
+    for result in results.results:
+        if result.doubt:
+            doubts.setdefault(result.sample_id, f"{result.doubt} ({result.method})")
+    if not doubts:
+        return []
+    of = counted(results.metadata["asked"]["questions"], "question")
+    head = f"The judge doubts the ground truth of {len(doubts):,} of {of}; no score hangs on that:"
+    lines = [f"  {name}: {doubt}" for name, doubt in doubts.items()]
+    left = [f"  ... and {len(lines) - _MOST_DOUBTS:,} more"] * (len(lines) > _MOST_DOUBTS)
+    return [head, *lines[:_MOST_DOUBTS], *left]
 
 
 def describe_gold(results: "EvaluationResults") -> list[str]:

@@ -31,7 +31,7 @@ from graphrag.eval.scorers.judge import (
     awaited,
 )
 from graphrag.eval.scorers.rubric import DimensionScore
-from graphrag.eval.store.records import CLAIMS, Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
@@ -189,7 +189,8 @@ def read_verdict(given: object) -> JudgeResult:
         return given
     score, reason = read_choice(_part(given, "score"), (0, 1)), _part(given, "reason")
     if type(score) is int and score in (0, 1):
-        return JudgeResult(score, reason if reason and isinstance(reason, str) else NO_REASON)
+        doubt, said = _part(given, "doubt"), reason if isinstance(reason, str) else ""
+        return JudgeResult(score, said or NO_REASON, doubt=doubt if isinstance(doubt, str) else "")
     message = f"the judge gave {type(given).__name__} without a score of 0 or 1"
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
 
@@ -226,12 +227,12 @@ def list_judged(
     """Return what further judges have said, with the unit that each judgment is about."""
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     claims = [CLAIMS] * config.judges_claims
-    if not (claims or pairs or list_further(config, [unit.sample for unit in units])):
+    if not session.has_judgements:
         return ()
     return tuple(
         (unit, judgement)
         for unit in units
-        for kind in (*claims, *list_further(config, [unit.sample]), *pairs)
+        for kind in (DOUBT, *claims, *list_further(config, [unit.sample]), *pairs)
         if (judgement := session.judgement(unit.key, kind)) is not None
     )
 
@@ -242,7 +243,7 @@ def with_grades(
     """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judged:
-        if judgement.kind in (CLAIMS, *FURTHER):
+        if judgement.kind in (DOUBT, CLAIMS, *FURTHER):
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     return [

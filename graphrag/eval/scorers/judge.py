@@ -311,6 +311,12 @@ class JudgeReply(ReasonedForm):
     score: Literal[0, 1]
 
 
+class DoubtingReply(JudgeReply):
+    """A reply that may doubt the row, after the score, which does not hang on it."""
+
+    doubt: str | None = ""
+
+
 class Judge(Protocol):
     """Grades responses: :class:`LLMJudge` or any object with this method.
 
@@ -393,15 +399,18 @@ class LLMJudge(MetricJudge):
 
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         asked = JudgeModel(self.model, self.temperature, self.max_retries)
-        reply = await asked.ask(fill_prompt(_template(metric), material), JudgeReply)
+        prompt, form = _template(metric)
+        reply = await asked.ask(fill_prompt(prompt, material), form)
         if isinstance(reply, Unanswered):
             return JudgeResult(None, reply.reason, reply.failure)
-        return JudgeResult(reply.score, reply.reason)
+        doubt = reply.doubt if isinstance(reply, DoubtingReply) else ""
+        return JudgeResult(reply.score, reply.reason, doubt=doubt or "")
 
 
 @lru_cache
-def _template(metric: str) -> str:
-    return (REFUSAL if metric == REFUSAL.name else JUDGED_METRICS[metric]).prompt
+def _template(metric: str) -> tuple[str, type[JudgeReply]]:
+    judged = REFUSAL if metric == REFUSAL.name else JUDGED_METRICS[metric]
+    return judged.prompt, DoubtingReply if judged.doubt else JudgeReply
 
 
 def judgeable(sample: Sample, metrics: Iterable[str], by_claim: bool = False) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from graphrag.eval.store.connection import (
     open_connection,
 )
 from graphrag.eval.store.records import (
+    DOUBT,
     CallScope,
     Judgement,
     Origin,
@@ -39,7 +40,7 @@ from graphrag.eval.store.records import (
     RunSetup,
     SearchOutcome,
     StoredResponse,
-    list_claims,
+    list_details,
     new_run,
     now,
 )
@@ -225,7 +226,7 @@ class EvaluationStore:
             ),
             *(
                 (insert("judgements"), judgement_row(run_id, judgement))
-                for judgement in list_claims(unit, verdicts)
+                for judgement in list_details(unit, verdicts)
             ),
             (insert("judge_usage"), (run_id, unit, text_of(usage))),
             *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
@@ -355,6 +356,17 @@ class EvaluationStore:
 
         columns = "subject, kind, value, failed, usage"
         return self._rows("judgements", columns, run_id, "subject, kind", each_of(make))
+
+    def doubts(self) -> dict[str, str]:
+        """Return question -> why a judge doubts its row, the latest of all runs."""
+        sql = (
+            "SELECT json_extract(sample, '$.question'), value FROM judgements JOIN responses "
+            "ON responses.run_id = judgements.run_id AND unit = subject JOIN samples "
+            "ON samples.run_id = judgements.run_id AND json_extract(sample, '$.id') = sample_id "
+            "WHERE kind = ? ORDER BY judgements.recorded_at"
+        )
+        rows = self._read(sql, (DOUBT,), lambda row: (str(row[0]), json.loads(row[1])))
+        return {question: " ".join(doubts.values()) for question, doubts in rows}
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""

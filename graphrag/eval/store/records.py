@@ -116,6 +116,8 @@ Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
 CLAIMS = "claims"
 """The kind of the judgments that hold the claims of a response."""
+DOUBT = "doubt"
+"""The kind of those that say why a question's row is doubted, by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +285,8 @@ class Judgement:
     """What a further judge said, beyond the verdicts.
 
     ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B", or "claims", which a verdict
-    follows from and which has its failure and its usage there. ``value``: the judge's record,
+    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B", or "claims" or "doubt", which
+    come with a verdict that has their failure and their usage. ``value``: the judge's record,
     JSON-ready. ``failed``: whether something in it is unscored because the judge failed.
     """
 
@@ -308,10 +310,12 @@ class Unit:
     trial: int = 0
 
 
-def list_claims(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgement]:
-    """Return what verdicts on a unit follow from claim by claim."""
-    values = [verdict.claims for verdict in verdicts.values() if verdict.claims is not None]
-    return [Judgement(unit, CLAIMS, dict(value), failed=False, usage=Usage()) for value in values]
+def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgement]:
+    """Return what verdicts on a unit follow from claim by claim, and what the judge doubts."""
+    found = [(CLAIMS, dict(each.claims)) for each in verdicts.values() if each.claims is not None]
+    doubts: dict[str, object] = {name: of.doubt for name, of in verdicts.items() if of.doubt}
+    found += [(DOUBT, doubts)] if doubts else []
+    return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in found]
 
 
 def pair_kind(a: str, b: str) -> str:

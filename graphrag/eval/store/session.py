@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult, Retrieved
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_claims
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_details
 from graphrag.query.usage import (
     CallAttempt,
     CallJournal,
@@ -103,8 +103,13 @@ class MemorySession:
     ) -> None:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
-        self._judgements |= {(unit, each.kind): each for each in list_claims(unit, verdicts)}
+        self._judgements |= {(unit, each.kind): each for each in list_details(unit, verdicts)}
         self._judge_usage.setdefault(unit, []).append(usage)
+
+    @property
+    def has_judgements(self) -> bool:
+        """Whether there are any beyond the verdicts."""
+        return bool(self._judgements)
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
         """Return what a further judge said."""

@@ -78,6 +78,7 @@ function row(position, metric) {
   const marks = answersOf(question).map((answer) =>
     make("span", {}, own(answer.method), " ", mark(answer.states[metric])));
   return make("li", {}, make("a", { href: `#q=${position}` }, own(question.question || question.id)),
+    ...(question.doubt ? [make("span", { class: "badge", text: "ground truth doubted" })] : []),
     make("span", { class: "marks" }, ...marks), make("span", { class: "note" }, own(question.film)));
 }
 

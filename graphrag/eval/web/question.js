@@ -63,7 +63,7 @@ function ruled({ text, weight, must, ruling, reason, is_met: met }) {
 }
 
 function side({ answer, detail, text, sections, trial, box, go }) {
-  const { assertions, claims, ...grades } = detail.grades || {};
+  const { assertions, claims, doubt, ...grades } = detail.grades || {};
   const verdicts = index.metrics.map((metric, n) => make("li", {}, mark(answer.states[n]),
     make("b", { text: ` ${metric} ` }), own(detail.reasons[n])));
   const made = make("section", { class: "side card", "aria-label": `${answer.method}${trial}` },
@@ -119,6 +119,7 @@ async function showQuestion(position) {
     make("h1", {}, own(question.question || question.id)),
     make("p", { class: "truth" }, make("b", { text: "Accepted answer " }),
       own(question.truth || "none is given")),
+    ...(question.doubt ? [make("p", {}, make("b", { text: "The judge doubts it " }), own(question.doubt))] : []),
     make("p", { class: "note" }, own(question.film), ", ", own(question.id),
       question.tags.length ? ", " : "", own(question.tags.join(", "))),
     ...expected(question, answers),

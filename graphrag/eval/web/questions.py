@@ -110,12 +110,14 @@ def list_questions(
     listed: list[Json] = []
     for (film, sample_id, question), answers in _by_question(results).items():
         sample = known.get((film, sample_id))
+        doubts = dict.fromkeys(result.doubt for result in answers if result.doubt)
         listed.append(
             {
                 "id": sample_id,
                 "film": film,
                 "question": question,
                 "truth": answers[0].ground_truth,
+                **({"doubt": " ".join(doubts)} if doubts else {}),
                 "evidence": list(sample.expected_sources or sample.evidence) if sample else [],
                 "tags": _tags(sample) if sample else [],
                 "answers": [
@@ -164,14 +166,14 @@ def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> li
 
 
 def _by_question(results: Sequence[QueryResult]) -> dict[tuple[str, str, str], list[QueryResult]]:
-    """Return the results of each question, by trial."""
+    """Return the results of each question, by trial; those first whose row the judge doubts."""
     found: dict[tuple[str, str, str], list[QueryResult]] = {}
     for result in results:
         key = (result.imdb_key, result.sample_id, result.question)
         found.setdefault(key, []).append(result)
     for of_question in found.values():
         of_question.sort(key=lambda result: result.trial)
-    return found
+    return dict(sorted(found.items(), key=lambda of: not any(r.doubt for r in of[1])))
 
 
 def _tags(sample: Sample) -> list[str]:

@@ -62,6 +62,7 @@ function show() {
     element("p", "note", `${decided(row)} ${about}`),
     section("Question", row.question, "question"),
     section("Answer", row.answer ?? "none"),
+    ...(row.doubt ? [section("A judge doubts the answer", row.doubt)] : []),
     ...(assertions ? [section("What an answer must say", assertions), element("p", "note",
       "Mend the question or the answer, and this goes; graphrag eval draft --assertions writes it again.")] : []),
     ...proofs(row),
