@@ -35,7 +35,7 @@ class Judge:
             made = [{"number": n, "claims": [text]} for n, text in material["sentences"].items()]
             return json.dumps({"sentences": made})
         ruled = [
-            {"number": n, "texts": texts, "ruling": "supported"}
+            {"number": n, "reason": "row", "texts": texts, "ruling": "Supported"}
             for n, texts in enumerate(self.supports, 1)
         ]
         return json.dumps({"claims": ruled})
@@ -80,6 +80,25 @@ async def test_a_citation_is_held_against_the_claims_that_it_stands_for(
     assert found.failure is None
     assert found.supported == 1
     assert [each.citation for each in found.misplaced] == misplaced
+    assert {each.reason for each in found.claims} == {"row"}
+
+
+async def test_an_answer_that_only_says_what_its_sources_lack_claims_nothing():
+    prompts: list[str] = []
+
+    async def reply(messages, **_):
+        prompts.append(messages[0]["content"])
+        return json.dumps({"sentences": [{"number": 1, "claims": []}]})
+
+    judge = JudgeModel(MagicMock(completion_async=reply))
+    found = await judge_claims(judge, "What is above it?", "The excerpt does not say.", SHOWN)
+    assert (found.supported, found.verdict.reason) == (None, "Nothing to judge: no claims")
+    (told,) = (" ".join(prompt.split()) for prompt in prompts)  # nothing is left to rule on
+    assert "What an answer says about its sources is no claim" in told
+    assert "complete a short answer by its question" in told
+    old = {"text": "c", "sentence": "s", "ruling": "supported", "texts": []}  # of 1.0.0
+    kept = ClaimEvaluation.from_dict({"claims": [old], "n_citations": 0, "misplaced": []})
+    assert kept.claims == (Claim("c", "s", "supported"),)
 
 
 def test_contradictions_are_named_first_and_repeats_keep_the_claims_of_their_verdict():

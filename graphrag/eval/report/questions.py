@@ -153,7 +153,8 @@ def _claims(found: ClaimEvaluation) -> Iterator[str]:
         yield "faithfulness: no claims"
     for claim in found.claims:
         texts = f" [{', '.join(claim.texts)}]" if claim.texts else ""
-        yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}"
+        why = f" ({claim.reason})" if claim.reason else ""
+        yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}{why}"
     for each in found.misplaced:
         yield f"  misplaced citation: {each.citation} in: {each.sentence}"
 

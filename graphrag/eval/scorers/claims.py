@@ -27,7 +27,7 @@ from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
 from graphrag.text.words import sentences
 
-CLAIMS_VERSION = 1
+CLAIMS_VERSION = 2
 """Raised when what a ruling means changes otherwise than by the prompts' text."""
 CLAIMS_SUPPORTED = "claims.supported"
 """The figure of a run that is the mean of ``ClaimEvaluation.supported``."""
@@ -41,7 +41,7 @@ _END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]['\")\u2019\u201d]*\s*$")
 _WORD = re.compile(r"\w")
 _SPLIT_SHAPE = '{"sentences": [{"number": 1, "claims": ["...", ...]}, ...]}'
 _RULING_SHAPE = (
-    '{"claims": [{"number": 1, "texts": ["Sources (2)", ...], '
+    '{"claims": [{"number": 1, "reason": "...", "texts": ["Sources (2)", ...], '
     '"ruling": "supported", "contradicted" or "not_found"}, ...]}'
 )
 
@@ -51,9 +51,13 @@ SPLIT_PROMPT = write_prompt(
     """Take an answer apart into the claims that it makes. Its sentences are numbered.
 
 A claim is one fact that can be true or false by itself. Write each so that it can be understood
-alone: put names in the place of pronouns. Leave out nothing that a sentence states, and add
-nothing to it. A sentence that states nothing, such as a heading, a greeting or a remark about the
-answer itself, has an empty list.
+alone: put names in the place of pronouns, and complete a short answer by its question. To "What
+does it run on?", "Trio." claims that it runs on Trio. Leave out no fact that a sentence states, and
+add none. A fact that is hedged ("probably in 1954") is a claim.
+
+What an answer says about its sources is no claim: that they do not give, name or mention something,
+or that they are unsure. Nor is what states no fact: a heading, a greeting, a remark about the
+answer itself. A sentence without a claim has an empty list.
 """,
     _SPLIT_SHAPE,
     "question sentences",
@@ -67,9 +71,10 @@ supported: the text says so, or it follows from the text by an obvious step.
 contradicted: the text says something that can't be true together with the claim.
 not_found: the text does neither, even if you know the claim to be true.
 
-Before the ruling, "texts" names every row of the text's tables that supports the claim, alone or
-together with another, or contradicts it, as the table and the row's id: "Sources (2)". A table
-without a name is "Sources". The list is empty for not_found, and for a text without tables.
+Before the ruling, "reason" says in at most one sentence what the text says about the claim, and
+"texts" names every row of the text's tables that supports the claim, alone or together with
+another, or contradicts it, as the table and the row's id: "Sources (2)". A table without a name is
+"Sources". The list is empty for not_found, and for a text without tables.
 """,
     _RULING_SHAPE,
     "text claims",
@@ -87,6 +92,7 @@ class _SplitReply(ReplyForm):
 
 
 class _RuledClaim(Numbered):
+    reason: str = ""
     texts: list[str]
     ruling: Ruling
 
@@ -101,13 +107,14 @@ class Claim:
 
     ``sentence``: the one of the answer that makes it, letter by letter. ``ruling``: None where the
     judge gave none. ``texts``: the rows shown that the judge names as supporting or contradicting
-    it, as ``Sources (2)``.
+    it, as ``Sources (2)``. ``reason``: the judge's; "" where it gave none, as before version 2.
     """
 
     text: str
     sentence: str
     ruling: Ruling | None
     texts: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +243,7 @@ async def judge_claims(
     claims = tuple(
         Claim(text, part, None)
         if ruled is None
-        else Claim(text, part, ruled.ruling, _read_rows("; ".join(ruled.texts), rows))
+        else Claim(text, part, ruled.ruling, _read_rows("; ".join(ruled.texts), rows), ruled.reason)
         for (part, text), ruled in zip(made, rulings, strict=True)
     )
     checked = {} if failure is not None else _check_citations(parts, claims, rows)
