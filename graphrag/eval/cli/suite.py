@@ -295,13 +295,13 @@ def list_suites(
 
 def _performance(took: "Performance") -> str:
     calls = f"{UNKNOWN} calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
-    known = took.cost_usd is not None and took.judge_cost_usd is not None
+    is_known = took.cost_usd is not None and took.judge_cost_usd is not None
     total = (took.cost_usd or 0) + (took.judge_cost_usd or 0)
     return (
         f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
         f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
         f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, "
-        f"$ {money(total if known else None, missing=UNKNOWN)} with the judge"
+        f"$ {money(total if is_known else None, missing=UNKNOWN)} with the judge"
     )
 
 
@@ -317,7 +317,7 @@ def render_suites(outcome: "SuiteOutcome", has_cases: bool = True) -> str:
         "suites": suites,
     }
     if outcome.regressions is not None:
-        values["regressions"] = [asdict(each) for each in outcome.regressions]
+        values["regressions"] = [asdict(regression) for regression in outcome.regressions]
     return whole_json(values)
 
 

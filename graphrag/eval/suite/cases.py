@@ -120,19 +120,19 @@ def read_case(
     ValueError if it holds anything else, or no question where one is taken.
     """
     renamed = framework_case(case)
-    given = _read(CaseInput, renamed, "input_data", {"index", "language", "context", *takes})
-    if "query" in takes and given.query is None:
+    case_input = _read(CaseInput, renamed, "input_data", {"index", "language", "context", *takes})
+    if "query" in takes and case_input.query is None:
         raise ValueError("input_data.question is missing")
-    known = {*expects, "max_processing_time"} if expects else set[str]()
-    return given, _read(CaseExpected, renamed, "expected_output", known)
+    expected_keys = {*expects, "max_processing_time"} if expects else set[str]()
+    return case_input, _read(CaseExpected, renamed, "expected_output", expected_keys)
 
 
-def _read(form: type[Form], case: TestCase, where: str, known: Collection[str]) -> Form:
+def _read(form: type[Form], case: TestCase, where: str, keys: Collection[str]) -> Form:
     try:
         made = form.model_validate(getattr(case, where))
     except ValidationError as error:
         raise ValueError(f"{where}: {explain_values(error)}") from error
-    for key in sorted(made.model_fields_set - {*known}):
+    for key in sorted(made.model_fields_set - {*keys}):
         raise ValueError(f"{where}: {key} is nothing that this evaluator looks at")
     return made
 
@@ -142,8 +142,8 @@ def framework_case(case: TestCase) -> TestCase:
 
     ValueError if it gives the same thing under two names.
     """
-    given, expected = map(_renamed, (case.input_data, case.expected_output))
-    return replace(case, name=case.title, input_data=given, expected_output=expected)
+    case_input, expected = map(_renamed, (case.input_data, case.expected_output))
+    return replace(case, name=case.title, input_data=case_input, expected_output=expected)
 
 
 def _renamed(values: object) -> object:
@@ -198,11 +198,11 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     return read
 
 
-def _check_keys(key: str, given: object, known: Collection[str]) -> None:
-    if not isinstance(given, dict):
-        raise ValueError(f"{key} must hold keys, not {type(given).__name__}")
-    for name in mapping_of(cast("object", given)).keys() - set(known):
-        for meant in get_close_matches(str(name), [*known, *_OTHER_NAMES], n=1, cutoff=_SLIP):
+def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
+    if not isinstance(values, dict):
+        raise ValueError(f"{key} must hold keys, not {type(values).__name__}")
+    for name in mapping_of(cast("object", values)).keys() - set(keys):
+        for meant in get_close_matches(str(name), [*keys, *_OTHER_NAMES], n=1, cutoff=_SLIP):
             raise ValueError(f"{key} has {name!r}; did you mean {meant!r}?")
 
 
@@ -260,8 +260,8 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
     if first["type"] == "missing":
         problem = "is missing"
     elif first["type"] == "unexpected_keyword_argument":  # of a case
-        key, known = str(where.pop()), [each.name for each in fields(TestCase)]
-        problem = f"unknown key {key!r}{nearest(key, known)}"
+        key, names = str(where.pop()), [field.name for field in fields(TestCase)]
+        problem = f"unknown key {key!r}{nearest(key, names)}"
     if values is not None and len(where) > 1 and where[0] == "cases":
         number = int(where[1])
         named = mapping_of(cast("Sequence[object]", values["cases"])[number]).get("id")
@@ -276,18 +276,18 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
     there, by name. ConfigError if there is none.
     """
     folder = root / SUITES_FOLDER
-    known = sorted(path for path in folder.glob("*") if path.suffix.lower() in _ENDINGS)
+    suites = sorted(path for path in folder.glob("*") if path.suffix.lower() in _ENDINGS)
     if target == "all":
-        if not known:
+        if not suites:
             raise ConfigError(f"There is no suite in {folder}; name a file.")
-        return known
-    named = [path for path in known if path.stem == target]
-    found = [path for path in (Path(target), root / target, *named) if path.is_file()]
-    if not found:
-        hint = nearest(Path(target).stem, [path.stem for path in known])
+        return suites
+    named = [path for path in suites if path.stem == target]
+    files = [path for path in (Path(target), root / target, *named) if path.is_file()]
+    if not files:
+        hint = nearest(Path(target).stem, [path.stem for path in suites])
         msg = f"There is no suite {target}{hint or '; name a file, or all'}"
         raise ConfigError(as_sentence(msg))
-    return found[:1]
+    return files[:1]
 
 
 class _SuiteEntry(StrictSection):
@@ -391,12 +391,12 @@ class EvaluationFile:
         }
 
     def _limited(self, case: TestCase) -> TestCase:
-        given, expected = mapping_of(case.input_data).keys(), case.expected_output
+        inputs, expected = mapping_of(case.input_data).keys(), case.expected_output
         times = self.settings.performance
         has_limit = {"max_processing_time", "time_limit_s"} & mapping_of(expected).keys()
-        if has_limit or not isinstance(expected, Mapping) or not given & _EVALUATORS.keys():
+        if has_limit or not isinstance(expected, Mapping) or not inputs & _EVALUATORS.keys():
             return case
-        asks = given & {"query", "question"}
+        asks = inputs & {"query", "question"}
         limit = times.max_query_time if asks else times.max_extraction_time
         return replace(case, expected_output={"max_processing_time": limit, **expected})
 

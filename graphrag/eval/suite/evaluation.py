@@ -25,9 +25,9 @@ class EvaluationMetric(StrEnum):
     USER_SATISFACTION = "user_satisfaction"
 
 
-def mapping_of(given: object) -> Mapping[str, object]:
+def mapping_of(value: object) -> Mapping[str, object]:
     """Return a mapping as it is, and an empty one for anything else that a case holds."""
-    return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 @dataclass
@@ -102,12 +102,12 @@ class EvaluationResult:
         return {**vars(self), "metric": str(self.metric), "timestamp": at}
 
 
-def checked_result(given: object) -> EvaluationResult:
+def checked_result(result: object) -> EvaluationResult:
     """Return what an evaluator gave, if it is a result whose scores are in their range."""
-    if not isinstance(given, EvaluationResult):
-        raise TypeError(f"the evaluator gave {type(given).__name__}, not an EvaluationResult")
-    _ = given.share, given.parts
-    return given
+    if not isinstance(result, EvaluationResult):
+        raise TypeError(f"the evaluator gave {type(result).__name__}, not an EvaluationResult")
+    _ = result.share, result.parts
+    return result
 
 
 @dataclass

@@ -432,29 +432,29 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) 
     return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
 
 
-def _listed(given: object, what: str) -> list[object]:
+def _listed(values: object, what: str) -> list[object]:
     # A text and a mapping can be gone through too, but by letters and keys.
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"{what} must be a list, not {type(cast('object', given)).__name__}")
-    return list(cast("Iterable[object]", given))
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise ValueError(f"{what} must be a list, not {type(cast('object', values)).__name__}")
+    return list(cast("Iterable[object]", values))
 
 
 def _texts(test_case: TestCase, key: str) -> list[str]:
-    given = mapping_of(test_case.expected_output).get(key) or ()
-    return [str(each) for each in _listed(given, f"expected_output.{key}")]
+    texts = mapping_of(test_case.expected_output).get(key) or ()
+    return [str(text) for text in _listed(texts, f"expected_output.{key}")]
 
 
-def _names(given: object, what: str) -> list[str]:
+def _names(values: object, what: str) -> list[str]:
     names = [
-        each if isinstance(each, str) else _held(each, "name") for each in _listed(given, what)
+        value if isinstance(value, str) else _held(value, "name") for value in _listed(values, what)
     ]
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"not every one of {what} has a name: {given!r}")
+        raise ValueError(f"not every one of {what} has a name: {values!r}")
     return [str(name) for name in names]
 
 
-def _held(given: object, key: str) -> object:
-    return mapping_of(given).get(key, getattr(given, key, None))
+def _held(value: object, key: str) -> object:
+    return mapping_of(value).get(key, getattr(value, key, None))
 
 
 def _answer(system_output: Output) -> str:
@@ -464,11 +464,11 @@ def _answer(system_output: Output) -> str:
     return answer
 
 
-def _pair(given: object) -> tuple[str, str]:
+def _pair(relationship: object) -> tuple[str, str]:
     # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
-    match given:
+    match relationship:
         case (str(source), str(target)):
             return source, target
         case _:
-            msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
-            raise ValueError(msg)
+            msg = "a relationship of the graph is a pair (source, target) of names, not"
+            raise ValueError(f"{msg} {relationship!r}")

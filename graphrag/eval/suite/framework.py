@@ -69,19 +69,19 @@ async def run_case(case: TestCase, components: Components) -> dict[str, object]:
     runs. ValueError if no component can run it; what the component raises is raised too.
     """
     output = _about(components)
-    given = mapping_of(case.input_data)
-    wanted = [way for way in _WAYS if way[0] in given]
-    for key, component, method, further, made in wanted:
+    case_input = mapping_of(case.input_data)
+    ways = [way for way in _WAYS if way[0] in case_input]
+    for key, component, method, further, made in ways:
         if components.get(component) is not None:
             ask = cast("Callable[..., Awaitable[object]]", getattr(components[component], method))
-            more = [] if further is None else [given.get(further, {})]
+            more = [] if further is None else [case_input.get(further, {})]
             started = time.perf_counter()
-            output[made] = await ask(given[key], *more)
+            output[made] = await ask(case_input[key], *more)
             seconds = time.perf_counter() - started
             return {"success": True, "processing_time": seconds, **output}
-    if "graph" in output and not wanted:
+    if "graph" in output and not ways:
         return {"success": True, **output}
-    missing = " or ".join(way[1] for way in wanted)
+    missing = " or ".join(way[1] for way in ways)
     needs = f"give {missing}" if missing else "its input_data has no query, text or document"
     raise ValueError(f"no component can run it; {needs}")
 
@@ -111,9 +111,9 @@ class EvaluationFramework:
 
         ConfigError if the file, or one that it names, can't be read.
         """
-        given = read_evaluation_file(path)
-        framework = cls(**given.settings.thresholds.model_dump())
-        for name, cases in given.test_cases().items():
+        file = read_evaluation_file(path)
+        framework = cls(**file.settings.thresholds.model_dump())
+        for name, cases in file.test_cases().items():
             framework.register_test_suite(name, cases)
         return framework
 
@@ -163,7 +163,7 @@ class EvaluationFramework:
                 seconds.append(cast("float", output["processing_time"]))
             if problems:
                 failures[case.id] = "; ".join(problems)
-            elif scored and fmean(each.share for each in scored) >= self.passing_score:
+            elif scored and fmean(result.share for result in scored) >= self.passing_score:
                 n_passed += 1
         report = EvaluationReport(
             test_suite_name=test_suite_name,
@@ -174,7 +174,7 @@ class EvaluationFramework:
             total_tests=len(cases),
             performance_metrics=time_metrics(seconds),
             recommendations=recommend(
-                {metric.value: _mean(each) for metric, each in _by_metric(results).items()},
+                {metric.value: _mean(scores) for metric, scores in _by_metric(results).items()},
                 failures,
                 len(cases),
             ),
@@ -191,7 +191,7 @@ class EvaluationFramework:
         """
         for metric, results in _by_metric(report.results).items():
             self._baseline[report.test_suite_name, metric] = results
-        pooled = _by_metric(each for results in self._baseline.values() for each in results)
+        pooled = _by_metric(result for results in self._baseline.values() for result in results)
         self.baseline_scores |= {metric: _mean(results) for metric, results in pooled.items()}
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
@@ -217,10 +217,10 @@ class EvaluationFramework:
         if report.test_suite_name in suites:
             suites = {report.test_suite_name}
         then = _case_shares(
-            each
+            result
             for (suite, _), results in self._baseline.items()
             if suite in suites
-            for each in results
+            for result in results
         )
         now = _case_shares(report.results)
         return find_regressions(
@@ -240,16 +240,16 @@ def find_regressions(
     metrics. The smallest p value that n pairs can give is ``2 ** -n``, so that fewer than five
     pairs show no fall.
     """
-    found = {
+    differences = {
         metric: paired_scale(
             [(now[case], then[case]) for case in now if case in then], alternative="less"
         )
         for metric, (now, then) in scores.items()
     }
-    tested = [each.p if each.n_pairs >= MIN_PAIRS else None for each in found.values()]
+    tested = [result.p if result.n_pairs >= MIN_PAIRS else None for result in differences.values()]
     return [
-        MetricRegression(metric, each.difference, p, each.n_pairs, p is not None and p <= ALPHA)
-        for (metric, each), p in zip(found.items(), holm(tested), strict=True)
+        MetricRegression(metric, result.difference, p, result.n_pairs, p is not None and p <= ALPHA)
+        for (metric, result), p in zip(differences.items(), holm(tested), strict=True)
     ]
 
 

@@ -190,10 +190,10 @@ class _Evaluators:
 
     async def search(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Run a case by the component that fits it; what it gives is held until it is scored."""
-        each = self._evaluations[unit.key]
-        tools = CaseTools(self._shared, each.method, each.index, log)
+        job = self._evaluations[unit.key]
+        tools = CaseTools(self._shared, job.method, job.index, log)
         started, waited_s = time.perf_counter(), log.waited_s
-        output = await self._attempt(_run(each, tools), log, "search")
+        output = await self._attempt(_run(job, tools), log, "search")
         took_s = time.perf_counter() - started - (log.waited_s - waited_s)
         check_asked(log)
         failure = output if isinstance(output, Failure) and output.stage == "search" else None
@@ -205,42 +205,42 @@ class _Evaluators:
         response = StoredResponse(*place, text, tools.context, seconds, usage, failure)
         self._outputs[unit.key] = output
         if failure is not None:
-            self.scored[place[1:]] = each.result(response, failure, Usage())
+            self.scored[place[1:]] = job.result(response, failure, Usage())
         return response
 
     async def judge(
         self, unit: Unit, response: StoredResponse, _metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
-        each, scored = self._evaluations[unit.key], self._outputs.pop(unit.key, None)
+        job, scored = self._evaluations[unit.key], self._outputs.pop(unit.key, None)
         if scored is None:  # its answer was kept by an earlier session
-            tools = CaseTools(self._shared, each.method, each.index, log, response)
-            scored = await self._attempt(_run(each, tools), log, "judge")
+            tools = CaseTools(self._shared, job.method, job.index, log, response)
+            scored = await self._attempt(_run(job, tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
             """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
             sample = replace(unit.sample, question=question, ground_truth=ground_truth)
-            asked, answered = replace(unit, sample=sample), replace(response, response=answer)
-            judge_unit = self._shared.runner.judge_unit
-            verdict = (await judge_unit(asked, answered, ("correctness",), log))["correctness"]
+            about = replace(unit, sample=sample), replace(response, response=answer)
+            verdicts = await self._shared.runner.judge_unit(*about, ("correctness",), log)
+            verdict = verdicts["correctness"]
             if verdict.score is None:
                 failure = verdict.failure or Failure("judge", "error", verdict.reason)
                 raise CaseFailedError(failure)
             return verdict.score
 
         async def score(output: Output) -> EvaluationResult:
-            return checked_result(await each.evaluator.evaluate(framework_case(each.case), output))
+            return checked_result(await job.evaluator.evaluate(framework_case(job.case), output))
 
         if not isinstance(scored, Failure):
             scored = await self._attempt(score({**scored, "judge": grade}), log, "judge")
         check_asked(log)
-        result = each.result(response, scored, log.usage())
+        result = job.result(response, scored, log.usage())
         self.scored[unit.sample.id, unit.method] = result
         value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
         self._session.keep_judgement(Judgement(unit.key, _KIND, value, failed, Usage()))
         verdict = JudgeResult(None, f"Unscored: {result.reason}", result.failure)
         if result.score is not None:
-            passed = each.suite.thresholds.passes(result.score)
+            passed = job.suite.thresholds.passes(result.score)
             verdict = JudgeResult(int(passed), f"score {result.score:.3f}: {result.reason}")
         return {"correctness": verdict}
 
@@ -320,7 +320,7 @@ async def run_suites(
         run_id=None if chosen is None else chosen.run.run_id,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
-            [(False, each.usage) for each in every], [(False, each.judge_usage) for each in every]
+            [(False, case.usage) for case in every], [(False, case.judge_usage) for case in every]
         ),
         ended_at=now(),
         notes=() if chosen is None else (*chosen.notes, *chosen.warnings),
@@ -352,10 +352,10 @@ def hold_against(
     new, old = (_parts_of(store, run_id) for run_id in (outcome.run_id or "", baseline))
     if not old:
         return None
-    found = [
-        PartRegression(**asdict(each), suite=suite, method=method)
+    regressions = [
+        PartRegression(**asdict(regression), suite=suite, method=method)
         for (suite, method), parts in new.items()
-        for each in find_regressions(
+        for regression in find_regressions(
             {
                 part: (scores, old[suite, method][part])
                 for part, scores in parts.items()
@@ -363,7 +363,7 @@ def hold_against(
             }
         )
     ]
-    compared = replace(outcome, regressions=tuple(found))
+    compared = replace(outcome, regressions=tuple(regressions))
     for run in store.runs():
         if run.run_id == outcome.run_id:
             store.keep_details(run.run_id, replace(run.details, report=compared.to_dict()))
@@ -396,14 +396,14 @@ def _reason(result: EvaluationResult) -> str:
     return f"{result.metric} {result.share:.2f} ({details})"
 
 
-async def _run(each: _Evaluation, tools: CaseTools) -> dict[str, object]:
+async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
     """Return what the project makes of a case, as evaluators see it."""
-    case, evaluator = framework_case(each.case), each.evaluator
+    case, evaluator = framework_case(job.case), job.evaluator
     output: dict[str, object] = {"success": True}
     asks = runs_by_component(case)
     if isinstance(evaluator, EntityExtraction) and evaluator.source == "index":
-        given = mapping_of(case.input_data)
-        await tools.indexed(*(cast("str | None", given.get(key)) for key in ("text", "document")))
+        text, document = (mapping_of(case.input_data).get(key) for key in ("text", "document"))
+        await tools.indexed(cast("str | None", text), cast("str | None", document))
     else:
         if "index" in needs_of(evaluator):
             output["graph"] = await tools.graph()
@@ -428,14 +428,14 @@ async def _plan_suites(
             raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
         names.add(suite.name)
         planned += _evaluations_of(suite, make_evaluator(suite, config.root), config)
-    asked = list(dict.fromkeys(each.method for each in planned if each.method is not None))
-    if asked:
-        changes = {"root": config.root, "methods": asked}
+    methods = list(dict.fromkeys(job.method for job in planned if job.method is not None))
+    if methods:
+        changes = {"root": config.root, "methods": methods}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
     headers = await _read_headers(planned, config)
-    units = [each.unit() for each in planned]
+    units = [job.unit() for job in planned]
     samples = tuple({unit.sample.id: unit.sample for unit in units}.values())
-    evaluations = {unit.key: each for unit, each in zip(units, planned, strict=True)}
+    evaluations = {unit.key: job for unit, job in zip(units, planned, strict=True)}
     setup = _setup(planned, samples, config, headers, judge)
     return _Plan(config, evaluations, units, samples, headers, setup)
 
@@ -456,8 +456,8 @@ def _evaluations_of(
             raise ConfigError(as_sentence(msg))
         asks = methods != (None,) or runs_by_component(case) or "index" in needs_of(evaluator)
         if index is None and asks:
-            known = ", ".join(keys) or "the indexes, of which none is configured"
-            raise ConfigError(f"{what} names no index; give input_data.index, one of {known}.")
+            names = ", ".join(keys) or "the indexes, of which none is configured"
+            raise ConfigError(f"{what} names no index; give input_data.index, one of {names}.")
         planned += [_Evaluation(suite, case, evaluator, method, index) for method in methods]
     return planned
 
@@ -466,10 +466,10 @@ async def _read_headers(
     planned: Sequence[_Evaluation], config: EvaluationConfig
 ) -> dict[str, IndexHeader]:
     roots = config.project_folders()
-    built = {each.index for each in planned if each.reads_index}
+    built = {job.index for job in planned if job.reads_index}
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
-    for key in dict.fromkeys(each.index for each in planned if each.index is not None):
+    for key in dict.fromkeys(job.index for job in planned if job.index is not None):
         root = {key: roots[key]}
         try:
             headers |= await read_headers(root) if key in built else read_model_settings(root)
@@ -495,24 +495,24 @@ def _setup(
     judge: Judge | None,
 ) -> RunSetup:
     """Return everything that changes what the results mean."""
-    described = {each.suite.name: _describe_evaluator(each) for each in planned}
-    judged = any("judge" in needs_of(each.evaluator) for each in planned)
+    described = {job.suite.name: _describe_evaluator(job) for job in planned}
+    judged = any("judge" in needs_of(job.evaluator) for job in planned)
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
-    for each in planned:
-        if each.index is None or each.label in indexes.setdefault(each.index, {}):
+    for job in planned:
+        if job.index is None or job.label in indexes.setdefault(job.index, {}):
             continue
-        header = headers[each.index]
-        about: dict[str, object] = {"index": header.fingerprint} if each.reads_index else {}
-        if each.method is not None:
-            about |= methods.describe(each.method, header)
+        header = headers[job.index]
+        about: dict[str, object] = {"index": header.fingerprint} if job.reads_index else {}
+        if job.method is not None:
+            about |= methods.describe(job.method, header)
         else:
             about |= ModelExtractor(header.config).describe()
-        indexes[each.index][each.label] = about
+        indexes[job.index][job.label] = about
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
-        "methods": {"order": list(dict.fromkeys(each.label for each in planned))},
+        "methods": {"order": list(dict.fromkeys(job.label for job in planned))},
         "indexes": indexes,
         "judge": {
             **(describe_judge(config, samples, headers, judge) if judged else {}),
@@ -527,13 +527,13 @@ def _setup(
     return RunSetup(sections)
 
 
-def _describe_evaluator(each: _Evaluation) -> dict[str, object]:
-    suite = each.suite
-    told = describe_method(each.evaluator)  # pyright: ignore[reportArgumentType]
-    own = not str(told["function"]).startswith("graphrag.eval.suite.")
+def _describe_evaluator(job: _Evaluation) -> dict[str, object]:
+    suite = job.suite
+    about = describe_method(job.evaluator)  # pyright: ignore[reportArgumentType]
+    own = not str(about["function"]).startswith("graphrag.eval.suite.")
     return {
         "evaluator": suite.evaluator,
         "settings": suite.settings,
         "thresholds": suite.thresholds.model_dump(),
-        **{name: told[name] for name in ("version", *["source"] * own)},
+        **{name: about[name] for name in ("version", *["source"] * own)},
     }

@@ -48,11 +48,11 @@ class CaseResult:
 
     def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
-        shown = ("method", "status", "score", "reason", "parts", "details", "output")
+        names = ("method", "status", "score", "reason", "parts", "details", "output")
         return {
             "id": self.case_id,
             "name": self.title,
-            **{name: getattr(self, name) for name in shown},
+            **{name: getattr(self, name) for name in names},
             "failure": None if self.failure is None else self.failure.to_dict(),
             "efficiency": EfficiencyMetrics.of(self.latency_s, self.usage).to_dict(),
         }
@@ -136,7 +136,7 @@ class SuiteReport:
         """Return the report as JSON-ready values; undefined is None."""
         values = asdict(replace(self, results=()))
         values |= {"thresholds": self.thresholds.model_dump(), "passed": self.n_passed}
-        values |= {"total": self.n_total, "cases": [each.to_dict() for each in self.results]}
+        values |= {"total": self.n_total, "cases": [result.to_dict() for result in self.results]}
         return {k: v for k, v in values.items() if k not in ("n_passed", "n_total", "results")}
 
     def evaluation_report(self, ended_at: datetime) -> EvaluationReport:
@@ -145,12 +145,12 @@ class SuiteReport:
         A result is one evaluation, its metric the evaluator's; its parts are in the details.
         """
         metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
-        scored = [(each, each.score) for each in self.results if each.score is not None]
+        scored = [(case, case.score) for case in self.results if case.score is not None]
         results: list[EvaluationResult] = []
-        for each, score in scored:
-            about = {"method": each.method, "status": each.status, "reason": each.reason}
-            details: dict[str, object] = {**about, "parts": dict(each.parts)}
-            results.append(EvaluationResult(metric, score, 1.0, details, ended_at, each.case_id))
+        for case, score in scored:
+            about = {"method": case.method, "status": case.status, "reason": case.reason}
+            details: dict[str, object] = {**about, "parts": dict(case.parts)}
+            results.append(EvaluationResult(metric, score, 1.0, details, ended_at, case.case_id))
         return EvaluationReport(
             test_suite_name=self.name,
             timestamp=ended_at,
@@ -159,7 +159,7 @@ class SuiteReport:
             passed_tests=self.n_passed,
             total_tests=self.n_total,
             performance_metrics=time_metrics(
-                [each.latency_s for each, _ in scored if each.latency_s is not None]
+                [case.latency_s for case, _ in scored if case.latency_s is not None]
             ),
             recommendations=list(self.recommendations),
             failures=_failures(self.results),
@@ -172,10 +172,10 @@ def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warnin
     return "failed" if score < low else "passed" if score >= high else "warning"
 
 
-def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
+def worst_status(statuses: Sequence[SuiteStatus]) -> SuiteStatus:
     """Return the worst of several: failed, incomplete, warning, passed."""
     order: tuple[SuiteStatus, ...] = ("failed", "incomplete", "warning", "passed")
-    return min(given, key=order.index)
+    return min(statuses, key=order.index)
 
 
 def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
@@ -193,7 +193,7 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
         description=suite.description,
         thresholds=suite.thresholds,
         status=worst_status([method.status for method in methods]),
-        score=_mean([fmean(each) for each in scores.values()]),
+        score=_mean([fmean(of_case) for of_case in scores.values()]),
         n_passed=sum(method.n_passed for method in methods),
         n_total=len(results),
         methods=methods,

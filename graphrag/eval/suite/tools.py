@@ -260,8 +260,8 @@ def project_components(
     keys = list(config.indexes)
     if index is None:
         if len(keys) != 1:
-            known = f"Name an index, one of {', '.join(keys)}."
-            raise ConfigError(known if keys else "No index is configured.")
+            hint = f"Name an index, one of {', '.join(keys)}."
+            raise ConfigError(hint if keys else "No index is configured.")
         index = keys[0]
     elif index not in keys:
         msg = f"No index is configured for {index!r}{nearest(index, keys)}"
