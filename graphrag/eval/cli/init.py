@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -22,70 +23,9 @@ _METHODS = ("tog", "ppr", "bm25", "local", "basic")
 _LEAST_TOKENS, _MOST_TOKENS = 600, 4000
 _BYTES_A_TOKEN = 4
 _N_DRAFTED = 24
-SETTINGS = """\
-# The embedded models need no key and no network, and are no language model: they try out the steps.
-# Before figures count, name a language model in place of rules, and build the index again:
-#   default_completion_model: {model_provider: openai, model: gpt-4o, api_key: YOUR-KEY}
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: wordllama, dimensions: 256}
-vector_store: {vector_size: 256}
-chunking: {type: tokens, size: 300, overlap: 50, encoding_model: o200k_base}
-extract_graph:
-  entity_types: [person, place, organization, object, event]
-  max_gleanings: 0
-"""
-CONFIG_TEMPLATE = """\
-# yaml-language-server: $schema={schema}
-# What `graphrag eval` runs. Paths are relative to this folder.
-
-dataset:
-  # A JSON list, JSON lines (.jsonl) or CSV. Each row has `question` and `answer`, or
-  # `expected_sources` or `assertions` in its place; optional are `id`, `evidence`, `tags` and,
-  # when several indexes are configured, `imdb_key`, the key of the index that is asked. A JSON row:
-  #   {{"id": "q1", "question": "Who wrote the report?", "answer": "The audit office"}}
-  path: {dataset}
-
-indexes: # key -> GraphRAG project
-  {key}: {project}
-
-methods: [{methods}] # also: hybrid, agentic, global, drift
-equal_terms: # one form and one budget for all, so that what each method finds decides
-  response_type: Single paragraph
-  max_context_tokens: {budget} # less than half of your text, or every method sees nearly all of it
-# budgets: [1000, 2000, 4000, 8000] # in place of that budget: scores against tokens
-metrics: [correctness, faithfulness, relevance, completeness]
-
-judge:
-  model: null # null: the default completion model of the project's settings.yaml
-  temperature: 0.0
-  max_retries: 2 # for replies that can't be read
-  max_output_tokens: 1000 # of each reply
-
-measures: # without a model
-  cutoffs: [1, 5, 10] # the k of hit rate, recall and precision at k
-  criteria: # what each method's means are reported to be above; the exit code is for thresholds
-    - {{metric: hit_rate, minimum: 0.80, target: 0.90}}
-    - {{metric: mrr, minimum: 0.70, target: 0.85}}
-    - {{metric: judge_score, minimum: 0.75, target: 0.85}}
-    - {{metric: combined_score, target: 1.20}} # of hit rate, judge's score and tokens
-
-output:
-  dir: eval/results
-  save_intermediate: true # keep every response and verdict as it arrives; needed for --resume
-
-equivalence_margin: 0.05 # methods whose means are shown to differ by less count as equivalent
-
-concurrency: 8 # model calls in flight at the same time
-timeout_s: 300 # for one search; waiting for its turn is not counted
-request_timeout_s: null # for one request; null: half of timeout_s, at least 60
-patience_s: 300 # how long a service that is down is waited for, until the run stops
-max_output_tokens: 2000 # of each reply to a method's call
-thresholds: {{}} # e.g. {{correctness: 0.6}}: a lower mean of any method ends with exit code 100
-"""
-
+_HERE = files("graphrag.eval.cli")
+SETTINGS = _HERE.joinpath("offline_settings.yaml").read_text("utf-8")
+CONFIG_TEMPLATE = _HERE.joinpath("eval_config.yaml.in").read_text("utf-8")
 DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 
