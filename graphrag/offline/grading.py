@@ -344,8 +344,8 @@ def answer_from_texts(request: Request) -> dict[str, object]:
     """
     material = find_json_object(request.user) or {}
     question = str(material.get("question", ""))
-    texts = cast("Sequence[object]", material.get("texts", ()))
-    records = [Record("Sources", str(n), str(text)) for n, text in enumerate(texts)]
+    texts = cast("Sequence[Mapping[str, object]]", material.get("texts", ()))
+    records = [Record("Sources", str(n), str(each["text"])) for n, each in enumerate(texts)]
     clozes = [each.replace(_BLANK, " ") for each in _CLOZE.findall(question)]
     answers = [answer_question(each, records) for each in clozes or [question]]
     found = min(each.coverage for each in answers) >= SUFFICIENT_COVERAGE

@@ -56,13 +56,14 @@ class Model:
 
     def __init__(self, made: Mapping[str, Any], **replies: Any) -> None:
         def oracle(shown: dict[str, Any]) -> object:
-            is_enough = all(any(q in t for t in shown["texts"]) for q in made["quotes"])
+            is_enough = all(any(q in t["text"] for t in shown["texts"]) for q in made["quotes"])
             found = is_enough and bool(made["answer"])
             return {"found": found, "answer": made["answer"] if found else ""}
 
         self.replies: dict[str, Callable[[dict[str, Any]], object]] = {
             "draft": lambda _: {"difficulty": "easy", **made},
             "oracle": oracle,
+            "repair": lambda _: {"quotes": made["quotes"]},
             "closed": lambda _: {"found": False, "answer": ""},
             "judge": lambda shown: {
                 "reason": "",
@@ -84,12 +85,56 @@ class Model:
         names = {"rulings": "rulings", "score": "judge", "same": "same", "quotes": "draft"}
         answering = "oracle" if "texts" in shown else "closed"
         asked = next((name for field, name in names.items() if field in fields), answering)
+        asked = "repair" if fields == {"quotes"} else asked
         reply = self.replies[asked](shown)
         return "no JSON" if reply is None else json.dumps(reply)
 
 
 async def draft(kind: str, model: Model, n: int = 1, asked: tuple[str, ...] = ()) -> Drafted:
     return await Drafter(model, CallLog).draft(materials(), {kind: n}, asked)
+
+
+async def test_quotes_are_kept_in_the_letters_of_the_text_and_may_be_written_again():
+    shown: list[Any] = []
+
+    class Watched(Model):
+        async def completion_async(self, messages, response_format, **_):
+            shown.append(json.loads(messages[0]["content"].rpartition("Material:\n")[2]))
+            return await super().completion_async(messages, response_format)
+
+    broken = {**FACT, "quotes": ["Idris  Vane built\nthe tower clock"]}
+    ((kept, _),) = (await draft("fact", Watched(broken, oracle=RIGHT))).kept
+    assert kept.quotes == (BUILT,)
+    assert {"title": "a", "text": BUILT} in [t for s in shown for t in s.get("texts", ())]
+
+    wrong = {**FACT, "quotes": ["Vane made the clock"]}
+    ((kept, _),) = (await draft("fact", Watched(wrong, oracle=RIGHT, repair=FACT))).kept
+    assert kept.quotes == (BUILT,)
+    found = await draft("fact", Model(wrong))
+    assert set(found.causes()) == {Cause.NOT_IN_TEXT}
+
+
+async def test_what_is_known_is_asked_first_and_kept_with_a_tag_where_that_is_wanted():
+    model = Model(FACT, closed=RIGHT)
+    model.replies["oracle"] = lambda _: pytest.fail("the cheapest proof comes first")
+    assert Cause.KNOWN_ALREADY in (await draft("fact", model)).causes()
+    keeping = Drafter(Model(FACT, closed=RIGHT), CallLog, keeps_known=True)
+    ((kept, proofs),) = (await keeping.draft(materials(), {"fact": 1}, ())).kept
+    assert kept.row("town", proofs)["tags"] == ["known"]
+    assert kept.row("town", proofs, is_rehearsal=True)["tags"] == ["rehearsal", "known"]
+
+
+async def test_one_assertion_that_does_not_follow_is_dropped_and_not_the_question():
+    rulings = [
+        {"number": 1, "reason": "", "ruling": "supported"},
+        {"number": 2, "reason": "", "ruling": "missing"},
+    ]
+    ((kept, _),) = (await draft("global", Model(GLOBAL, rulings={"rulings": rulings}))).kept
+    assert [each.text for each in kept.assertions] == ["Vane built it."]
+    rulings = [{**each, "number": 3 - each["number"]} for each in rulings]
+    vital = {**GLOBAL, "assertions": [GLOBAL["assertions"][0], {"text": "B.", "weight": "okay"}]}
+    found = await draft("global", Model(vital, rulings={"rulings": rulings}))
+    assert Cause.ORACLE_FAILS in found.causes()  # no vital one is left
 
 
 async def test_a_draft_that_is_interrupted_leaves_nothing_unawaited():
@@ -133,6 +178,7 @@ UNMET = {"rulings": [{"number": n, "reason": "", "ruling": "missing"} for n in (
     [
         ("fact", Model(FACT, draft=None), Cause.UNREADABLE),
         ("fact", Model({**FACT, "answer": ""}), Cause.UNREADABLE),
+        ("fact", Model({"question": "", "answer": "", "quotes": []}), Cause.NO_QUESTION),
         ("fact", Model(FACT, oracle={"found": False, "answer": ""}), Cause.ORACLE_FAILS),
         ("fact", Model(FACT, oracle=WRONG), Cause.ORACLE_FAILS),
         ("fact", Model(FACT, same={"difference": "", "same": 0}), Cause.JUDGES_DIFFER),

@@ -60,6 +60,9 @@ class DraftFlags:
         Path | None,
         option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
     ] = None
+    keep_known: Annotated[
+        bool, option("Keep what the model answers without any text, tagged.", "--keep-known")
+    ] = False
     dry_run: Annotated[bool, option("Show what it would take; send nothing.", "--dry-run")] = False
     max_cost: MaxCost = None
     quiet: Quiet = False
@@ -188,6 +191,7 @@ async def _draft(
                     lambda kind, done, of, tell=tell, key=key: tell(
                         f"Drafting from {key}: {done}/{of} {kind}"
                     ),
+                    flags.keep_known,
                 )
                 is_rehearsal = is_offline(model_name(answering_config(headers[key])))
                 drafted[key] = Drafted(is_rehearsal=is_rehearsal)

@@ -13,6 +13,8 @@ from graphrag.text.words import terms
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
 REHEARSAL = "rehearsal"
 """The tag of what the embedded models drafted: it tries out the steps, and asks little of sense."""
+KNOWN = "known"
+"""The tag of what a model answered without any text, and was kept all the same."""
 DECLINED = "The documents do not say."
 """The answer of a question that can't be answered from them."""
 _ALIKE = 0.8
@@ -25,6 +27,36 @@ _POINTING = re.compile(
     r"(?! (?:of|who|whom|whose|that|which|called|named|in|on|at|from|with|about|by)\b)",
     re.IGNORECASE,
 )
+_COMPOUNDS = frozenset(
+    ["company", "event", "place", "city", "report", "document", "study", "story"]
+)
+"""Nouns that point to nothing before another noun: "the company card", "the event budget"."""
+_BEFORE_A_SUBJECT = frozenset(
+    [
+        "do",
+        "does",
+        "did",
+        "can",
+        "could",
+        "will",
+        "would",
+        "shall",
+        "should",
+        "may",
+        "might",
+        "must",
+    ]
+)
+_AFTER_A_SUBJECT = frozenset(
+    ["is", "are", "was", "were", "be", "has", "have", "had", "and", "or", "not"]
+)
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_MARKS = (
+    "'\u2018\u2019\u201a\u201b\u2032",
+    '"\u201c\u201d\u201e\u201f\u00ab\u00bb',
+    "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+)
+"""Apostrophes, quotation marks, dashes: those of a kind are one where a quote is looked for."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
 _SAYS_LITTLE = {*terms("name title kind")}
 _NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d")
@@ -35,6 +67,7 @@ class Cause(StrEnum):
 
     CALL_FAILED = "a call to the model failed"
     UNREADABLE = "a reply of the model can't be used"
+    NO_QUESTION = "the model found no sound question there"
     NO_QUOTES = "it quotes nothing, or too few texts"
     NOT_IN_TEXT = "a quote does not stand in its text"
     TELLS_ANSWER = "the answer stands in the question"
@@ -75,6 +108,13 @@ class Draft:
     assertions: tuple[Assertion, ...] = ()
 
     @property
+    def lets_choose(self) -> bool:
+        """Whether it lets choose between alternatives that it names: "A or B?"."""
+        *before, last = _OR.split(self.question)
+        wanted = {*terms(self.answer)}
+        return bool(before) and (wanted <= {*terms(before[-1])}) != (wanted <= {*terms(last)})
+
+    @property
     def sources(self) -> tuple[Passage, ...]:
         """The passages that hold a quote."""
         return tuple(p for p in self.passages if any(quote in p.text for quote in self.quotes))
@@ -85,6 +125,8 @@ class Draft:
         """Return it as a dataset's row; ``proofs``: what the models said of it."""
         is_answerable = self.kind != "unanswerable"
         documents = dict.fromkeys(each.document for each in self.sources)
+        is_known = isinstance(proofs, dict) and bool(proofs.get(KNOWN))
+        tags: list[JsonValue] = [*[REHEARSAL] * is_rehearsal, *[KNOWN] * is_known]
         row: dict[str, JsonValue] = {
             **({"imdb_key": key} if key is not None else {}),
             "question": self.question,
@@ -94,7 +136,7 @@ class Draft:
             "kind": self.kind,
             "hops": len(self.sources) if self.kind == "link" else 1,
             "difficulty": self.difficulty,
-            **({"tags": [REHEARSAL]} if is_rehearsal else {}),
+            **({"tags": tags} if tags else {}),
             "documents": [*documents],
             "vetted_by": None,
             "proofs": proofs,
@@ -116,11 +158,27 @@ def check_draft(draft: Draft, asked: Sequence[str]) -> Cause | None:
         return Cause.NOT_IN_TEXT
     if draft.kind == "link" and len(draft.sources) < least:
         return Cause.NO_QUOTES
-    if draft.kind in ("fact", "link") and _tells(draft.question, draft.answer):
+    is_told = draft.kind in ("fact", "link") and _tells(draft.question, draft.answer)
+    if is_told and not draft.lets_choose:
         return Cause.TELLS_ANSWER
     if not _names_subject(draft.question):
         return Cause.NO_SUBJECT
     return Cause.DUPLICATE if any(_alike(draft.question, other) for other in asked) else None
+
+
+def find_quote(quote: str, text: str) -> str | None:
+    """Return the passage of a text that a quote copies, in the text's own letters; None without.
+
+    White space, and the forms of apostrophes, quotation marks and dashes, make no difference.
+    """
+    words = ("".join(map(_any_form_of, word)) for word in quote.split())
+    found = re.search(r"\s+".join(words), text) if quote.strip() else None
+    return None if found is None else found[0]
+
+
+def _any_form_of(letter: str) -> str:
+    marks = next((marks for marks in _MARKS if letter in marks), None)
+    return re.escape(letter) if marks is None else f"[{marks}]"
 
 
 def _tells(question: str, answer: str) -> bool:
@@ -134,11 +192,23 @@ def _names_subject(question: str) -> bool:
     It names something, or has no pronoun, no "the man", "this advisory" in place of a name, and
     more than one word to find it by: not "What is the name of the airport?".
     """
-    if _POINTING.search(question):
-        return False
     if _NAME.search(question):
         return True
+    if _points(question):
+        return False
     return not _PRONOUN.search(question) and len({*terms(question)} - _SAYS_LITTLE) > 1
+
+
+def _points(question: str) -> bool:
+    """Whether "the man", "this event" stands in the place of a name, and in that of no compound."""
+    for found in _POINTING.finditer(question):
+        before = question[: found.start()].casefold().split()[-1:]
+        after = re.match(r" (\w+)", question[found.end() :])
+        is_subject = _BEFORE_A_SUBJECT.intersection(before)
+        is_subject = is_subject or after is None or after[1].casefold() in _AFTER_A_SUBJECT
+        if is_subject or found[0].split()[-1].casefold() not in _COMPOUNDS:
+            return True
+    return False
 
 
 def _alike(question: str, other: str) -> bool:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
-from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft
+from graphrag.eval.dataset.drafts import KNOWN, Cause, Draft, Passage, check_draft, find_quote
 from graphrag.eval.dataset.samples import Assertion, Sample
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import Failure
@@ -35,14 +35,22 @@ MOST_TRIES = 4
 """Drafts that are tried for one that is kept."""
 _AT_ONCE = 8
 
-_RULES = """
-- Who reads the question has not seen the texts: name people, places and things, and never write
-  "the text", "this report", "the man" or a pronoun in the place of a name.
-- The answer is as short as it can be, and does not stand in the question.
+_ASKER = """
+- Somebody asks who works with these documents and has not read this one. Ask what such a reader
+  wants to know, not how the text is worded.
+- Name people, places and things, and never write "the text", "this report", "the man" or a pronoun
+  in the place of a name.
+- "difficulty" is how hard it is to find and put together: "easy", "medium" or "hard".
+- If no sound question of this kind can be asked here, "question", "answer" and "quotes" are empty.
+"""
+_RULES = (
+    _ASKER
+    + """- The answer is as short as it can be. It does not stand in the question, unless this lets
+  choose between alternatives that it names.
 - "quotes" are passages copied from the texts letter by letter, each at most two sentences long,
   which together prove the answer.
-- "difficulty" is "easy", "medium" or "hard".
 """
+)
 _DRAFT_SHAPE = '{"question": "...", "answer": "...", "quotes": ["..."], "difficulty": "easy"}'
 _GLOBAL_SHAPE = (
     '{"question": "...", "answer": "...", "quotes": ["..."], "difficulty": "hard", '
@@ -51,9 +59,10 @@ _GLOBAL_SHAPE = (
 _TASKS = {
     "fact": "Write one question that the text answers with a single fact.\n" + _RULES,
     "link": """Write one question that can be answered only by who has read all of the texts.
-"about" says what joins them. As a "bridge", ask for something in one text by what another says of
-it, and leave out the name that joins them. As a "comparison", ask how two things differ or which
-is more, earlier or larger. As a "set", ask for all that the texts name of one kind.
+"about" says what joins them, and "form" which kind of question to prefer; take another where it
+suits the texts better. A "bridge" asks for something in one text by what another says of it, and
+leaves out the name that joins them. A "comparison" asks how two things differ or which is more,
+earlier or larger. A "set" asks for all that the texts name of one kind.
 
 - Quote each of the texts at least once.
 """
@@ -66,9 +75,10 @@ texts. "assertions" are three to six statements, each true by the texts and whol
     + _RULES,
     "unanswerable": """Write one question that sounds as if the text answered it, about the people,
 places or things in it, but which it does not answer. What is asked for must not be known from
-elsewhere either. "answer" is "". "quotes" holds the one passage that comes nearest.
+elsewhere either. "answer" is "". "quotes" holds the one passage, copied letter by letter, that
+comes nearest.
 """
-    + _RULES,
+    + _ASKER,
 }
 
 
@@ -99,14 +109,23 @@ CLOSED_BOOK_PROMPT = write_prompt(
 )
 _SAME_SHAPE = '{"difference": "...", "same": 0 or 1}'
 SAME_PROMPT = write_prompt(
-    """Two people answered the same question. Say whether whoever relied on either answer would
-believe the same: write what one says that the other leaves out or denies, as far as the question
-asks for it, and then 1 if nothing of that matters, else 0.
+    """Two people answered the same question. Would a reader of either answer end up believing the
+same? Write what one of these readers would believe that the other would not, as far as the question
+asks for it. "same" is 1 if that is nothing, else 0.
 """,
     _SAME_SHAPE,
     "question one other",
 )
 """The judge's second phrasing."""
+
+
+REPAIR_PROMPT = write_prompt(
+    """The "quotes" are to prove the answer to a question, and some do not stand in the texts. Write
+them again: passages copied from the texts letter by letter, each at most two sentences long.
+""",
+    '{"quotes": ["..."]}',
+    "question answer quotes texts",
+)
 
 
 class _Reply(ReplyForm):
@@ -128,6 +147,10 @@ class _GlobalReply(_DraftReply):
     assertions: list[_Assertion]
 
 
+class _QuotesReply(_Reply):
+    quotes: list[str]
+
+
 class _AssertionsReply(_Reply):
     assertions: list[_Assertion]
 
@@ -140,6 +163,20 @@ class _OracleReply(_Reply):
 class _SameReply(_Reply):
     difference: str = ""
     same: Literal[0, 1]
+
+
+def _shown(passages: Sequence[Passage]) -> list[dict[str, str]]:
+    return [{"title": each.document, "text": each.text} for each in passages]
+
+
+def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str, str | None]:
+    """Return quote -> the letters of the text that it copies, None where it stands in none."""
+    copies = {
+        quote: [find_quote(quote, passage.text) for passage in passages]
+        for quote in map(str.strip, quotes)
+        if quote
+    }
+    return {quote: next(filter(None, found), None) for quote, found in copies.items()}
 
 
 def calls_a_draft(kind: str) -> int:
@@ -212,7 +249,7 @@ class Drafter:
 
     ``model``: drafts, answers and judges; as an LLMJudge's. ``new_log``: makes the log of one
     draft's calls, with the limit and the journal of all. ``on_progress``: told kind, kept so far,
-    wanted.
+    wanted. ``keeps_known``: whether what is answered without any text is kept, with a tag.
     """
 
     def __init__(
@@ -220,10 +257,11 @@ class Drafter:
         model: object,
         new_log: Callable[[], CallLog],
         on_progress: Callable[[str, int, int], object] | None = None,
+        keeps_known: bool = False,
     ) -> None:
         self._model = JudgeModel(model)
         self._judge = LLMJudge(model)
-        self._new_log, self._on_progress = new_log, on_progress
+        self._new_log, self._on_progress, self._keeps_known = new_log, on_progress, keeps_known
 
     async def draft(
         self,
@@ -304,7 +342,7 @@ class Drafter:
             else:
                 into.thrown_away.append(_throw_away(draft, cause))
         proofs = await self._together(sound, lambda each: self._prove(each, materials), into)
-        kept = [(draft, proof) for draft, proof in zip(sound, proofs, strict=True) if proof]
+        kept = [proven for proven in proofs if proven is not None]
         into.kept += kept
         return len(kept)
 
@@ -340,82 +378,109 @@ class Drafter:
         return reply
 
     async def _propose(self, material: Material) -> Draft:
-        wanted: type[_DraftReply] = _GlobalReply if material.kind == "global" else _DraftReply
+        is_global = material.kind == "global"
         reply = await self._ask(
-            wanted,
+            _GlobalReply if is_global else _DraftReply,
             write_prompt(
                 _TASKS[material.kind],
-                _GLOBAL_SHAPE if material.kind == "global" else _DRAFT_SHAPE,
+                _GLOBAL_SHAPE if is_global else _DRAFT_SHAPE,
                 "form about texts",
             ),
             form=material.form,
             about=material.about,
-            texts=[{"title": p.document, "text": p.text} for p in material.passages],
+            texts=_shown(material.passages),
         )
+        if not reply.question:
+            raise _Failed(Cause.NO_QUESTION)
         assertions = tuple(reply.assertions) if isinstance(reply, _GlobalReply) else ()
-        if not reply.question or (not reply.answer and material.kind != "unanswerable"):
-            raise _Failed(Cause.UNREADABLE, "it has no question, or no answer")
-        if material.kind == "global" and not any(each.weight == "vital" for each in assertions):
+        if not reply.answer and material.kind != "unanswerable":
+            raise _Failed(Cause.UNREADABLE, "it has no answer")
+        if is_global and not any(each.weight == "vital" for each in assertions):
             raise _Failed(Cause.UNREADABLE, "it has no vital assertion")
-        quotes = tuple(dict.fromkeys(quote.strip() for quote in reply.quotes if quote.strip()))
+        quotes = _copy_quotes(reply.quotes, material.passages)
+        if None in quotes.values():
+            again = await self._ask(
+                _QuotesReply,
+                REPAIR_PROMPT,
+                question=reply.question,
+                answer=reply.answer,
+                quotes=[*quotes],
+                texts=_shown(material.passages),
+            )
+            quotes = _copy_quotes(again.quotes, material.passages)
         return Draft(
             material.kind,
             reply.question,
             reply.answer,
-            quotes,
+            tuple(dict.fromkeys(copied or quote for quote, copied in quotes.items())),
             material.passages,
             reply.difficulty,
             assertions,
         )
 
-    async def _prove(self, draft: Draft, materials: Materials) -> Proofs:
+    async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
+        """Return a draft as it is kept, and what was said of it; the cheapest proof comes first."""
         if draft.kind == "unanswerable":
-            return await self._prove_unanswerable(draft, materials)
+            return draft, await self._prove_unanswerable(draft, materials)
+        oracle = None
         if draft.kind == "global":
-            return await self._prove_global(draft)
-        oracle = await self._oracle(draft.question, draft.quotes)
+            draft, oracle = await self._prove_global(draft)
+        closed = await self._ask(_OracleReply, CLOSED_BOOK_PROMPT, question=draft.question)
+        is_known = closed.found and await self._answers(draft, closed)
+        if is_known and not self._keeps_known:
+            raise _Failed(Cause.KNOWN_ALREADY, closed.answer)
+        told: Proofs = {"closed_book": closed.answer if closed.found else None}
+        told |= {KNOWN: True} if is_known else {}
+        if oracle is not None:
+            return draft, {"oracle": oracle.answer, **told}
+        holding = {
+            quote: next(p for p in draft.passages if quote in p.text) for quote in draft.quotes
+        }
+        quotes = [replace(passage, text=quote) for quote, passage in holding.items()]
+        oracle = await self._oracle(draft.question, quotes)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
         verdicts = (await self._is_right(draft, oracle), await self._is_same(draft, oracle))
         if verdicts != (1, 1):
             cause = Cause.JUDGES_DIFFER if any(verdicts) else Cause.ORACLE_FAILS
             raise _Failed(cause, oracle.answer)
-        closed = await self._ask(_OracleReply, CLOSED_BOOK_PROMPT, question=draft.question)
-        if closed.found and await self._is_right(draft, closed):
-            raise _Failed(Cause.KNOWN_ALREADY, closed.answer)
         for quote in draft.quotes if draft.kind == "link" else ():
-            others = [each for each in draft.quotes if each != quote]
+            others = [each for each in quotes if each.text != quote]
             without = await self._oracle(draft.question, others)
             if without.found and await self._is_right(draft, without):
                 raise _Failed(Cause.ONE_QUOTE_DOES, quote)
-        return {"oracle": oracle.answer, "closed_book": closed.answer if closed.found else None}
+        return draft, {"oracle": oracle.answer, **told}
 
     async def _prove_unanswerable(self, draft: Draft, materials: Materials) -> Proofs:
         best = await asyncio.to_thread(materials.best, draft.question)
-        shown: Iterator[Passage] = iter(dict.fromkeys((*draft.passages, *best)))
-        oracle = await self._oracle(draft.question, [each.text for each in shown])
+        oracle = await self._oracle(draft.question, [*dict.fromkeys((*draft.passages, *best))])
         if oracle.found:
             raise _Failed(Cause.NOT_DECLINED, oracle.answer)
         return {"oracle": None}
 
-    async def _prove_global(self, draft: Draft) -> Proofs:
-        oracle = await self._oracle(draft.question, [each.text for each in draft.passages])
+    async def _prove_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
+        """Return a draft without the assertion that its texts do not hold, if it is one alone."""
+        oracle = await self._oracle(draft.question, draft.passages)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
         # Whoever has read the texts is held to the statements by the texts, not by his own words.
         texts = "\n\n".join(each.text for each in draft.passages)
-        borne_out = await self._rule(draft.question, texts, draft.assertions)
-        if any(each.is_met is False for each in borne_out.rulings):
-            raise _Failed(Cause.ORACLE_FAILS, "an assertion does not follow from the texts")
-        closed = await self._ask(_OracleReply, CLOSED_BOOK_PROMPT, question=draft.question)
-        if closed.found:
-            known = await self._rule(draft.question, closed.answer, draft.assertions)
-            if known.is_whole:
-                raise _Failed(Cause.KNOWN_ALREADY, closed.answer)
-        return {"oracle": oracle.answer, "closed_book": closed.answer if closed.found else None}
+        ruled = (await self._rule(draft.question, texts, draft.assertions)).rulings
+        held = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
+        is_whole = len(held) >= len(ruled) - 1 and any(each.weight == "vital" for each in held)
+        if not is_whole:
+            raise _Failed(Cause.ORACLE_FAILS, "its assertions do not follow from the texts")
+        return replace(draft, assertions=held), oracle
 
-    async def _oracle(self, question: str, texts: Sequence[str]) -> _OracleReply:
-        return await self._ask(_OracleReply, ORACLE_PROMPT, question=question, texts=[*texts])
+    async def _answers(self, draft: Draft, given: _OracleReply) -> bool:
+        """Say whether an answer is right, or meets what a global question's must say."""
+        if draft.kind != "global":
+            return bool(await self._is_right(draft, given))
+        return bool((await self._rule(draft.question, given.answer, draft.assertions)).is_whole)
+
+    async def _oracle(self, question: str, texts: Sequence[Passage]) -> _OracleReply:
+        shown = _shown(texts)
+        return await self._ask(_OracleReply, ORACLE_PROMPT, question=question, texts=shown)
 
     async def _rule(
         self, question: str, text: str, assertions: Sequence[Assertion]
