@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 NAV = Markup(
@@ -43,8 +43,12 @@ def stream(
         f"base-uri 'none'; form-action {own}; connect-src {own}"
     )
     about = {"style": Markup(style), "script": Markup(script), "policy": policy}
-    template = _templates().get_template(name)
-    yield from template.generate(**about, served=asks, nav=NAV, **values)
+    yield from template(name).generate(**about, served=asks, nav=NAV, **values)
+
+
+def template(name: str) -> Template:
+    """Return the template of a file beside this one."""
+    return _templates().get_template(name)
 
 
 @cache
