@@ -70,7 +70,7 @@ class SettingsError(ValueError):
 
 
 def resolve_prompts(values: dict[str, object], folder: Path) -> None:
-    """Make the paths of all prompt files in the sections absolute, whether there is such a file."""
+    """Make the paths of prompt files in all sections absolute; the files need not exist."""
     for name, section in values.items():
         if not isinstance(section, dict):
             continue

@@ -1,17 +1,14 @@
 """A scripted judge and a scripted method, for tests of this package and of its users."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.judged import REFUSAL
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.scorers.judge import Judge, MetricJudge
+from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
-
-if TYPE_CHECKING:
-    from graphrag.query.graph_index import GraphIndex
 
 Grade = Callable[[str, Mapping[str, str]], JudgeResult]
 """From a metric and its material (question, predicted, ...) to a verdict."""
@@ -78,5 +75,5 @@ class ScriptedRunner(EvaluationRunner):
             output_tokens=2,
         )
 
-    async def _load_index(self, imdb_key: str) -> "GraphIndex":
+    async def _load_index(self, imdb_key: str) -> GraphIndex:
         raise AssertionError(f"a scripted runner opens no index, not even {imdb_key}")

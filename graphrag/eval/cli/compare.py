@@ -122,12 +122,8 @@ def show_outcome(
     full: bool = False,
     quiet: bool = False,
     markdown: Path | None = None,
-    changes: bool = True,
 ) -> int:
-    """Show what a comparison came to wherever it is wanted, and return its exit code.
-
-    ``changes`` says whether every other figure of the two runs is looked at too.
-    """
+    """Show what a comparison came to wherever it is wanted, and return its exit code."""
     from graphrag.eval.report.comparison import answer_comparison, list_comparison
     from graphrag.eval.report.pull_request import list_annotations, render_markdown
     from graphrag.eval.results.runs import read_usages
@@ -149,7 +145,7 @@ def show_outcome(
         write_file(markdown, text)
     if summary:
         _append(Path(summary), text)
-    if changes and not quiet:
+    if not quiet:
         _show_changes(comparison, store_path, full)
     return EXIT_CODES[comparison.outcome.value]
 

@@ -187,10 +187,10 @@ def _tells(question: str, answer: str) -> bool:
 
 
 def _names_subject(question: str) -> bool:
-    """Whether a question can be understood by who has not read the text.
+    """Whether people who have not read the text can understand a question.
 
-    It names something, or has no pronoun, no "the man", "this advisory" in place of a name, and
-    more than one word to find it by: not "What is the name of the airport?".
+    It names something; or it has neither a pronoun nor words such as "the man" or "this advisory"
+    in place of a name, and more than one word to find it by: not "What is the name of the airport?"
     """
     if _NAME.search(question):
         return True

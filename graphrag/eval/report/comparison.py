@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.compare.compare import BASELINE, NEW, Flip, MethodComparison, RunComparison
+from graphrag.eval.compare.figures import FigureChange, FigureComparison
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import (
@@ -20,27 +20,22 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, Value
+from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.stats.family import describe_tests
-from graphrag.eval.stats.gates import GateOutcome, Reason
+from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.query.usage import Usage
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted, join_names, shorten
-
-if TYPE_CHECKING:
-    from graphrag.eval.compare.compare import Flip, MethodComparison, RunComparison
-    from graphrag.eval.compare.figures import FigureChange, FigureComparison
-    from graphrag.eval.results.runs import StoredRun
-    from graphrag.eval.stats.gates import GateDecision
-    from graphrag.query.usage import Usage
 
 _FEW = 5  # ids that are named
 _MOST_OF_A_NOTE = 60  # characters, in the list of runs
 
 
 def answer_comparison(
-    comparison: "RunComparison", usages: "Mapping[str, Usage] | None" = None
+    comparison: RunComparison, usages: Mapping[str, Usage] | None = None
 ) -> Answer:
     """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
     outcome, flips = comparison.outcome, comparison.flips
@@ -91,7 +86,7 @@ def answer_comparison(
     )
 
 
-def _changed_budgets(comparison: "RunComparison") -> str:
+def _changed_budgets(comparison: RunComparison) -> str:
     """Say which methods had another budget of context in the baseline; "" without any."""
     sides = comparison.baseline, comparison.new
     then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
@@ -101,7 +96,7 @@ def _changed_budgets(comparison: "RunComparison") -> str:
     return f"Budgets of context changed: {'; '.join(each)} tokens. " if each else ""
 
 
-def _answers(comparison: "RunComparison", asked: Sequence[int]) -> str:
+def _answers(comparison: RunComparison, asked: Sequence[int]) -> str:
     """Return how many answers, or verdicts on them, flips are counted of, where it isn't plain."""
     if len(comparison.items) < 2:
         return ""
@@ -130,7 +125,7 @@ def tell_reasons(reasons: Mapping[str, Reason]) -> str:
     return f"{told[0][:1].upper()}{told[0][1:]}." if len(told) == 1 else "; ".join(told)
 
 
-def _more(decision: "GateDecision") -> float:
+def _more(decision: GateDecision) -> float:
     """Return how many more questions would let it pass with 80 % power, if nothing changes.
 
     The limit comes nearer to the difference with the root of the questions.
@@ -147,7 +142,7 @@ def _more(decision: "GateDecision") -> float:
 
 
 def list_comparison(
-    comparison: "RunComparison", full: bool = False, usages: "Mapping[str, Usage] | None" = None
+    comparison: RunComparison, full: bool = False, usages: Mapping[str, Usage] | None = None
 ) -> list[Part]:
     """Return the gate's answer, the differences, and which questions flipped.
 
@@ -170,12 +165,12 @@ def list_comparison(
     return parts
 
 
-def word_of(outcome: "GateOutcome") -> str:
+def word_of(outcome: GateOutcome) -> str:
     """Return an answer of the gate as it is shown."""
     return outcome.value.upper()
 
 
-def label_of(comparison: "RunComparison") -> str:
+def label_of(comparison: RunComparison) -> str:
     """Return the label of the embedded models in brackets, "" where none had a part."""
     new, old = comparison.new.embedded_models, comparison.baseline.embedded_models
     label = new
@@ -184,7 +179,7 @@ def label_of(comparison: "RunComparison") -> str:
     return in_brackets(label)
 
 
-def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutcome]]":
+def list_decided(comparison: RunComparison) -> list[tuple[str, str, GateOutcome]]:
     """Return method, metric or amount, and answer, in the order of ``list_reasons``."""
     return [
         *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
@@ -192,7 +187,7 @@ def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutco
     ]
 
 
-def differences_table(comparison: "RunComparison") -> Table:
+def differences_table(comparison: RunComparison) -> Table:
     """Return the difference of each method and metric, with what it shows and the gate's answer."""
     return Table(
         f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
@@ -213,7 +208,7 @@ def differences_table(comparison: "RunComparison") -> Table:
     )
 
 
-def list_weaknesses(comparison: "RunComparison") -> list[str]:
+def list_weaknesses(comparison: RunComparison) -> list[str]:
     """Return which searches and questions the answer does not rest on, a line each."""
     unanswered = [
         f"{item.method}, {item.metric}: {item.n_unanswered[0]:,} failed searches or abstentions of "
@@ -225,7 +220,7 @@ def list_weaknesses(comparison: "RunComparison") -> list[str]:
     return [*unanswered, *list_unjoined(comparison)]
 
 
-def list_unjoined(comparison: "RunComparison") -> list[str]:
+def list_unjoined(comparison: RunComparison) -> list[str]:
     """Say how many questions only one run holds, a line each run and set of methods."""
     methods: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for item in comparison.items:
@@ -239,7 +234,7 @@ def list_unjoined(comparison: "RunComparison") -> list[str]:
     ]
 
 
-def list_reasons(comparison: "RunComparison") -> list[str]:
+def list_reasons(comparison: RunComparison) -> list[str]:
     """Return why the gate answered as it did, one line each method and metric or amount."""
     return [
         f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
@@ -249,7 +244,7 @@ def list_reasons(comparison: "RunComparison") -> list[str]:
     ] + [_figure_reason(each) for each in comparison.figures]
 
 
-def _dropped(item: "MethodComparison") -> str:
+def _dropped(item: MethodComparison) -> str:
     """Say how many questions make no pair, and why; "" of none."""
     why = {
         "without both verdicts": item.n_without_verdict,
@@ -261,7 +256,7 @@ def _dropped(item: "MethodComparison") -> str:
     return ", ".join(told)
 
 
-def _figure_reason(each: "FigureComparison") -> str:
+def _figure_reason(each: FigureComparison) -> str:
     decision = each.decision
     means = "no pairs"
     if decision.baseline is not None and decision.new is not None:
@@ -275,7 +270,7 @@ def _figure_reason(each: "FigureComparison") -> str:
     )
 
 
-def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
+def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
     """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
     flips = [each for each in comparison.flips if full or each.newly == "wrong"]
     lines = [f"Newly {describe_flip(each)}" for each in (flips if full else flips[:_FEW])]
@@ -284,14 +279,14 @@ def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
     return lines
 
 
-def describe_flip(flip: "Flip", n_chars: int = 90) -> str:
+def describe_flip(flip: Flip, n_chars: int = 90) -> str:
     """Return what became of which question, whose words are cut to so many characters."""
     where = f" of {flip.document}" if flip.document else ""
     words = "" if flip.question is None else f": {shorten(flip.question, n_chars)}"
     return f"{flip.newly}: {flip.method}, {flip.metric}: {flip.question_id}{where}{words}"
 
 
-def look_line(comparison: "RunComparison") -> str:
+def look_line(comparison: RunComparison) -> str:
     """Return the command that shows what flipped; "" where no store may hold both runs."""
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not comparison.flips:
@@ -301,7 +296,7 @@ def look_line(comparison: "RunComparison") -> str:
     return eval_line_here("show", new, "--question", comparison.flips[0].question_id)
 
 
-def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
+def _costs(comparison: RunComparison, usages: Mapping[str, Usage]) -> str:
     costs: list[str] = []
     for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
         usage = usages.get(run.run_id or "")
@@ -320,7 +315,7 @@ def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
     return f"Cost, searches and judge: {'; '.join(costs)}."
 
 
-def _are_of_default(comparison: "RunComparison") -> bool:
+def _are_of_default(comparison: RunComparison) -> bool:
     """Whether the comparison is on the metric that one without named metrics is on."""
     compared = {item.metric for item in comparison.items}
     if "correctness" in compared:
@@ -330,7 +325,7 @@ def _are_of_default(comparison: "RunComparison") -> bool:
     return "correctness" not in shared and compared == set(shared[:1])
 
 
-def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
+def list_figure_changes(changes: Sequence[FigureChange]) -> list[str]:
     """Return which of all figures changed beyond chance, a line each; empty without figures."""
     if not changes:
         return []
@@ -355,11 +350,11 @@ def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
     ]
 
 
-def _change(change: "FigureChange") -> str:
+def _change(change: FigureChange) -> str:
     return f"{plain_amount(change.baseline)} -> {plain_amount(change.new)}"
 
 
-def render_json(comparison: "RunComparison") -> str:
+def render_json(comparison: RunComparison) -> str:
     """Return the comparison as JSON, with every number behind the gate's answer."""
     new, old = comparison.new, comparison.baseline
     values = {
@@ -376,7 +371,7 @@ def render_json(comparison: "RunComparison") -> str:
     return whole_json(values)
 
 
-def runs_table(runs: "Sequence[StoredRun]") -> Table:
+def runs_table(runs: Sequence[StoredRun]) -> Table:
     """Return the runs of a store, one row each."""
     paid = any(run.cost_usd != 0 for run in runs)
     rows: list[list[Value]] = []

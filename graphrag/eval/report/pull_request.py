@@ -7,10 +7,9 @@ others read as well: a suite of the gate's own answers, then one with a case for
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.compare.compare import BASELINE, NEW, Flip, RunComparison
 from graphrag.eval.report.answer import list_lines
 from graphrag.eval.report.comparison import (
     answer_comparison,
@@ -23,12 +22,9 @@ from graphrag.eval.report.comparison import (
 )
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
+from graphrag.query.usage import Usage
 from graphrag.redaction import redact
 from graphrag.text.phrases import counted, shorten
-
-if TYPE_CHECKING:
-    from graphrag.eval.compare.compare import Flip, RunComparison
-    from graphrag.query.usage import Usage
 
 _MOST_FLIPS = 10
 _MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds lines of its own
@@ -43,9 +39,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """What no XML 1.0 document may hold, not even escaped."""
 
 
-def render_markdown(
-    comparison: "RunComparison", usages: "Mapping[str, Usage] | None" = None
-) -> str:
+def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | None = None) -> str:
     """Return the comparison as Markdown: the answer, a table, what flipped.
 
     ``usages``: run id -> all that the run took. At most 60,000 bytes; where lines had to be left
@@ -72,7 +66,7 @@ def render_markdown(
     return _fit(visible, _flips(comparison.flips), _details("How sure this is", notes))
 
 
-def list_annotations(comparison: "RunComparison") -> list[str]:
+def list_annotations(comparison: RunComparison) -> list[str]:
     """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
     kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
     reasons = zip(list_decided(comparison), list_reasons(comparison), strict=True)
@@ -88,7 +82,7 @@ def list_annotations(comparison: "RunComparison") -> list[str]:
     return [f"::{kind} title=graphrag eval compare::{t.translate(escapes)}" for kind, t in lines]
 
 
-def _flips(flips: "Sequence[Flip]") -> list[str]:
+def _flips(flips: Sequence[Flip]) -> list[str]:
     n_wrong = sum(flip.newly == "wrong" for flip in flips)
     ordered = sorted(flips, key=lambda flip: flip.newly == "right")
     lines = [f"- newly {escape(describe_flip(each, 200))}" for each in ordered[:_MOST_FLIPS]]
@@ -120,7 +114,7 @@ def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
     return "\n".join(kept) + "\n"
 
 
-def render_junit(comparison: "RunComparison") -> str:
+def render_junit(comparison: RunComparison) -> str:
     """Return JUnit XML: test cases of the gate's answers, and one for each question.
 
     Of the gate there is one for each method and metric, INCONCLUSIVE as skipped. A question that

@@ -280,8 +280,8 @@ async def list_budget_warnings(
 
     A text's tokens are those that the index counted in its text units, overlaps included; where it
     did not count them nothing is said. Global and DRIFT search show reports, and are left out.
-    Returns: Lines of much room, and of little, each of all indexes in which the same methods have
-    it.
+    Returns the lines about too much room, then those about too little; a line names all indexes in
+    which the same methods have it.
     """
     roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
     cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)

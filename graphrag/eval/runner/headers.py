@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
+from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -16,9 +17,6 @@ from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError, model_name, read_header
-
-if TYPE_CHECKING:
-    from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 
 def read_settings_of(config: object) -> EvaluationConfig:
@@ -151,7 +149,7 @@ def read_index_costs(
     return {key: cost for key, cost in read.items() if cost is not None}
 
 
-def _prompts_of(config: "GraphRagConfig") -> str:
+def _prompts_of(config: GraphRagConfig) -> str:
     """Return a digest of the indexing prompts; a file that is not there is named by its path."""
     reports = config.community_reports
     files = {

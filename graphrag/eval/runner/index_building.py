@@ -46,8 +46,8 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     incomplete output folder is kept under another name, and what an unfinished build has made is
     removed. Replies of models are in the project's cache, so a build that is begun again does not
     pay for them twice. Its vectors are indexed where they are many enough. What it took is kept
-    beside its tables. Raises ConfigError if the settings can't be used; IndexBuildError if a
-    workflow failed; names it and why.
+    beside its tables. Raises ConfigError if the settings can't be used, and IndexBuildError, which
+    names the workflow and the cause, if one failed.
     """
     started = time.perf_counter()
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time

@@ -88,7 +88,7 @@ class AssertionEvaluation(Stored):
 
     @property
     def vital(self) -> float | None:
-        """Share of the vital assertions that are met; None where one has no ruling, or none is."""
+        """Share of the vital assertions that are met; None without any, or without a ruling."""
         return self._share({"vital": 1.0})
 
     @property
