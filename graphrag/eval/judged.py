@@ -262,8 +262,21 @@ METRICS: Collection[str] = JUDGED_METRICS
 """The names of the metrics; sufficiency and a package's are among them once asked for."""
 
 
+_OWN = frozenset(
+    (*(metric.name for metric in (*JUDGED, SUFFICIENCY)), "rubric", "quality", "assertions")
+)
+
+
+def is_graded(name: object) -> bool:
+    """Say whether a package brings a judge of this name that is no metric of 0 and 1."""
+    if not isinstance(name, str) or name in _OWN:
+        return False
+    plug_in = find_plug_in("metrics", name)
+    return plug_in is not None and hasattr(plug_in.load(object), "grade")
+
+
 def package_of(name: str) -> dict[str, str]:
     """Return under ``package`` which one brings a metric; nothing for one that is built in."""
-    is_own = any(metric.name == name for metric in (*JUDGED, SUFFICIENCY))
+    is_own = name in _OWN
     plug_in = None if is_own else find_plug_in("metrics", name)
     return {} if plug_in is None else {"package": plug_in.package}

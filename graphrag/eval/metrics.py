@@ -22,6 +22,7 @@ from graphrag.eval.scorers.rubric import (
     LLMEvaluationPrompt,
     RubricJudge,
 )
+from graphrag.eval.scorers.scorer import Material, Scorer, graded
 
 __all__ = [
     "COMPLETENESS_PROMPT",
@@ -37,9 +38,12 @@ __all__ = [
     "LLMEvaluation",
     "LLMEvaluationPrompt",
     "LLMJudge",
+    "Material",
     "MetricScores",
     "QualityEvaluation",
     "QualityJudge",
     "ResultMetadata",
     "RubricJudge",
+    "Scorer",
+    "graded",
 ]

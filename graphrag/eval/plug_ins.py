@@ -92,12 +92,16 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no function")
         return part
 
-    def check(self, built_in: Container[str], wanted: type | None) -> None:
+    def check(self, built_in: Container[str], wanted: type | tuple[type, ...] | None) -> None:
         """Raise ConfigError if the part can't be used; ``wanted``: None for functions."""
         if self.name in built_in:
             raise self.refuse("the name is built in, and keeps its meaning")
         find_plug_in(self.kind, self.name)
-        self.load(wanted) if wanted else self.load_function()
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,) if wanted else ()
+        if not kinds:
+            self.load_function()
+        elif not isinstance(self.load(object), kinds):
+            raise self.refuse(f"{self.entry.value} is no {' or '.join(k.__name__ for k in kinds)}")
 
     def refuse(self, why: str) -> ConfigError:
         """Return the error of a part that can't be used."""

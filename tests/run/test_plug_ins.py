@@ -14,12 +14,15 @@ from support.held_loops import shorten_where
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval import plug_ins
+from graphrag.eval.compare.figures import compare_figures
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.plug_ins import list_plug_ins
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.measures import list_forms
 
 MODULE = """
 from graphrag.eval.judged import JudgedMetric
+from graphrag.eval.metrics import graded
 from graphrag.eval.runner import MethodAnswer
 from graphrag.eval.scorers.measures import Measure
 
@@ -29,6 +32,10 @@ async def echo(question, index, project):
 brevity = JudgedMetric(
     name="brevity", instructions="You grade brevity.", fields=("question", "answer"),
     one="short", zero="long", zero_if_failed=False,
+)
+
+politeness = graded(
+    "politeness", "You grade manners.\\n5: kind\\n3: plain\\n1: rude\\n", ("question", "answer"),
 )
 
 def _words(given):
@@ -63,6 +70,7 @@ slow = {module}_slow:echo
 [gtog.metrics]
 brevity = {module}:brevity
 renamed = {module}:brevity
+politeness = {module}:politeness
 clash = {module}:tsv
 
 [gtog.measures]
@@ -95,6 +103,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     list_plug_ins.cache_clear()
     list_forms.cache_clear()
     JUDGED_METRICS.pop("brevity", None)
+    SCORERS.pop("politeness", None)
     for name in ("", *(f"_{name}" for name in OTHERS)):
         sys.modules.pop(f"{module}{name}", None)
 
@@ -104,7 +113,10 @@ def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluati
     reply = offline_reply()
 
     def judge(request: dict[str, Any]) -> str:
-        is_new = '"metric": "brevity"' in str(request["messages"])
+        asked = str(request["messages"])
+        if "You grade manners" in asked:
+            return f'{{"reason": "so so", "score": {2 if "clock in clock" in asked else 4}}}'
+        is_new = '"metric": "brevity"' in asked
         return '{"reason": "short", "score": 1}' if is_new else reply(request)
 
     server.behaviour = Behaviour(judge)
@@ -136,6 +148,34 @@ def test_the_parts_of_a_package_are_used_like_those_here(evaluation, package, tm
     assert path.read_text(encoding="utf-8").startswith("run_id\tsample_id\t")
     refused = evaluation.run("show", "latest", "--export", "rows.xls").output
     assert "ends in .csv or .parquet or .tsv" in refused
+
+
+def test_a_judge_of_another_scale_is_seen_wherever_figures_are(evaluation, package):
+    """One declaration in a package: dry run, results, tables, page, comparison, threshold."""
+    evaluation.configure(metrics=["correctness"])
+    plain = evaluation.done("--dry-run", COLUMNS="300").output
+    terms = {"measures": {"criteria": [{"metric": "politeness.score", "minimum": 3}]}}
+    evaluation.configure(
+        metrics=["correctness", "politeness"], thresholds={"politeness": 3}, **terms
+    )
+    assert evaluation.done("--dry-run", COLUMNS="300").output != plain
+    result = evaluation.done("--full", COLUMNS="300", code=100)
+    assert "threshold missed: echo: politeness.score 2.000 (n 2) is below 3" in result.output
+    assert "Politeness, 1 to 5: mean (95 % interval)" in result.output
+    assert "politeness.score above 3" in result.output
+    given = evaluation.read_results("summary")["graded"]["politeness"]
+    assert given["echo"]["score"]["distribution"] == {"2": 2}
+    assert given["basic"]["score"]["estimate"]["mean"] == 4
+    answer = evaluation.read_results()["results"][0]["methods"]["echo"]
+    assert answer["politeness"] == {"reason": "so so", "score": 2}
+    assert "Politeness, 1 to 5" in (evaluation.output / "report.html").read_text(encoding="utf-8")
+    (run,) = evaluation.runs()
+    assert run.setup.root["further"]["politeness"]["package"] == "rag-pack 1.2"
+    evaluation.configure(thresholds={})
+    evaluation.done("-q")
+    new, old = (run.run_id for run in evaluation.runs())
+    changes = {(c.method, c.figure) for c in compare_figures(new, old, evaluation.store_path)}
+    assert {("echo", "politeness.score"), ("basic", "politeness.score")} <= changes
 
 
 def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):

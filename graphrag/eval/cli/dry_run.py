@@ -24,13 +24,11 @@ from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
-from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT
 from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
-from graphrag.eval.scorers.quality import QUALITY_PROMPT
-from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
@@ -50,8 +48,6 @@ _OF_GRAPH, _OF_LOCAL = 6, 3
 _LOCAL_FILLS = 0.6
 _AROUND_A_TEXT = 10
 """Tokens of a quote or an assertion in a list, beside its words."""
-_RUBRIC_LISTS = 1_000
-"""Tokens of the names, ids and keys in what the rubric's judge reads, beside the context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,15 +300,12 @@ class DryRun:
                 yield judge.repeats * (split + read)
                 continue
             yield judge.repeats * reckoning.judging(metric.prompt, read)
-        read = material["question"] + search.answer + search.context
         held = sum(reckoning.count(each.text) + _AROUND_A_TEXT for each in sample.assertions)
-        further = {
-            "rubric": (RUBRIC_PROMPT, read + _RUBRIC_LISTS),
-            "quality": (QUALITY_PROMPT, read + material["ground_truth"]),
-            "assertions": (ASSERTIONS_PROMPT, read - search.context + held),
-        }
+        material["assertions"] = held
         for kind in list_further(self.config, [sample]):
-            yield reckoning.judging(*further[kind])
+            scorer = SCORERS[kind]
+            read = sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
+            yield reckoning.judging(scorer.prompt, read)
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:

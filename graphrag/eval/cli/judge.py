@@ -107,8 +107,9 @@ def _judging_config(
     if flags.workers is not None:
         changes["workers"] = flags.workers
     named = {"model": model, "repeats": repeats}
-    judge = {**config.judge.model_dump(), **{k: v for k, v in named.items() if v is not None}}
-    values = {**config.model_dump(), "root": config.root, "judge": judge, **changes}
+    judge = changes.get("judge") or config.judge.model_dump()
+    judge |= {k: v for k, v in named.items() if v is not None}
+    values = {**config.model_dump(), "root": config.root, **changes, "judge": judge}
     return parse_config(values, "the flags")
 
 

@@ -21,10 +21,11 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     with starting(quiet):
         from graphrag.eval.report.files import SUFFIXES
         from graphrag.eval.scorers.measures import MEASURES, Measure
+        from graphrag.eval.scorers.scorer import Scorer
 
-    built_in: dict[Kind, tuple[list[str], type | None]] = {
+    built_in: dict[Kind, tuple[list[str], type | tuple[type, ...] | None]] = {
         "methods": ([*METHODS, *CONTROLS], None),
-        "metrics": ([metric.name for metric in JUDGED], JudgedMetric),
+        "metrics": ([metric.name for metric in JUDGED], (JudgedMetric, Scorer)),
         "measures": ([measure.name for measure in MEASURES], Measure),
         "exporters": ([suffix.removeprefix(".") for suffix in SUFFIXES], None),
     }

@@ -38,7 +38,6 @@ from graphrag.eval.report.run import (
     verdict_line,
 )
 from graphrag.eval.report.table import Line, show
-from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
@@ -117,7 +116,7 @@ class Supervisor:
             return INCOMPLETE
         if details.skip_judge or is_round:
             return DONE
-        return self._check_thresholds(config, report.results)
+        return self._check_thresholds(config, report)
 
     def report(self, description: RunDescription, outcome: RunOutcome) -> RunReport:
         """Compute what a run's end shows, and say that this goes on."""
@@ -209,19 +208,30 @@ class Supervisor:
         """Print a warning beside the results."""
         self.notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
-    def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
+    def _check_thresholds(self, config: EvaluationConfig, report: RunReport) -> int:
         unknown: list[str] = []
         missed: list[str] = []
-        outcomes = {} if results.analysis is None else results.analysis.outcomes
+        analysis = report.results.analysis
+        outcomes = {} if analysis is None else analysis.outcomes
         for metric, lowest in config.thresholds.items():
-            for method, of in outcomes.items():
-                estimate = of[metric].end_to_end
-                name = f"{metric}{FAILED_AS_0 if has_two_means(of[metric]) else ''}"
+            means = {
+                f"{method}: {metric}{FAILED_AS_0 if has_two_means(of[metric]) else ''}": (
+                    of[metric].end_to_end
+                )
+                for method, of in outcomes.items()
+                if metric in of
+            }
+            for method, of in report.figures.graded.get(metric, {}).items():
+                means |= {
+                    f"{method}: {metric}.{part}": grade.estimate for part, grade in of.items()
+                }
+            unknown += [] if means else [metric]
+            for name, estimate in means.items():
                 if estimate.mean is None:
-                    unknown.append(f"{method}: {metric}")
+                    unknown.append(name.removesuffix(FAILED_AS_0))
                 elif estimate.mean < lowest:
                     shown = f"{estimate.mean:.3f} (n {estimate.n:,})"
-                    missed.append(f"{method}: {name} {shown} is below {lowest:g}")
+                    missed.append(f"{name} {shown} is below {lowest:g}")
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:

@@ -5,7 +5,7 @@ So a path, a name or a data set that is wrong is told at once.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from graphrag.command_lines import config_name
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
@@ -149,18 +149,20 @@ def read_questions(
     return samples, (*dataset.warnings, rehearsed)
 
 
-def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, object]:
+def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
 
     Thresholds of metrics that are not asked are left out.
     """
     names = split_names(metrics)
     if names == ["none"]:
-        further = dict.fromkeys(("rubric", "quality", "assertions", "pairwise"), False)
+        kinds = ("rubric", "quality", "assertions", "pairwise")
+        further: dict[str, object] = {**dict.fromkeys(kinds, False), "graded": ()}
         judge = {**config.judge.model_dump(), **further}
         return {"metrics": [], "thresholds": {}, "judge": judge}
     kept = {m: least for m, least in config.thresholds.items() if m in names}
-    return {"metrics": names, "thresholds": kept}
+    judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
+    return {"metrics": names, "thresholds": kept, "judge": judge}
 
 
 def split_names(text: str) -> list[str]:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    NonNegativeFloat,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import to_jsonable_python
 
 from graphrag.command_lines import eval_line
@@ -31,14 +38,13 @@ from graphrag.eval.config.sections import (
     without_own_budget,
 )
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.query.limits import DEFAULT_PATIENCE_S
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
-Share = Annotated[float, Field(ge=0, le=1)]
 _SHORT = {
     "dataset_path": ("dataset", "path"),
     "index_roots": ("indexes", ""),
@@ -105,9 +111,9 @@ class EvaluationConfig(FrozenSection):
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
     """Methods count as equivalent below this difference of their means, in (0, 1)."""
-    thresholds: dict[Metric, Share] = Field(default_factory=dict[Metric, float])
-    """Metric -> the smallest mean that you accept of any method, 0 to 1. A run below one of them
-    ends with exit code 100."""
+    thresholds: dict[Metric, NonNegativeFloat] = Field(default_factory=dict[Metric, float])
+    """Metric -> the smallest mean that you accept of any method, 0 to 1, or within the limits of a
+    judge that grades on a scale of its own. A run below one of them ends with exit code 100."""
     root: Path = Field(default=Path(), exclude=True)
     """Folder that the paths are relative to; not part of the file."""
 
@@ -143,6 +149,7 @@ class EvaluationConfig(FrozenSection):
             }
         if given.get("metrics") == "none":
             given["metrics"] = ()
+        given = _put_graded_aside(given)
         if isinstance(given.get("equal_terms"), bool):
             given["equal_terms"] = {} if given["equal_terms"] else None
         given["budgets"] = read_budgets(given.get("budgets"))
@@ -178,9 +185,11 @@ class EvaluationConfig(FrozenSection):
             )
         if self.judge.cache and (self.workers > 1 or not self.output.save_intermediate):
             yield "judge.cache needs workers: 1 and output.save_intermediate: true"
-        for metric in self.thresholds:
-            if metric not in self.metrics:
+        for metric, least in self.thresholds.items():
+            if metric not in (*self.metrics, *self.judge.graded):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
+            elif least > 1 and metric in self.metrics:
+                yield f"thresholds.{metric}: a mean lies from 0 to 1, not at {least:g}"
 
     @classmethod
     def from_yaml(
@@ -307,6 +316,22 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
             )
         given[section] = {**known, key: value} if key else value
     return given
+
+
+def _put_graded_aside(given: dict[str, object]) -> dict[str, object]:
+    """Take the judges with a scale of their own from the metrics, which are scored 0 or 1."""
+    metrics = given.get("metrics")
+    if not isinstance(metrics, list | tuple):
+        return given
+    names = cast("Sequence[object]", metrics)
+    graded = [name for name in names if is_graded(name)]
+    judge: object = given.get("judge") or {}
+    if not graded or not isinstance(judge, Mapping):
+        return given
+    known = cast("Mapping[str, object]", judge)
+    joined = dict.fromkeys([*cast("Sequence[object]", known.get("graded") or ()), *graded])
+    rest = [name for name in names if name not in graded]
+    return {**given, "metrics": rest, "judge": {**known, "graded": tuple(joined)}}
 
 
 def _at_budgets(given: Mapping[str, object]) -> dict[str, object]:

@@ -19,8 +19,7 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
-from graphrag.eval.judged import SUFFICIENCY
-from graphrag.eval.records import METRICS
+from graphrag.eval.judged import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import SearchMethod, has_budget
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
@@ -99,7 +98,7 @@ DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
 
 
 def _known_metric(given: object) -> object:
-    if given not in METRICS:
+    if not is_graded(given) and given not in METRICS:
         raise ValueError(
             f"unknown name {str(given)!r}{nearest(str(given), [*METRICS, SUFFICIENCY.name])}"
         )
@@ -177,6 +176,9 @@ class JudgeSettings(FrozenSection):
     assertions: bool = True
     """Whether they are held against the assertions of their question, where its row has any, one
     call each."""
+    graded: tuple[str, ...] = ()
+    """Judges that installed packages bring and that grade responses on a scale of their own, one
+    call each. ``metrics`` may name them as well."""
     cache: bool = False
     """Whether replies are taken from earlier runs in the same eval.db, where the same is asked of
     the same model with the same settings, and kept for later ones."""

@@ -22,6 +22,7 @@ UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
 _LEAST_P = 0.001
+_SHARES = ("assertions", "claims")
 _OWN_UNIT = ("latency_s", "median_latency_s", "combined_score")
 
 
@@ -100,7 +101,8 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:,.0f}"
     if name == "cost_usd":
         return money(value)
-    is_share = not (name.startswith(("rubric.", "quality.")) or name in _OWN_UNIT)
+    kind, has_part, _ = name.partition(".")
+    is_share = kind in _SHARES if has_part else name not in _OWN_UNIT
     return share(value) if is_share else number(value)
 
 

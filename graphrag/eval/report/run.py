@@ -14,6 +14,7 @@ from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain,
 from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted, join_names
 
@@ -108,6 +109,7 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     if loss is not None:
         yield loss
     yield from map(Line, describe_grades(figures))
+    yield from run_tables.graded_tables(figures)
     if criteria is not None:
         yield from criteria.split()
     taken = index_cost_table(figures.index_costs)
@@ -325,7 +327,8 @@ def describe_grades(figures: "Figures") -> Iterator[str]:
         method: {name: summary.scale.estimate for name, summary in of.items()}
         for method, of in figures.rubric.items()
     }
-    for title, grades in (("Rubric, 1 to 5", rubric), ("Quality, 0 to 1", figures.quality)):
+    for name, grades in (("rubric", rubric), ("quality", figures.quality)):
+        title = SCORERS[name].title
         cells = [f"{method} {_grade(of)}" for method, of in grades.items()]
         if cells:
             yield (

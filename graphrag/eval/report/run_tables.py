@@ -8,6 +8,7 @@ from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
     UNKNOWN,
+    UNSCORED,
     has_two_means,
     mean_and_n,
     mean_cell,
@@ -15,12 +16,14 @@ from graphrag.eval.report.cells import (
     number,
     p_value,
     percent,
+    plain,
     seconds,
     unfinished,
 )
 from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.loss import LossRow, Stage
 from graphrag.eval.scorers.measures import Group, MeasureForm
 from graphrag.query.usage import sum_known
@@ -525,6 +528,30 @@ def assertions_table(figures: "Figures") -> Table | None:
         "okay counts all, the okay ones half. A failed search and a declined answer meet none. n: "
         f"responses. The counts are of vital assertions not met. {EACH_ALONE}",
     )
+
+
+def graded_tables(figures: "Figures") -> list[Table]:
+    """Return a table of each scorer that a package brings: means, and how often each grade."""
+    tables: list[Table] = []
+    for name, by_method in figures.graded.items():
+        rows = {(m, part): of for m, parts in by_method.items() for part, of in parts.items()}
+        grades = sorted({grade for of in rows.values() for grade in of.distribution}, key=float)
+        tables.append(
+            Table(
+                f"{SCORERS[name].title}: mean (95 % interval), and answers with each grade",
+                [
+                    *(METHOD, ("part", "text"), ("mean", "interval"), ("n", "count")),
+                    *((grade, "count") for grade in grades),
+                ],
+                [
+                    [m, part, plain(of.estimate, missing=UNSCORED), of.estimate.n]
+                    + [of.distribution.get(grade, 0) for grade in grades]
+                    for (m, part), of in rows.items()
+                ],
+                f"n: answers with a grade. {EACH_ALONE}",
+            )
+        )
+    return tables
 
 
 def claims_table(figures: "Figures") -> Table | None:

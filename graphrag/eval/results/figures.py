@@ -17,11 +17,11 @@ from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import Row, Section, paired_score
-from graphrag.eval.results.runs import GRADES, read_grades
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_NEEDED,
@@ -38,7 +38,9 @@ from graphrag.eval.scorers.measures import (
     summarize_measures,
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
-from graphrag.eval.scorers.rubric import DimensionSummary
+from graphrag.eval.scorers.quality import QUALITY
+from graphrag.eval.scorers.rubric import RUBRIC, DimensionSummary
+from graphrag.eval.scorers.scorer import Scorer
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_real, mean_scale
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
@@ -84,6 +86,23 @@ class AssertionSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class GradeSummary:
+    """A part of what a scorer gave ``n_planned`` answers; a missing grade is left out.
+
+    ``estimate``: mean within the scorer's limits, with t limits; ``distribution``: grade -> answers
+    that have it.
+    """
+
+    n_planned: int
+    estimate: Estimate
+    distribution: Mapping[str, int]
+
+
+Graded = Mapping[str, Mapping[str, Mapping[str, GradeSummary]]]
+"""Scorer -> method -> part -> summary."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimSummary:
     """The claims of one method's responses.
 
@@ -109,7 +128,8 @@ class Figures:
 
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
     method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
-    method -> measure -> mean in [0, 1] with t limits, ``assertions`` the same over the responses
+    method -> measure -> mean in [0, 1] with t limits, ``graded``: the scorers that packages bring,
+    by name, method and part; ``assertions`` the same over the responses
     to questions that have any, a failed search 0; ``claims``: by method; ``pairwise``: (a, b) ->
     preferences; empty unless judged. ``usage``: what the further judges cost. ``retrieval``:
     retrieval_results.json but for what was retrieved, see :func:`retrieval_pieces`.
@@ -130,6 +150,7 @@ class Figures:
     evaluations: dict[str, Section]
     assertions: dict[str, AssertionSummary] = field(default_factory=dict[str, AssertionSummary])
     claims: Mapping[str, ClaimSummary] = field(default_factory=dict[str, ClaimSummary])
+    graded: Graded = field(default_factory=dict[str, Mapping[str, Mapping[str, GradeSummary]]])
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
@@ -138,7 +159,7 @@ class Figures:
     def to_dict(self) -> Section:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
-        is_there = (self.rubric, self.quality, self.assertions, self.pairwise)
+        is_there = (self.rubric, self.quality, self.assertions, self.graded, self.pairwise)
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         taken["reused_replies"] = self.usage.reused_replies
         return {
@@ -151,6 +172,7 @@ class Figures:
             },
             "quality": to_jsonable_python(self.quality),
             "assertions": to_jsonable_python(self.assertions),
+            **({"graded": to_jsonable_python(self.graded)} if self.graded else {}),
             "claims": to_jsonable_python(self.claims),
             "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
@@ -193,7 +215,7 @@ def compute_figures(
     samples = {sample.id: sample for sample in sources.samples}
     settings = config.measures
     overall = {
-        (unit.sample.id, unit.method): read_grades("quality", judged.value)["overall_score"]
+        (unit.sample.id, unit.method): QUALITY.numbers(judged.value)["overall_score"]
         for unit, judged in sources.judged
         if judged.kind == "quality" and unit.trial == 0
     }
@@ -223,16 +245,26 @@ def compute_figures(
     rubric = {
         method: {
             name: DimensionSummary(n_asked[method], mean_scale(scores, documents))
-            for name, scores, documents in _grades(sources.judged, "rubric", method)
+            for name, scores, documents in _grades(sources.judged, RUBRIC, method)
         }
         for method in (methods if config.judge.rubric else ())
     }
     quality = {
         method: {
-            name: mean_real(scores, documents, (0.0, 1.0))
-            for name, scores, documents in _grades(sources.judged, "quality", method)
+            name: mean_real(scores, documents, QUALITY.limits)
+            for name, scores, documents in _grades(sources.judged, QUALITY, method)
         }
         for method in (methods if config.judge.quality else ())
+    }
+    graded = {
+        scorer.name: {
+            method: {
+                part: _summarize(scorer, n_asked[method], scores, documents)
+                for part, scores, documents in _grades(sources.judged, scorer, method)
+            }
+            for method in methods
+        }
+        for scorer in filter(None, map(SCORERS.find, config.judge.graded))
     }
     assertions = _assertions(methods, first, samples, sources.judged)
     claims = _claims(methods, sources.judged) if config.judges_claims else {}
@@ -259,6 +291,11 @@ def compute_figures(
             **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
             **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
             **{
+                f"{kind}.{part}": of.estimate.mean
+                for kind, of_scorer in graded.items()
+                for part, of in of_scorer.get(method, {}).items()
+            },
+            **{
                 f"assertions.{name}": getattr(of, name).mean
                 for name in ASSERTION_MEASURES
                 if (of := assertions.get(method)) is not None
@@ -274,6 +311,7 @@ def compute_figures(
         criteria=check_criteria(settings.criteria, means),
         rubric=rubric,
         quality=quality,
+        graded=graded,
         claims=claims,
         pairwise=_pairwise(config, first, sources.judged),
         usage=sum_usages(judged.usage for _, judged in sources.judged),
@@ -332,11 +370,21 @@ def _values(judged: _Judged, kind: str, method: str) -> tuple[list[Section], lis
     return [value for value, _ in of_kind], [document for _, document in of_kind]
 
 
-def _grades(judged: _Judged, kind: str, method: str) -> Iterator[tuple[str, _Grades, list[str]]]:
-    """Yield each figure with its values of the first answers, and the answers' documents."""
-    values, documents = _values(judged, kind, method)
-    grades = [read_grades(kind, value) for value in values]
-    yield from ((name, [each[name] for each in grades], documents) for name in GRADES[kind])
+def _grades(
+    judged: _Judged, scorer: Scorer, method: str
+) -> Iterator[tuple[str, _Grades, list[str]]]:
+    """Yield each part with its values of the first answers, and the answers' documents."""
+    values, documents = _values(judged, scorer.name, method)
+    grades = [scorer.numbers(value) for value in values]
+    yield from ((part, [each[part] for each in grades], documents) for part in scorer.parts)
+
+
+def _summarize(
+    scorer: Scorer, n_planned: int, scores: _Grades, documents: list[str]
+) -> GradeSummary:
+    known = Counter(f"{score:g}" for score in scores if score is not None)
+    counts = dict(sorted(known.items(), key=lambda each: float(each[0])))
+    return GradeSummary(n_planned, mean_real(scores, documents, scorer.limits), counts)
 
 
 def _assertions(

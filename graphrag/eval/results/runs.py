@@ -32,8 +32,8 @@ from graphrag.eval.results.rows import (
 )
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
-from graphrag.eval.scorers.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.rubric import DIMENSIONS
+from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
@@ -67,13 +67,6 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
-GRADES: Mapping[str, Sequence[str]] = {
-    "rubric": DIMENSIONS,
-    "quality": QUALITY_MEASURES,
-    "assertions": ASSERTION_MEASURES,
-    CLAIMS: ("supported",),
-}
-"""What a further judge grades an answer on, in the order of files and tables."""
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 
@@ -243,13 +236,13 @@ class QuestionFigures:
     """The figures of a run, question by question: of several searches, their mean.
 
     By method: ``judged``, what a judge gave: the metrics that were asked (0 or 1),
-    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>``, ``claims.supported`` and
-    ``assertions.<measure>`` (in [0, 1], the latter 0 for a failed search); ``measured``, what needs
-    no judge: ``latency_s`` of searches that answered, ``tokens``, ``cost_usd``, and the retrieval
-    measures where the run's own file of them is there; ``failed_as_0``, metrics on which a failed
-    search has nothing to judge, with 0 for it, where one failed. What further judges gave, and the
-    retrieval measures, are of the first search. ``median_latency_s``: method -> seconds, of all
-    searches.
+    ``claims.supported``, and of each scorer ``<name>.<part>`` in its limits, as
+    ``rubric.relevance`` (1 to 5) and ``assertions.vital`` (in [0, 1], 0 for a failed search);
+    ``measured``, what needs no judge: ``latency_s`` of searches that answered, ``tokens``,
+    ``cost_usd``, and the retrieval measures where the run's own file of them is there;
+    ``failed_as_0``, metrics on which a failed search has nothing to judge, with 0 for it, where one
+    failed. What further judges gave, and the retrieval measures, are of the first search.
+    ``median_latency_s``: method -> seconds, of all searches.
     """
 
     judged: ByMethod
@@ -306,7 +299,11 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
     judgements = store.judgements(run.run_id)
     responses = store.responses(run.run_id, with_texts=False) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
-    names = [f"{k}.{name}" for k, of in GRADES.items() if k in run.setup.further for name in of]
+    brought = sorted(run.setup.further.difference(SCORERS, ("pairwise", CLAIMS)))
+    asked = [kind for kind in SCORERS if kind in run.setup.further]
+    asked += [kind for kind in brought if SCORERS.find(kind) is not None]
+    names = [f"{kind}.{part}" for kind in asked for part in SCORERS[kind].parts]
+    names += [CLAIMS_SUPPORTED] if CLAIMS in run.setup.further else []
     figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
     if "assertions" in {judged.kind for judged in judgements}:  # none: the judge is yet to come
         held = {s.id: s.assertions for s in store.samples(run.run_id) if s.assertions}
@@ -319,16 +316,18 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
     for judged in judgements:
         unit = units.get(judged.subject)
         if unit is not None:
-            for name, value in read_grades(judged.kind, judged.value).items():
+            for name, value in _read_grades(judged.kind, judged.value).items():
                 of_name = figures[unit.method].setdefault(f"{judged.kind}.{name}", {})
                 of_name[keys[unit.sample_id]] = value
     return cast("ByMethod", figures)
 
 
-def read_grades(kind: str, value: Section) -> dict[str, float | None]:
-    """Return what a further judge said of an answer, by the names of ``GRADES``."""
-    said = {name: value[name] for name in GRADES.get(kind, ())}
-    return {n: grade["score"] for n, grade in said.items()} if kind == "rubric" else said
+def _read_grades(kind: str, value: Section) -> dict[str, float | None]:
+    """Return what a further judge said of an answer; empty of one that is not installed here."""
+    if kind == CLAIMS:
+        return {"supported": cast("float | None", value["supported"])}
+    scorer = SCORERS.find(kind)
+    return {} if scorer is None else scorer.numbers(value)
 
 
 def _retrieval(output_dir: Path, run_id: str) -> ByMethod:

@@ -20,14 +20,12 @@ from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.scorers.assertions import ASSERTION_MEASURES
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.measures import list_forms
-from graphrag.eval.scorers.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import CLAIMS
 from graphrag.offline import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
@@ -209,13 +207,12 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     """
     of = config.measures
     forms = {form.name: form.measure for form in list_forms(of.cutoffs, of.further)}
+    scorers = [*SCORERS, *config.judge.graded]
     known = [
         *forms,
         *METRICS,
         *AVERAGES,
-        *(f"rubric.{name}" for name in DIMENSIONS),
-        *(f"quality.{name}" for name in QUALITY_MEASURES),
-        *(f"assertions.{name}" for name in ASSERTION_MEASURES),
+        *(f"{kind}.{part}" for kind in scorers for part in SCORERS[kind].parts),
         CLAIMS_SUPPORTED,
     ]
     for criterion in config.measures.criteria:
@@ -242,7 +239,7 @@ def _lack_of_judge(
     kind = name.partition(".")[0]
     if name in ("judge_score", "combined_score"):
         kind = "quality" if config.judge.quality else "correctness"
-    if kind not in ("rubric", "quality", "assertions", CLAIMS, *METRICS):
+    if kind not in (*SCORERS, CLAIMS, *METRICS):
         return None
     if skip_judge:
         return "the judge is not asked"
@@ -250,8 +247,8 @@ def _lack_of_judge(
         if not config.judges_claims:
             return "judge.faithfulness is not by: claim"
         kind = FAITHFULNESS
-    if kind in ("rubric", "quality", "assertions"):
-        if not getattr(config.judge, kind):
+    if kind in SCORERS:
+        if kind not in config.judge.graded and not getattr(config.judge, kind, False):
             return f"judge.{kind} is off"
         lacks = kind == "assertions" and not any(sample.assertions for sample in samples)
         return "no question has assertions" if lacks else None

@@ -235,7 +235,7 @@ def prepare_judging(
 
 def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:
     model = judge_model(config, headers)
-    check_judge_model(model, config.metrics)
+    check_judge_model(model, [*config.metrics, *config.judge.graded])
     return model_name(model)
 
 

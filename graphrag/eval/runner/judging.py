@@ -20,9 +20,7 @@ from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_rep
 from graphrag.eval.runner.jobs import FurtherTask
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import check_asked
-from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
 from graphrag.eval.scorers.claims import judge_claims
-from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import (
     NO_REASON,
     Judge,
@@ -30,8 +28,16 @@ from graphrag.eval.scorers.judge import (
     LLMJudge,
     awaited,
 )
-from graphrag.eval.scorers.rubric import DimensionScore
-from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.scorers.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
+from graphrag.eval.store.records import (
+    CLAIMS,
+    DOUBT,
+    Judgement,
+    StoredResponse,
+    Unit,
+    is_pair,
+    pair_kind,
+)
 from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
@@ -43,8 +49,8 @@ from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 FAITHFULNESS = "faithfulness"
 _REFUSE = f"judge_{REFUSAL.name}"
-_NO_ANSWER = JudgeResult(None, "Nothing to judge: no answer was given")
-_NO_CONTEXT = JudgeResult(None, "Nothing to judge: the method does not tell its context")
+_NO_ANSWER = JudgeResult(None, NO_ANSWER)
+_NO_CONTEXT = JudgeResult(None, NO_CONTEXT)
 
 
 async def ask_verdicts(
@@ -197,18 +203,14 @@ def read_verdict(given: object) -> JudgeResult:
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
-FURTHER: Mapping[str, Callable[[EvaluationConfig, Sample], bool]] = {
-    "rubric": lambda config, _: config.judge.rubric,
-    "quality": lambda config, _: config.judge.quality,
-    "assertions": lambda config, sample: config.judge.assertions and bool(sample.assertions),
-}
-"""Further judge of single responses -> whether it is asked about one to a sample."""
 
 
 def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
     """Return the further judges that are asked about single responses to some of the samples."""
-    asked = list(samples)
-    return [kind for kind, is_asked in FURTHER.items() if any(is_asked(config, s) for s in asked)]
+    judge = config.judge
+    holds = judge.assertions and any(sample.assertions for sample in samples)
+    named = {"rubric": judge.rubric, "quality": judge.quality, "assertions": holds}
+    return [*(kind for kind, is_asked in named.items() if is_asked), *judge.graded]
 
 
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
@@ -243,7 +245,7 @@ def with_grades(
     """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judged:
-        if judgement.kind in (DOUBT, CLAIMS, *FURTHER):
+        if not is_pair(judgement.kind):
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     return [
@@ -267,21 +269,19 @@ class FurtherJudges:
         session: MemorySession,
         entity_types: EntityTypes,
     ) -> None:
-        # Here, as they load numpy, which verdicts do without.
-        from graphrag.eval.scorers.pairwise import PairwiseJudge
-        from graphrag.eval.scorers.quality import QualityJudge
-        from graphrag.eval.scorers.rubric import RubricJudge
-
         model = getattr(judge, "model", None) if "model" in dir(judge) else None
         if model is None:
             raise ConfigError(
-                "judge.rubric, quality, assertions (of a dataset with any) and pairwise need a "
-                "judge with a model to ask; give it an attribute model, or turn them off."
+                "judge.rubric, quality, graded, assertions (of a dataset with any) and pairwise "
+                "need a judge with a model to ask; give it an attribute model, or turn them off."
             )
+        # Here, as they load numpy, which verdicts do without.
+        from graphrag.eval.scorers.further import SCORERS
+        from graphrag.eval.scorers.pairwise import PairwiseJudge
+
         terms = (model, config.judge.temperature, config.judge.max_retries)
-        self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
-        self._pairwise, self._assertions = PairwiseJudge(*terms), JudgeModel(*terms)
-        self._ask = {"rubric": self._grade, "quality": self._measure, "assertions": self._rule}
+        self._pairwise, self._model = PairwiseJudge(*terms), JudgeModel(*terms)
+        self._scorers = SCORERS
         self._config, self._session, self._entity_types = config, session, entity_types
 
     def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:
@@ -297,14 +297,14 @@ class FurtherJudges:
         }
         tasks: list[FurtherTask] = []
 
-        def add(unit: Unit, kind: str, ask: Callable[[], Awaitable[_Grading]]) -> None:
+        def add(unit: Unit, kind: str, ask: Callable[[], Awaitable[Grading]]) -> None:
             if session.judgement(unit.key, kind) is None:
                 judging = partial(_judge_further, unit.key, kind, ask)
                 tasks.append(FurtherTask(unit.key, kind, judging))
 
         for unit in answered.values():
             for kind in list_further(self._config, [unit.sample]):
-                add(unit, kind, partial(self._ask[kind], unit))
+                add(unit, kind, partial(self._grade, self._scorers[kind], unit))
         for a, b in judge.pairs(self._config.methods):
             for unit in answered.values():
                 other = answered.get((unit.sample.id, b, 0))
@@ -318,56 +318,28 @@ class FurtherJudges:
         assert response is not None
         return response
 
-    async def _grade(self, unit: Unit) -> "_Grading":
+    async def _grade(self, scorer: Scorer, unit: Unit) -> Grading:
         response = self._response(unit)
-        result = EvaluableQueryResult.from_context_text(
-            unit.sample.question,
-            response.response,
-            response.context_text or "",
-            unit.method,
-            await self._entity_types(unit.sample.imdb_key),
-        )
-        evaluation = await self._rubric.evaluate(result)
-        if response.context_text is None:
-            unknown = DimensionScore(None, _NO_CONTEXT.reason)
-            evaluation = replace(evaluation, faithfulness=unknown, groundedness=unknown)
-        return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
+        types = partial(self._entity_types, unit.sample.imdb_key)
+        said, context = response.response, response.context_text
+        of = Material(unit.sample, said, context, unit.method, response.abstained, types)
+        return await scorer.grade(self._model, of)
 
-    async def _measure(self, unit: Unit) -> "_Grading":
-        sample, response = unit.sample, self._response(unit)
-        evaluation = await self._quality.evaluate(
-            sample.question, response.response, sample.ground_truth, response.context_text
-        )
-        return evaluation.to_dict(), [evaluation.failure]
-
-    async def _rule(self, unit: Unit) -> "_Grading":
-        sample, response = unit.sample, self._response(unit)
-        if response.abstained and sample.answerable:
-            return AssertionEvaluation.of_no_answer(sample.assertions).to_dict(), []
-        evaluation = await judge_assertions(
-            self._assertions, sample.question, response.response, sample.assertions
-        )
-        return evaluation.to_dict(), [evaluation.failure]
-
-    async def _compare(self, unit: Unit, other: Unit) -> "_Grading":
+    async def _compare(self, unit: Unit, other: Unit) -> Grading:
         a, b = (self._response(each).response for each in (unit, other))
         comparison = await self._pairwise.compare(unit.sample.question, a, b)
         return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
 
 
-_Grading = tuple[dict[str, object], Sequence[Failure | None]]
-"""What a judge said, JSON-ready, and what failed in it."""
-
-
 async def _judge_further(
-    subject: str, kind: str, ask: Callable[[], Awaitable[_Grading]], log: CallLog
+    subject: str, kind: str, ask: Callable[[], Awaitable[Grading]], log: CallLog
 ) -> Judgement:
     with measure_calls(log):
         value, failures = await ask()
     check_asked(log)
     failed = [failure for failure in failures if failure is not None]
     _check_refused(failed)
-    return Judgement(subject, kind, value, bool(failed), log.usage())
+    return Judgement(subject, kind, dict(value), bool(failed), log.usage())
 
 
 def _check_refused(failures: Iterable[Failure | None]) -> None:
@@ -434,7 +406,7 @@ def check_judge(judge: object, config: EvaluationConfig) -> None:
         )
     model = _model_of(judge)
     if model is not None:
-        check_judge_model(model, further)
+        check_judge_model(model, [*further, *config.judge.graded])
     for metric in further:
         if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
             wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"

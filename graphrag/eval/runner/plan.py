@@ -18,12 +18,10 @@ from graphrag.eval.plug_ins import find_plug_in
 from graphrag.eval.runner.headers import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further, list_judged, with_grades
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.scorers.assertions import ASSERTIONS_PROMPT, ASSERTIONS_VERSION
 from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
-from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
-from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredResponse, Unit
@@ -109,28 +107,22 @@ def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
     return found
 
 
-_FURTHER = {
-    "rubric": (RUBRIC_PROMPT, RUBRIC_VERSION),
-    "quality": (QUALITY_PROMPT, QUALITY_VERSION),
-    "assertions": (ASSERTIONS_PROMPT, ASSERTIONS_VERSION),
-    "pairwise": (PAIRWISE_PROMPT, PAIRWISE_VERSION),
-}
-"""Further judge -> what it is asked, and the version of what its reply means."""
-
-
 def _describe_further(
     config: EvaluationConfig, samples: Sequence[Sample]
 ) -> dict[str, dict[str, dict[str, object]]]:
     judge = config.judge
-    kinds = [*list_further(config, samples), *["pairwise"] * bool(judge.pairwise)]
-    found: dict[str, dict[str, object]] = {
-        kind: {"prompt": _hash(prompt), "version": number}
-        for kind in kinds
-        for prompt, number in [_FURTHER[kind]]
-    }
-    if "pairwise" in found:
+    kinds = list_further(config, samples)
+    found: dict[str, dict[str, object]] = {kind: _describe_scorer(kind) for kind in kinds}
+    if judge.pairwise:
+        found["pairwise"] = {"prompt": _hash(PAIRWISE_PROMPT), "version": PAIRWISE_VERSION}
         found["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]
     return {"further": found} if found else {}
+
+
+def _describe_scorer(name: str) -> dict[str, object]:
+    scorer, package = SCORERS[name], package_of(name)
+    told: dict[str, object] = {"prompt": _hash(scorer.prompt), "version": scorer.version}
+    return {**told, "limits": list(scorer.limits), **package} if package else told
 
 
 def plan_judging(

@@ -18,6 +18,7 @@ from graphrag.eval.scorers.judge import (
     rule_on,
     write_prompt,
 )
+from graphrag.eval.scorers.scorer import Grading, Material, Scorer
 from graphrag.query.replies import ReplyForm
 
 ASSERTIONS_VERSION = 1
@@ -152,3 +153,23 @@ async def judge_assertions(
         for each, found in zip(assertions, ruled, strict=True)
     ]
     return AssertionEvaluation(tuple(rulings), failure)
+
+
+async def _grade(judge: JudgeModel, of: Material) -> Grading:
+    sample = of.sample
+    if of.abstained and sample.answerable:
+        return AssertionEvaluation.of_no_answer(sample.assertions).to_dict(), []
+    given = await judge_assertions(judge, sample.question, of.response, sample.assertions)
+    return given.to_dict(), [given.failure]
+
+
+ASSERTIONS = Scorer(
+    name="assertions",
+    title="Assertions met, 0 to 1",
+    parts=ASSERTION_MEASURES,
+    limits=(0.0, 1.0),
+    prompt=ASSERTIONS_PROMPT,
+    version=ASSERTIONS_VERSION,
+    reads=("question", "answer", "assertions"),
+    grade=_grade,
+)

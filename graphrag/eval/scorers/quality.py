@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 
 from graphrag.eval.records import Failure, Stored
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.scorers.scorer import Grading, Material, Scorer
 
 QUALITY_VERSION = 2
 """Raised when the wording, or what a number means, changes."""
@@ -120,3 +121,22 @@ class QualityJudge:
         if isinstance(reply, Unanswered):
             return QualityEvaluation(None, None, None, None, reply.reason, reply.failure)
         return QualityEvaluation(**reply.model_dump())
+
+
+async def _grade(judge: JudgeModel, of: Material) -> Grading:
+    asked = QualityJudge(judge.model, judge.temperature, judge.max_retries)
+    sample = of.sample
+    given = await asked.evaluate(sample.question, of.response, sample.ground_truth, of.context)
+    return given.to_dict(), [given.failure]
+
+
+QUALITY = Scorer(
+    name="quality",
+    title="Quality, 0 to 1",
+    parts=QUALITY_MEASURES,
+    limits=(0.0, 1.0),
+    prompt=QUALITY_PROMPT,
+    version=QUALITY_VERSION,
+    reads=("question", "ground_truth", "answer", "context"),
+    grade=_grade,
+)

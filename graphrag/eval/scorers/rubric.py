@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from json import dumps
 from math import isfinite
 from typing import Literal, cast
@@ -18,6 +18,7 @@ from graphrag.eval.scorers.judge import (
     Unanswered,
     fill_prompt,
 )
+from graphrag.eval.scorers.scorer import NO_CONTEXT, Grading, Material, Scorer
 from graphrag.eval.stats.intervals import ScaleEstimate
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 
@@ -445,3 +446,34 @@ class DimensionSummary:
             "share_at_least_4": high.mean,
             "share_at_least_4_ci": None if high.low is None else [high.low, high.high],
         }
+
+
+async def _grade(judge: JudgeModel, of: Material) -> Grading:
+    asked = RubricJudge(judge.model, judge.temperature, judge.max_retries)
+    types = await of.entity_types()
+    result = EvaluableQueryResult.from_context_text(
+        of.sample.question, of.response, of.context or "", of.method, types
+    )
+    given = await asked.evaluate(result)
+    if of.context is None:
+        unknown = DimensionScore(None, NO_CONTEXT)
+        given = replace(given, faithfulness=unknown, groundedness=unknown)
+    return given.to_dict(), [grade.failure for grade in given.grades.values()]
+
+
+def _read(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+    return {name: cast("Mapping[str, float | None]", value[name])["score"] for name in parts}
+
+
+RUBRIC = Scorer(
+    name="rubric",
+    title="Rubric, 1 to 5",
+    parts=DIMENSIONS,
+    limits=(1.0, 5.0),
+    prompt=RUBRIC_PROMPT,
+    version=RUBRIC_VERSION,
+    reads=("question", "answer", "context"),
+    n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
+    grade=_grade,
+    read=_read,
+)

@@ -285,8 +285,8 @@ class Judgement:
     """What a further judge said, beyond the verdicts.
 
     ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: "rubric", "quality", "assertions" or "pairwise:A:B", or "claims" or "doubt", which
-    come with a verdict that has their failure and their usage. ``value``: the judge's record,
+    ``kind``: that of a scorer, as "rubric", or "pairwise:A:B", or "claims" or "doubt", which come
+    with a verdict that has their failure and their usage. ``value``: the judge's record,
     JSON-ready. ``failed``: whether something in it is unscored because the judge failed.
     """
 
@@ -318,6 +318,14 @@ def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgeme
     return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in found]
 
 
+_PAIRWISE = "pairwise:"
+
+
 def pair_kind(a: str, b: str) -> str:
     """Return the kind of the judgments that hold two methods against each other."""
-    return f"pairwise:{a}:{b}"
+    return f"{_PAIRWISE}{a}:{b}"
+
+
+def is_pair(kind: str) -> bool:
+    """Say whether a judgment of this kind holds two methods against each other."""
+    return kind.startswith(_PAIRWISE)

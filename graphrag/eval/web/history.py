@@ -9,6 +9,7 @@ from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
 from graphrag.eval.report.cells import figure, plain_amount
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import Means, StoredRun
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 
 _MOST_DRAWN = 400
@@ -78,7 +79,8 @@ def _run_panel(name: str, by_run: ByRun, is_judged: bool) -> Panel:
         for (method, _), of in lines.items()
         if of
     ]
-    limits = (0.0, 100.0) if is_share else (1.0, 5.0) if name.startswith("rubric.") else None
+    scorer = SCORERS.find(name.partition(".")[0])
+    limits = (0.0, 100.0) if is_share else None if scorer is None else scorer.limits
     ends = {0: by_run[0][0], len(by_run) - 1: by_run[-1][0]}
     pinned = [step for step, (run, _) in enumerate(by_run) if run.is_pinned]
     x = Axis("", (0, len(by_run) - 1), [(n, run.started_at[:10]) for n, run in ends.items()])

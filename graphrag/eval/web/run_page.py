@@ -63,6 +63,7 @@ def report_pieces(
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
         label=run_tables.label_results(results),
+        graded=run_tables.graded_tables(figures),
         answer=answer_run(results),
         sure=[
             *run.describe_comparisons(analysis),

@@ -1,0 +1,164 @@
+"""Judges of single responses beyond the 0 and 1 of the metrics: a declaration of each."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.plug_ins import find_plug_in
+from graphrag.eval.records import Failure
+from graphrag.eval.scorers.judge import (
+    JudgeModel,
+    ReasonedForm,
+    Unanswered,
+    fill_prompt,
+    write_prompt,
+)
+from graphrag.query.replies import read_choice
+
+NO_ANSWER = "Nothing to judge: no answer was given"
+NO_CONTEXT = "Nothing to judge: the method does not tell its context"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a scorer may read of one response.
+
+    ``context``: None where the method does not tell it; ``abstained``: whether the response is none
+    to the question, as the method says; ``entity_types``: gives title -> type of the index's
+    entities.
+    """
+
+    sample: Sample
+    response: str
+    context: str | None
+    method: str
+    abstained: bool
+    entity_types: Callable[[], Awaitable[Mapping[str, str]]]
+
+
+Grading = tuple[Mapping[str, object], Sequence[Failure | None]]
+"""What a judge said of a response, JSON-ready, and what failed in it."""
+
+
+def _read_parts(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+    numbers = {name: value.get(name) for name in parts}
+    return {n: v if isinstance(v, int | float) else None for n, v in numbers.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """How responses are graded, one by one, and what their grades mean.
+
+    - ``title``: what a table of its grades is called.
+    - ``parts``: the numbers that a grading has, each in ``limits``; a figure of one is called
+      ``name.part``.
+    - ``prompt``: what is asked; another wording makes another run. ``version`` is raised when what
+      a grade means changes otherwise.
+    - ``reads``: what stands in the prompt: of question, ground_truth, answer, context and
+      assertions; ``n_further_tokens`` beside them. They are for the dry run.
+    - ``grade``: asks the judge's model; never raises.
+    - ``read``: gives the parts of what ``grade`` gave, None where one has no score; by default they
+      stand in it under their names.
+    """
+
+    name: str
+    title: str
+    parts: tuple[str, ...]
+    limits: tuple[float, float]
+    prompt: str
+    version: int
+    reads: tuple[str, ...]
+    grade: Callable[[JudgeModel, Material], Awaitable[Grading]]
+    n_further_tokens: int = 0
+    read: Callable[[Mapping[str, object], Sequence[str]], dict[str, float | None]] = _read_parts
+
+    def numbers(self, value: Mapping[str, object]) -> dict[str, float | None]:
+        """Return part -> number of a grading, None where it has no score."""
+        return self.read(value, self.parts)
+
+
+Field = Literal["question", "ground_truth", "answer", "context"]
+
+
+def graded(
+    name: str,
+    instructions: str,
+    fields: Sequence[Field],
+    *,
+    low: int = 1,
+    high: int = 5,
+    version: int = 1,
+) -> Scorer:
+    """Make a scorer that asks for one whole number from ``low`` to ``high``, one call a response.
+
+    ``instructions`` say what is looked for and what each number means, ``fields`` what is read. A
+    method that does not tell its context has no grade where that is read, an abstention none where
+    the answer is.
+    """
+    shape = f'{{"reason": "<at most three sentences>", "score": <{low} to {high}>}}'
+    prompt = write_prompt(instructions, shape, " ".join(fields), ", its keys in this order")
+    grades = tuple(range(low, high + 1))
+
+    def check(given: object) -> int:
+        grade = read_choice(given, grades)
+        if type(grade) is not int or grade not in grades:
+            raise ValueError(f"it must be a whole number from {low} to {high}")
+        return grade
+
+    class GradedReply(ReasonedForm):
+        reason: str
+        score: Annotated[int, BeforeValidator(check)]
+
+    async def grade(judge: JudgeModel, material: Material) -> Grading:
+        texts: dict[str, str | None] = {
+            "question": material.sample.question,
+            "ground_truth": material.sample.ground_truth,
+            "answer": None if material.abstained else material.response,
+            "context": material.context,
+        }
+        if "answer" in fields and texts["answer"] is None:
+            return {"score": None, "reason": NO_ANSWER}, []
+        if "context" in fields and texts["context"] is None:
+            return {"score": None, "reason": NO_CONTEXT}, []
+        asked = fill_prompt(prompt, {field: texts[field] for field in fields})
+        reply = await judge.ask(asked, GradedReply)
+        if isinstance(reply, Unanswered):
+            return {"score": None, "reason": reply.reason}, [reply.failure]
+        return reply.model_dump(), []
+
+    return Scorer(
+        name=name,
+        title=f"{name.capitalize()}, {low} to {high}",
+        parts=("score",),
+        limits=(float(low), float(high)),
+        prompt=prompt,
+        version=version,
+        reads=tuple(fields),
+        grade=grade,
+    )
+
+
+class Scorers(dict[str, Scorer]):
+    """Name -> scorer: the built-in ones, and those of packages that are asked for.
+
+    KeyError for a name that no installed package brings, ConfigError for one that can't be used.
+    """
+
+    def __missing__(self, name: str) -> Scorer:
+        plug_in = find_plug_in("metrics", name)
+        if plug_in is None:
+            raise KeyError(name)
+        scorer = plug_in.load(Scorer)
+        if scorer.name != name:
+            raise plug_in.refuse(f"it calls itself {scorer.name}")
+        return self.setdefault(name, scorer)
+
+    def find(self, name: str) -> Scorer | None:
+        """Return a scorer; None if no installed package brings it."""
+        try:
+            return self[name]
+        except KeyError:
+            return None
