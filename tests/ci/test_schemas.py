@@ -83,11 +83,11 @@ def closed(schema: Any) -> Any:
     return values
 
 
-def test_the_files_of_a_run_are_what_their_schemas_say(make_evaluation, project_root):
+def test_the_files_of_a_run_are_what_their_schemas_say(make_evaluation, server, project_root):
     """A key that no schema names, or of another type, is refused: mend the file in schemas/."""
     further = {"rubric": True, "quality": True, "pairwise": [["tog", "basic"]], "repeats": 3}
     criteria = {"criteria": [{"metric": "mrr", "minimum": 0.1}]}
-    evaluation = make_evaluation(judge=further, measures=criteria, trials=2)
+    evaluation = make_evaluation(server.base_url, judge=further, measures=criteria, trials=2)
     evaluation.write_rows([{**ROWS[0], "evidence": ["Idris Vane built the tower clock"]}, ROWS[1]])
     suite = {"name": "questions", "evaluator": "query_response", "methods": ["tog", "basic"]}
     case = {"input_data": {"question": ROWS[0]["question"]}, "expected_output": {"answer": "Idris"}}

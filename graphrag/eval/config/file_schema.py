@@ -48,7 +48,11 @@ def config_schema() -> Schema:
     }
     del fields["metrics"]["items"], fields["metrics"]["type"]
     fields["equal_terms"]["anyOf"].append({"type": "boolean"})
-    fields["thresholds"]["propertyNames"] = metric
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    fields["thresholds"] |= {
+        "propertyNames": metric,
+        "properties": dict.fromkeys([*DEFAULT_METRICS, SUFFICIENCY.name], share),
+    }
     defs = schema["$defs"]
     fields |= {
         "dataset_path": _in_place_of("dataset.path", defs["DatasetSettings"]["properties"]["path"]),
