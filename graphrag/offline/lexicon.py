@@ -1,12 +1,9 @@
 """Word lists of the rules, as lexicon.txt has them: general English."""
 
-import re
-from importlib.resources import files
+from graphrag.text.words import word_lists, words_of
 
-from graphrag.text.words import words_of
-
-_TEXT = files("graphrag.offline").joinpath("lexicon.txt").read_text("utf-8")
-_LISTS = {name: words_of(words) for name, words in re.findall(r"\[(\w+)\]\n([^\[]+)", _TEXT)}
+_TEXTS = word_lists("graphrag.offline", "lexicon.txt")
+_LISTS = {name: words_of(words) for name, words in _TEXTS.items()}
 QUESTION_WORDS = _LISTS["question_words"]
 """Words that shape a question and say little about its answer; they count half."""
 TITLES = _LISTS["titles"]

@@ -5,6 +5,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from itertools import pairwise
 from typing import cast
 
@@ -14,41 +15,19 @@ def words_of(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-STOP_WORDS = words_of(
-    """a about above after again against all almost along already also although always am
-    among an and another any anyone anything are around as at away back be became because
-    become been before behind being below between both but by came can cannot come could did
-    do does doing done down during each either else ever every everyone everything few for
-    from further get gets getting give gives go goes going got had has have having he her here
-    hers herself him himself his how however i if in inside into is it its itself just let like
-    may me might mine more most much must my myself near neither never no nobody none nor not
-    nothing now of off on once one only onto or other others our ours out outside over own per
-    perhaps quite rather really same shall she should since so some someone something soon
-    still such than that the their theirs them themselves then there these they thing things
-    this those though through thus till to together too toward towards under until up upon us
-    very was way we well were what whatever when where whether which while who whole whom
-    whose why will with within without would yes yet you your yours yourself"""
-)
+def word_lists(package: str, name: str) -> dict[str, str]:
+    """Return name -> words of each list in a file of a package; [name] stands above each."""
+    text = files(package).joinpath(name).read_text("utf-8")
+    return dict(re.findall(r"\[(\w+)\]\n([^\[]+)", text))
 
-_FORMS = """be: was were been, bear: bore born borne, beat: beaten, begin: began begun,
-bite: bit bitten, break: broke broken, bring: brought, build: built, burn: burnt, buy: bought,
-catch: caught, choose: chose chosen, die: died dies dead death dying, draw: drew drawn,
-drink: drank drunk, drive: drove driven, eat: ate eaten, fall: fell fallen, feel: felt,
-fight: fought, find: found, fly: flew flown flies, forget: forgot forgotten, hang: hung hanged,
-hear: heard, hide: hid hidden, hold: held, keep: kept, know: knew known, lead: led, leave: left,
-lose: lost, make: made, marry: married marriage, meet: met, pay: paid, ride: rode ridden, run: ran,
-see: saw seen, seek: sought, sell: sold, send: sent, shoot: shot, sing: sang sung, sit: sat,
-sleep: slept, speak: spoke spoken, stand: stood, steal: stole stolen theft, swim: swam swum,
-take: took taken, teach: taught, tell: told, think: thought, throw: threw thrown, wear: wore worn,
-win: won, write: wrote written, man: men, woman: women, child: children, wife: wives,
-knife: knives"""
 
+_LISTS = word_lists("graphrag.text", "words.txt")
+STOP_WORDS = words_of(_LISTS["stop_words"])
 IRREGULAR = {
-    form: base.strip()
-    for base, _, forms in (entry.partition(":") for entry in _FORMS.split(","))
+    form: base
+    for base, _, forms in (line.partition(": ") for line in _LISTS["irregular"].splitlines())
     for form in forms.split()
 }
-
 _NUMBERS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen twenty"""
 NUMBER_WORDS = {word: str(n) for n, word in enumerate(_NUMBERS.split()) if n} | {
