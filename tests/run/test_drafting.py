@@ -4,7 +4,7 @@ import asyncio
 import gc
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -51,6 +51,17 @@ def materials() -> Materials:
     return Materials(tables)
 
 
+def rule(shown: Mapping[str, Any], missing: Collection[str] = ()) -> dict[str, Any]:
+    """Return rulings on what is shown: supported, but for some numbers."""
+    ruled = {n: "missing" if n in missing else "supported" for n in shown["statements"]}
+    return {"rulings": [{"number": int(n), "reason": "", "ruling": r} for n, r in ruled.items()]}
+
+
+def is_whole(shown: Mapping[str, Any]) -> bool:
+    """Say whether what is held against the statements is more than a single text."""
+    return shown["answer"] not in TEXTS.values()
+
+
 class Model:
     """Answers each of the prompts as it is told to; ``None`` is a reply that can't be read."""
 
@@ -70,12 +81,7 @@ class Model:
                 "score": int(shown["predicted"] == shown["ground_truth"]),
             },
             "same": lambda shown: {"difference": "", "same": int(shown["one"] == shown["other"])},
-            "rulings": lambda shown: {
-                "rulings": [
-                    {"number": int(n), "reason": "", "ruling": "supported"}
-                    for n in shown["statements"]
-                ]
-            },
+            "rulings": lambda shown: rule(shown, () if is_whole(shown) else {"2"}),
             **{name: (lambda _, reply=reply: reply) for name, reply in replies.items()},
         }
 
@@ -125,16 +131,52 @@ async def test_what_is_known_is_asked_first_and_kept_with_a_tag_where_that_is_wa
 
 
 async def test_one_assertion_that_does_not_follow_is_dropped_and_not_the_question():
-    rulings = [
-        {"number": 1, "reason": "", "ruling": "supported"},
-        {"number": 2, "reason": "", "ruling": "missing"},
-    ]
-    ((kept, _),) = (await draft("global", Model(GLOBAL, rulings={"rulings": rulings}))).kept
-    assert [each.text for each in kept.assertions] == ["Vane built it."]
-    rulings = [{**each, "number": 3 - each["number"]} for each in rulings]
-    vital = {**GLOBAL, "assertions": [GLOBAL["assertions"][0], {"text": "B.", "weight": "okay"}]}
-    found = await draft("global", Model(vital, rulings={"rulings": rulings}))
-    assert Cause.ORACLE_FAILS in found.causes()  # no vital one is left
+    three = {**GLOBAL, "assertions": [*GLOBAL["assertions"], "Crowe owns the Wren."]}
+
+    def without(*numbers: str) -> Callable[[Mapping[str, Any]], object]:
+        def ruled(shown: Mapping[str, Any]) -> object:
+            if not is_whole(shown):
+                return rule(shown, {"2"})
+            return rule(shown, numbers if len(shown["statements"]) == 3 else ())
+
+        return ruled
+
+    model = Model(three)
+    model.replies["rulings"] = without("3")
+    ((kept, _),) = (await draft("global", model)).kept
+    assert [each.text for each in kept.assertions] == ["Vane built it.", "Holm owns a bank."]
+    model.replies["rulings"] = without("2", "3")
+    assert Cause.ORACLE_FAILS in (await draft("global", model)).causes()
+    okay = [GLOBAL["assertions"][0], *({"text": t, "weight": "okay"} for t in "BC")]
+    model.replies["draft"] = lambda _: {"difficulty": "hard", **three, "assertions": okay}
+    model.replies["rulings"] = without("1")
+    assert Cause.ORACLE_FAILS in (await draft("global", model)).causes()  # no vital one is left
+
+
+async def test_a_global_question_needs_more_than_one_text_and_an_answer_that_holds():
+    model = Model(GLOBAL)
+    model.replies["rulings"] = rule
+    assert set((await draft("global", model)).causes()) == {Cause.ONE_TEXT_DOES}
+    own = LINK["answer"]
+    model.replies["rulings"] = lambda shown: rule(shown, {"1"} if shown["answer"] == own else ())
+    assert set((await draft("global", model)).causes()) == {Cause.ORACLE_FAILS}
+
+
+async def test_a_link_is_proven_beside_near_texts():
+    shown: list[list[str]] = []
+    model = Model(LINK)
+    oracle = model.replies["oracle"]
+
+    def watched(asked: Mapping[str, Any]) -> object:
+        shown.append([each["text"] for each in asked["texts"]])
+        return oracle(dict(asked))
+
+    model.replies["oracle"] = watched
+    assert len((await draft("link", model)).kept) == 1
+    quotes, *without = shown
+    assert quotes == LINK["quotes"]
+    near = TEXTS["u3"]  # the one text that is no part of it
+    assert sorted(without) == sorted([[TEXTS["u2"], near], [TEXTS["u1"], near]])
 
 
 async def test_a_draft_that_is_interrupted_leaves_nothing_unawaited():
@@ -187,7 +229,7 @@ UNMET = {"rulings": [{"number": n, "reason": "", "ruling": "missing"} for n in (
         (
             "link",
             Model(LINK, oracle={"found": True, "answer": LINK["answer"]}),
-            Cause.ONE_QUOTE_DOES,
+            Cause.ONE_TEXT_DOES,
         ),
         ("unanswerable", Model(MISSING, oracle=WRONG), Cause.NOT_DECLINED),
         ("global", Model({**GLOBAL, "assertions": []}), Cause.UNREADABLE),

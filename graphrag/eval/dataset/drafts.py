@@ -27,28 +27,14 @@ _POINTING = re.compile(
     r"(?! (?:of|who|whom|whose|that|which|called|named|in|on|at|from|with|about|by)\b)",
     re.IGNORECASE,
 )
-_COMPOUNDS = frozenset(
-    ["company", "event", "place", "city", "report", "document", "study", "story"]
+# Nouns that point to nothing before another noun: "the company card", "the event budget".
+_COMPOUND = re.compile(
+    r"(?:company|event|place|city|report|document|study|story) "
+    r"(?!(?:is|are|was|were|be|has|have|had|and|or|not)\b)\w",
+    re.IGNORECASE,
 )
-"""Nouns that point to nothing before another noun: "the company card", "the event budget"."""
-_BEFORE_A_SUBJECT = frozenset(
-    [
-        "do",
-        "does",
-        "did",
-        "can",
-        "could",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "must",
-    ]
-)
-_AFTER_A_SUBJECT = frozenset(
-    ["is", "are", "was", "were", "be", "has", "have", "had", "and", "or", "not"]
+_VERB = re.compile(
+    r"\b(?:do|does|did|can|could|will|would|shall|should|may|might|must) $", re.IGNORECASE
 )
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _MARKS = (
@@ -76,7 +62,7 @@ class Cause(StrEnum):
     ORACLE_FAILS = "the quotes do not answer it"
     JUDGES_DIFFER = "two phrasings of the judge differ"
     KNOWN_ALREADY = "it is answered without any text"
-    ONE_QUOTE_DOES = "it is answered without one of its quotes"
+    ONE_TEXT_DOES = "it does not need all of its texts"
     NOT_DECLINED = "the texts answer it after all"
     NOTHING_SAID = "the row has neither an answer nor quotes"
     NOT_BORNE_OUT = "the row's answer and quotes do not bear it out"
@@ -202,11 +188,8 @@ def _names_subject(question: str) -> bool:
 def _points(question: str) -> bool:
     """Whether "the man", "this event" stands in the place of a name, and in that of no compound."""
     for found in _POINTING.finditer(question):
-        before = question[: found.start()].casefold().split()[-1:]
-        after = re.match(r" (\w+)", question[found.end() :])
-        is_subject = _BEFORE_A_SUBJECT.intersection(before)
-        is_subject = is_subject or after is None or after[1].casefold() in _AFTER_A_SUBJECT
-        if is_subject or found[0].split()[-1].casefold() not in _COMPOUNDS:
+        noun = found.end() - len(found[0].split()[-1])
+        if _VERB.search(question, 0, found.start()) or not _COMPOUND.match(question, noun):
             return True
     return False
 

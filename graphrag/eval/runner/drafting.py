@@ -24,6 +24,7 @@ from graphrag.eval.scorers.judge import (
     fill_prompt,
     write_prompt,
 )
+from graphrag.eval.stats.intervals import grouped
 from graphrag.query.replies import ReplyForm
 from graphrag.query.usage import CallLog, Usage, measure_calls
 
@@ -34,6 +35,7 @@ Proofs: TypeAlias = dict[str, JsonValue]
 MOST_TRIES = 4
 """Drafts that are tried for one that is kept."""
 _AT_ONCE = 8
+_N_DISTRACTORS = 2
 
 _ASKER = """
 - Somebody asks who works with these documents and has not read this one. Ask what such a reader
@@ -180,8 +182,8 @@ def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str
 
 
 def calls_a_draft(kind: str) -> int:
-    """Return how many calls a draft takes that is kept, of a link one with two quotes."""
-    return {"fact": 6, "link": 10, "global": 5, "unanswerable": 2}[kind]
+    """Return how many calls a draft takes that is kept, of a link and a global one of two texts."""
+    return {"fact": 6, "link": 10, "global": 8, "unanswerable": 2}[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,12 +446,20 @@ class Drafter:
         if verdicts != (1, 1):
             cause = Cause.JUDGES_DIFFER if any(verdicts) else Cause.ORACLE_FAILS
             raise _Failed(cause, oracle.answer)
-        for quote in draft.quotes if draft.kind == "link" else ():
-            others = [each for each in quotes if each.text != quote]
-            without = await self._oracle(draft.question, others)
-            if without.found and await self._is_right(draft, without):
-                raise _Failed(Cause.ONE_QUOTE_DOES, quote)
+        if draft.kind == "link":
+            await self._prove_link(draft, materials)
         return draft, {"oracle": oracle.answer, **told}
+
+    async def _prove_link(self, draft: Draft, materials: Materials) -> None:
+        """Take each text away; two near ones stand in its place, so that nothing is guessed."""
+        most = len(draft.passages) + _N_DISTRACTORS
+        best = await asyncio.to_thread(materials.best, draft.question, most)
+        near = [each for each in best if each not in draft.passages][:_N_DISTRACTORS]
+        for passage in draft.sources:
+            others = [each for each in draft.passages if each != passage]
+            without = await self._oracle(draft.question, [*others, *near])
+            if without.found and await self._is_right(draft, without):
+                raise _Failed(Cause.ONE_TEXT_DOES, passage.document)
 
     async def _prove_unanswerable(self, draft: Draft, materials: Materials) -> Proofs:
         best = await asyncio.to_thread(materials.best, draft.question)
@@ -459,7 +469,10 @@ class Drafter:
         return {"oracle": None}
 
     async def _prove_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
-        """Return a draft without the assertion that its texts do not hold, if it is one alone."""
+        """Return a draft without the assertion that its texts do not hold, if it is one alone.
+
+        Its answer meets the others, and no document does by itself, nor, of one document, any text.
+        """
         oracle = await self._oracle(draft.question, draft.passages)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
@@ -470,7 +483,15 @@ class Drafter:
         is_whole = len(held) >= len(ruled) - 1 and any(each.weight == "vital" for each in held)
         if not is_whole:
             raise _Failed(Cause.ORACLE_FAILS, "its assertions do not follow from the texts")
-        return replace(draft, assertions=held), oracle
+        draft = replace(draft, assertions=held)
+        if not (await self._rule(draft.question, draft.answer, held)).is_whole:
+            raise _Failed(Cause.ORACLE_FAILS, "its answer does not say what it is held to")
+        by_document = grouped((each.document, each.text) for each in draft.passages)
+        single = ["\n\n".join(each) for each in by_document.values()]
+        for text in single if len(single) > 1 else (each.text for each in draft.passages):
+            if (await self._rule(draft.question, text, held)).is_whole:
+                raise _Failed(Cause.ONE_TEXT_DOES, text)
+        return draft, oracle
 
     async def _answers(self, draft: Draft, given: _OracleReply) -> bool:
         """Say whether an answer is right, or meets what a global question's must say."""
