@@ -12,12 +12,17 @@ three rare names (in at most 50 text units) that stand in the question or in a k
 needed passage that was not shown; it answers once all needed passages are shown.
 
 ``--noise``: chance that a text, row or name that it picks is another of those it could pick.
-``--stop-errors``: chance, at each call, that it answers although needed passages are missing. 1
-answers at once; with ``--noise 1`` every pick is wrong. ``--ranker bm25`` has BM25 alone rank
-inside tog. ``--embeddings none`` finds texts by words alone; ADDRESS is an OpenAI-compatible one,
-as minilm.py serves it. A passage counts as found if half of its text stands in the last context.
-``gain`` is tog's mean difference by question to ppr, between its budgets, at as many tokens; limits
-are at 95 % (t).
+``--stop-errors``: chance, at each call, that it answers although needed passages are missing.
+``--embeddings none`` finds texts by words alone; ADDRESS is an OpenAI-compatible one, as minilm.py
+serves it. A passage counts as found if half of its text stands in the texts of the last context;
+rows don't count. ``gain`` is tog's mean difference by question to ppr, between its budgets, at as
+many tokens; limits are at 95 % (t).
+
+Three trials of tog follow: with BM25 alone in place of the ranker inside, which says whether the
+graph pays; with an oracle that answers at once; and with one whose every pick is wrong.
+
+``--delay 1`` has each reply take a second, and says what a search of tog takes beside its calls:
+one after the other, and 8 at once. What the oracle replies was found before.
 """
 
 import argparse
@@ -29,8 +34,11 @@ import random
 import re
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -54,10 +62,12 @@ RARE = 50
 N_LOOKED_UP = 3
 STEPS = (0.5, 1, 1.5, 2, 3, 4, 6)
 """Of the budget: those of ppr, between which what it finds is interpolated."""
+N_TIMED, AT_ONCE = 24, 8
 Json = dict[str, Any]
 Item = TypeVar("Item", int, str)
 
 
+@cache
 def bare(text: str) -> str:
     """Return a text's letters and digits alone, however a table quotes it."""
     return re.sub(r"[\W_]+", "", text).casefold()
@@ -99,9 +109,14 @@ class Names:
         self._named = dict(zip(word_keys(list(every)), every, strict=True))
         self._longest = max(len(key.split()) for key in self._named)
         self._store = store
+        self._rare, self._standing = cache(self._find_rare), cache(self._find_standing)
 
-    def rare_in(self, text: str) -> list[str]:
-        """Return the rare names in a text, also within longer ones, the rarest first."""
+    def rare_in(self, texts: Iterable[str]) -> list[str]:
+        """Return the rare names in texts, also within longer ones, the rarest first."""
+        found = {name for text in texts for name in self._rare(text)}
+        return sorted(found, key=lambda name: (self._standing(name), name))
+
+    def _find_rare(self, text: str) -> list[str]:
         words = word_keys([text])[0].split()
         keys = {
             " ".join(words[at : at + size])
@@ -109,15 +124,14 @@ class Names:
             for size in range(1, self._longest + 1)
         }
         names = [self._named[key] for key in keys & self._named.keys()]
-        rare = [name for name in sorted(names) if self._standing(name) <= RARE]
-        return sorted(rare, key=self._standing)
+        return [name for name in names if self._standing(name) <= RARE]
 
-    def _standing(self, name: str) -> int:
+    def _find_standing(self, name: str) -> int:
         found = self._store.names_in(name)
         return self._store.standing(found[0]) if found else RARE + 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Oracle:
     """Replies to every request of the searches, by what it sees and which passages are needed."""
 
@@ -152,8 +166,8 @@ class Oracle:
         keep = self._pick(keep, list(texts), dice)
         rows = {int(r.id): r.text for r in records if r.table == "Rows"}
         follow = [n for n, row in rows.items() if any(p.is_seen_in(row) for p in left)]
-        known = "\n".join([question, *(texts[n] for n in keep)])
-        look_up = self._names(known, "\n".join(p.text for p in left), list(texts.values()), dice)
+        known = [question, *(texts[n] for n in keep)]
+        look_up = self._names(known, [p.text for p in left], list(texts.values()), dice)
         going_on = {"keep": keep, "follow": self._pick(follow, list(rows), dice)}
         going_on |= {"look_up": look_up, "query": " ".join(look_up)}
         missing = f"{len(left)} passages"
@@ -169,45 +183,65 @@ class Oracle:
         ]
         return list(dict.fromkeys(picked))
 
-    def _names(self, known: str, wanted: str, texts: list[str], dice: random.Random) -> list[str]:
+    def _names(
+        self, known: list[str], wanted: list[str], texts: list[str], dice: random.Random
+    ) -> list[str]:
         ahead = set(self.names.rare_in(wanted))
         right = [name for name in self.names.rare_in(known) if name in ahead][:N_LOOKED_UP]
-        every = self.names.rare_in("\n".join(texts))
-        return self._pick(right, every, dice)
+        return self._pick(right, self.names.rare_in(texts) if self.noise else [], dice)
 
 
-def serve(oracle: Oracle) -> ThreadingHTTPServer:
-    """Serve an oracle on 127.0.0.1, from a thread."""
+class Service(ThreadingHTTPServer):
+    """Serves an oracle on 127.0.0.1, from a thread; each reply takes ``delay_s`` longer."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    request_queue_size = 64
 
-        def do_POST(self) -> None:
-            """Answer a chat completion."""
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            text = oracle.reply(request)
-            said = " ".join(message["content"] for message in request["messages"])
-            counts = [
-                len(default_encoding().encode(each, disallowed_special=())) for each in (said, text)
-            ]
-            usage = {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
-            message = {"role": "assistant", "content": text}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            body = {"id": "0", "object": "chat.completion", "created": 0, "model": "oracle"}
-            body |= {"choices": [choice], "usage": {**usage, "total_tokens": sum(counts)}}
-            data = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.oracle, self.delay_s = oracle, 0.0
+        self.completion = cache(self._completion)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    def _completion(self, oracle: Oracle, asked: bytes) -> bytes:
+        request = json.loads(asked)
+        text = oracle.reply(request)
+        said = " ".join(message["content"] for message in request["messages"])
+        counts = [
+            len(default_encoding().encode(each, disallowed_special=())) for each in (said, text)
+        ]
+        usage = {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        body = {"id": "0", "object": "chat.completion", "created": 0, "model": "oracle"}
+        body |= {"choices": [choice], "usage": {**usage, "total_tokens": sum(counts)}}
+        return json.dumps(body).encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers chat completions."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """Answer a chat completion."""
+        service = cast("Service", self.server)
+        asked = self.rfile.read(int(self.headers["Content-Length"]))
+        data = service.completion(service.oracle, asked)
+        time.sleep(service.delay_s)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +251,7 @@ class Asked:
     share: float
     tokens: int
     calls: int
+    shown: frozenset[str]
     all_kept: bool
 
 
@@ -232,12 +267,14 @@ async def ask(
     asked: list[Asked] = []
     for question, needed in questions.items():
         result = await index.search(method, question)
-        shown = bare(str(result.context_text))
+        records = read_context(str(result.context_text))
+        shown = bare("\n".join(each.text for each in records if each.table == "Sources"))
         share = sum(passage.stands_in(shown) for passage in needed) / len(needed)
         usage = result.usage
-        asked.append(
-            Asked(share, usage.prompt_tokens + usage.output_tokens, usage.llm_calls, _keeps(result))
-        )
+        tokens = usage.prompt_tokens + usage.output_tokens
+        frames = cast("dict[str, Any]", result.context_data)
+        shown = frozenset(frames["sources"]["id"].astype(str).to_list())
+        asked.append(Asked(share, tokens, usage.llm_calls, shown, _keeps(result)))
     return asked
 
 
@@ -301,13 +338,33 @@ def under_oracle(root: Path, address: str, words_alone: bool) -> Path:
     return copy
 
 
-def rank_by_bm25() -> None:
+@contextmanager
+def bm25_alone() -> Generator[None]:
     """Leave mass where words put it, so that BM25 alone ranks."""
 
     def spread(seeds: spreading.Seeds, *_: object) -> spreading.Reached:
         return spreading.Reached(seeds.units, {})
 
-    spreading.spread = spread
+    kept, spreading.spread = spreading.spread, spread
+    try:
+        yield
+    finally:
+        spreading.spread = kept
+
+
+async def seconds_beside(
+    index: GraphIndex, questions: Sequence[str], delay_s: float, at_once: int
+) -> list[float]:
+    """Return what each search takes beside its calls, so many at once."""
+    free = asyncio.Semaphore(at_once)
+
+    async def search(question: str) -> float:
+        async with free:
+            began = time.perf_counter()
+            result = await index.search("tog", question)
+            return time.perf_counter() - began - delay_s * result.usage.llm_calls
+
+    return await asyncio.gather(*map(search, questions))
 
 
 async def main(given: argparse.Namespace) -> None:
@@ -326,41 +383,91 @@ async def main(given: argparse.Namespace) -> None:
     built, root = await open_index(name, merged(passages, given.merge), given)
     titles = [text.partition("\n")[0] for text in passages]
     names = Names(await asyncio.to_thread(open_graph_of, built.tables), titles)
-    server = serve(Oracle(needed, names, given.noise, given.stop_errors))
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    index = await GraphIndex.open(under_oracle(root, address, given.embeddings == "none"))
-    found = {m: await ask(index, m, given.budget, needed) for m in given.methods if m != "tog"}
+    oracle = Oracle(needed, names, given.noise, given.stop_errors)
+    service = Service(oracle)
+    index = await GraphIndex.open(under_oracle(root, service.address, given.embeddings == "none"))
     steps = [await ask(index, "ppr", round(step * given.budget), needed) for step in STEPS]
-    if given.ranker == "bm25":
-        rank_by_bm25()
-    found["tog"] = await ask(index, "tog", given.budget, needed)
-    server.shutdown()
-    show(found, steps, len(needed), given.json)
+    found = {m: await ask(index, m, given.budget, needed) for m in METHODS}
+    written = show(found, steps)
+    with bm25_alone():
+        trials = {"bm25 inside": await ask(index, "tog", given.budget, needed)}
+    service.oracle = replace(oracle, noise=0.0, stop_errors=1.0)
+    trials["answers at once"] = await ask(index, "tog", given.budget, needed)
+    service.oracle = replace(oracle, noise=1.0, stop_errors=0.0)
+    trials["always wrong"] = await ask(index, "tog", given.budget, needed)
+    written["trials"] = show_trials(trials, found["ppr"], steps)
+    if given.json is not None:
+        given.json.write_text(json.dumps(written, indent=2), encoding="utf-8")
+    if given.delay:
+        service.oracle = oracle
+        await show_seconds(index, service, given, list(needed)[:N_TIMED])
+    service.shutdown()
 
 
-def show(
-    found: Mapping[str, Sequence[Asked]], steps: Sequence[Sequence[Asked]], n: int, to: Path | None
-) -> None:
-    """Print the table, and write it."""
-    print(f"{n} questions\n\n| method | share % | tokens | calls |\n|---|---|---:|---:|")
-    methods: Json = {}
-    for method, asked in found.items():
-        tokens, calls = (
-            float(np.mean([getattr(a, k) for a in asked])) for k in ("tokens", "calls")
-        )
-        shares = [a.share for a in asked]
-        methods[method] = {"share": float(np.mean(shares)), "tokens": tokens, "calls": calls}
-        print(f"| {method} | {points(shares)} | {tokens:,.0f} | {calls:.2f} |")
+def show(found: Mapping[str, Sequence[Asked]], steps: Sequence[Sequence[Asked]]) -> Json:
+    """Print the table of the methods, and return it."""
+    print(f"{len(found['tog'])} questions\n\n| method | share % | tokens | calls |")
+    print("|---|---|---:|---:|")
+    methods = {method: line(method, asked) for method, asked in found.items()}
     gains = gain_at_equal_tokens(found["tog"], steps)
     at = np.mean([asked.share for asked in found["tog"]]) - np.mean(gains)
     print(f"\nppr at as many tokens: {100 * at:.1f} %; gain of tog: {points(gains, '+')} points")
     kept = np.mean([asked.all_kept for asked in found["tog"]])
     print(f"kept texts in the last prompt: all of them in {100 * kept:.0f} % of the questions")
-    estimate = t_estimate(np.array(gains), None)
-    gain = {"mean": float(np.mean(gains)), "low": estimate.low, "high": estimate.high}
-    if to is not None:
-        written = json.dumps({"methods": methods, "gain": gain}, indent=2)
-        to.write_text(written, encoding="utf-8")
+    return {"methods": methods, "gain": limits(gains)}
+
+
+def show_trials(
+    trials: Mapping[str, Sequence[Asked]], ppr: Sequence[Asked], steps: Sequence[Sequence[Asked]]
+) -> Json:
+    """Print the table of the trials, and return it."""
+    print("\n| tog | share % | tokens | calls |\n|---|---|---:|---:|")
+    told = {name: line(name, asked) for name, asked in trials.items()}
+    gains = gain_at_equal_tokens(trials["bm25 inside"], steps)
+    print(f"\nwith bm25 inside: {points(gains, '+')} points to ppr at as many tokens")
+    first, wrong = trials["answers at once"], trials["always wrong"]
+    more = float(np.mean([a.tokens - b.tokens for a, b in zip(first, ppr, strict=True)]))
+    also = np.mean([len(a.shown & b.shown) / len(a.shown) for a, b in zip(first, ppr, strict=True)])
+    print(
+        f"answers at once: {more:+,.0f} tokens to ppr, which shows {100 * also:.0f} % of its texts"
+    )
+    differences = [a.share - b.share for a, b in zip(wrong, ppr, strict=True)]
+    print(f"always wrong: {points(differences, '+')} points to ppr at the last context")
+    told["bm25 inside"]["gain"] = limits(gains)
+    told["answers at once"]["tokens_to_ppr"] = more
+    told["always wrong"]["share_to_ppr"] = limits(differences)
+    return told
+
+
+async def show_seconds(
+    index: GraphIndex, service: Service, given: argparse.Namespace, questions: Sequence[str]
+) -> None:
+    """Print what searches take beside their calls."""
+    index = index.under(index.header.changed("tog", {"max_context_tokens": given.budget}))
+    await seconds_beside(index, questions, 0.0, 1)  # so that the replies are known
+    service.delay_s = given.delay
+    print(f"\nreplies that take {given.delay:g} s; {len(questions)} searches, seconds beside calls")
+    for at_once in (1, AT_ONCE):
+        began = time.perf_counter()
+        beside = await seconds_beside(index, questions, given.delay, at_once)
+        print(
+            f"{at_once} at once: median {np.median(beside):.3f}, at most {max(beside):.3f};"
+            f" {time.perf_counter() - began:.1f} s in all"
+        )
+
+
+def line(name: str, asked: Sequence[Asked]) -> Json:
+    """Print what a method or a trial found and cost, and return it."""
+    shares = [each.share for each in asked]
+    tokens, calls = (float(np.mean([getattr(a, k) for a in asked])) for k in ("tokens", "calls"))
+    print(f"| {name} | {points(shares)} | {tokens:,.0f} | {calls:.2f} |", flush=True)
+    return {"share": float(np.mean(shares)), "tokens": tokens, "calls": calls}
+
+
+def limits(values: Sequence[float]) -> Json:
+    """Return a mean with its limits."""
+    estimate = t_estimate(np.array(values), None)
+    return {"mean": float(np.mean(values)), "low": estimate.low, "high": estimate.high}
 
 
 if __name__ == "__main__":
@@ -371,10 +478,9 @@ if __name__ == "__main__":
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--stop-errors", type=float, default=0.0)
     parser.add_argument("--embeddings", default="none", metavar="none|wordllama|ADDRESS")
-    parser.add_argument("--ranker", choices=("ppr", "bm25"), default="ppr")
-    parser.add_argument("--methods", nargs="*", default=METHODS, choices=METHODS)
     parser.add_argument("--questions", type=int, help="the first so many of each file only")
     parser.add_argument("--json", type=Path, metavar="OUT")
+    parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
     kept = Path(tempfile.gettempdir()) / "gtog-multi-hop"
     parser.add_argument("--work", type=Path, default=kept, help=f"where indexes are kept: {kept}")
     asyncio.run(main(parser.parse_args()))

@@ -251,7 +251,8 @@ class Reasoner:
     ) -> tuple[NextStep | None, str]:
         """Ask once whether the context answers, or what leads on; once more if it can't be read.
 
-        Returned is the reply, or None, and what went wrong or "".
+        Returned is the reply, or None, and what went wrong or "". CutOffReplyError if an answer was
+        cut off.
         """
         fault = ""
         for _ in range(_N_ATTEMPTS):
@@ -260,6 +261,8 @@ class Reasoner:
             except UnreadableReplyError as error:
                 fault = str(error)
             except CutOffReplyError as error:
+                if _read_partial(error.content, may_go_on=True):
+                    raise  # a later answer would be as long
                 return None, str(error)
             else:
                 return reply, ""

@@ -16,6 +16,7 @@ from typing import Protocol
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
 from graphrag.query.structured_search.tog_search import asking, spreading
 from graphrag.query.structured_search.tog_search.answer import (
@@ -296,11 +297,14 @@ class ToGSearch(GraphSearch):
             context = await asyncio.to_thread(self._context, question, way, number)
             call = _describe(number + 1, context, "" if number else own.note)
             way.calls.append(call)
-            log, n_before = current_scope(), _count_attempts()
-            reply, fault = await self._reasoner.explore(question, context, live)
+            n_before = _count_attempts()
+            try:
+                reply, fault = await self._reasoner.explore(question, context, live)
+            except CutOffReplyError:
+                _count_as_answer(n_before)
+                raise
             if reply is not None and is_answer(reply, context):
-                if log is not None:
-                    log.name_phase(n_before, "exploration", "reasoning")
+                _count_as_answer(n_before)
                 verdict = settle(reply, context)
                 return _outcome(verdict, context, way.calls, way.followed, self.graph)
             if fault:
@@ -401,6 +405,13 @@ def _mixed(new: Sequence[int], own: Sequence[int]) -> list[int]:
 def _count_attempts() -> int:
     log = current_scope()
     return 0 if log is None else len(log.attempts)
+
+
+def _count_as_answer(n_before: int) -> None:
+    """Count the calls after so many under the phase of answers: such a one might have gone on."""
+    log = current_scope()
+    if log is not None:
+        log.name_phase(n_before, "exploration", "reasoning")
 
 
 def _describe(number: int, context: Context, note: str) -> Call:
