@@ -1,8 +1,10 @@
 """Word lists of the rules, as lexicon.txt has them: general English."""
 
+from pathlib import Path
+
 from graphrag.text.words import word_lists, words_of
 
-_TEXTS = word_lists("graphrag.offline", "lexicon.txt")
+_TEXTS = word_lists(Path(__file__).with_name("lexicon.txt"))
 _LISTS = {name: words_of(words) for name, words in _TEXTS.items()}
 QUESTION_WORDS = _LISTS["question_words"]
 """Words that shape a question and say little about its answer; they count half."""

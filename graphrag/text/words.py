@@ -5,8 +5,8 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import cast
 
 
@@ -15,13 +15,12 @@ def words_of(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-def word_lists(package: str, name: str) -> dict[str, str]:
-    """Return name -> words of each list in a file of a package; [name] stands above each."""
-    text = files(package).joinpath(name).read_text("utf-8")
-    return dict(re.findall(r"\[(\w+)\]\n([^\[]+)", text))
+def word_lists(file: Path) -> dict[str, str]:
+    """Return name -> words of each list in a file; [name] stands above each."""
+    return dict(re.findall(r"\[(\w+)\]\n([^\[]+)", file.read_text("utf-8")))
 
 
-_LISTS = word_lists("graphrag.text", "words.txt")
+_LISTS = word_lists(Path(__file__).with_name("words.txt"))
 STOP_WORDS = words_of(_LISTS["stop_words"])
 IRREGULAR = {
     form: base
