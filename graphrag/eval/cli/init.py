@@ -88,7 +88,7 @@ def _read(folder: Path, root: Path) -> dict[str, str]:
 
     Raises UsageError if the folder holds the project, or the project has other texts.
     """
-    from graphrag.eval.dataset.texts import read_texts
+    from graphrag.eval.dataset.files import read_texts
 
     to = root / "input"
     if folder.resolve() != to.resolve() and root.resolve().is_relative_to(folder.resolve()):

@@ -169,12 +169,13 @@ def item_means(
 ) -> dict[QuestionKey, float | None]:
     """Return the mean of the values that each question has; None where it has none."""
     return {
-        key: _mean([v for v in each if v is not None]) if len(each) > 1 else each[0]
+        key: mean_known([v for v in each if v is not None]) if len(each) > 1 else each[0]
         for key, each in grouped(values).items()
     }
 
 
-def _mean(known: Sequence[float]) -> float | None:
+def mean_known(known: Sequence[float]) -> float | None:
+    """Return the mean of what is known; None of nothing."""
     return fmean(known) if known else None
 
 

@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -27,6 +26,7 @@ from graphrag.eval.results.rows import (
     item_means,
     item_scores,
     many_records,
+    mean_known,
     rows_of,
     with_every_metric,
 )
@@ -356,7 +356,7 @@ def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         measured = _retrieval(output_dir, run_id)
-        return {m: {k: _mean(_known(v)) for k, v in of.items()} for m, of in measured.items()}
+        return {m: {k: mean_known(_known(v)) for k, v in of.items()} for m, of in measured.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +449,9 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
             **measure(outcomes.get(method, ())),
             **retrieval.get(method, {}),
         }
-    means = {m: {name: _mean(values) for name, values in of.items()} for m, of in known.items()}
+    means = {
+        m: {name: mean_known(values) for name, values in of.items()} for m, of in known.items()
+    }
     return StoredRun(
         run_id=run.run_id,
         started_at=run.started_at,
@@ -473,10 +475,6 @@ def _known(values: Values, times: Mapping[QuestionKey, int] | None = None) -> li
         if value is not None
         for _ in range(times[key] if times else 1)
     ]
-
-
-def _mean(known: Sequence[float]) -> float | None:
-    return fmean(known) if known else None
 
 
 def unfinished_usages(
