@@ -8,9 +8,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Literal, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from graphrag.query.calls import CONTEXT_IS_FULL, Answer, CutOffReplyError, GarbledReplyError
 from graphrag.query.methods import section_name
@@ -159,13 +166,23 @@ def without_thinking(content: str) -> str:
 
 
 class ReplyForm(BaseModel):
-    """The form of a reply; further keys are dropped.
+    """The form of a reply; further keys are dropped, and null is left out where a field may be.
 
     A choice may have letters of either case, and be a text or a whole float where it is a number;
     of 0 and 1, true and false are one each.
     """
 
     model_config = ConfigDict(extra="ignore")
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Ask for every field; services that hold a model to a schema refuse defaults in it."""
+        asked = handler.resolve_ref_schema(handler(schema))
+        for field in asked["properties"].values():
+            field.pop("default", None)
+        return {**asked, "required": [*asked["properties"]]}
 
     @model_validator(mode="before")
     @classmethod
@@ -174,7 +191,9 @@ class ReplyForm(BaseModel):
             return given
         values = dict(cast("Mapping[str, object]", given))
         for name, field in cls.model_fields.items():
-            if name in values and get_origin(field.annotation) is Literal:
+            if not field.is_required() and values.get(name) is None:
+                values.pop(name, None)
+            elif name in values and get_origin(field.annotation) is Literal:
                 values[name] = read_choice(values[name], get_args(field.annotation))
         return values
 

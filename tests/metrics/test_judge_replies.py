@@ -13,6 +13,7 @@ from support.openai_server import Behaviour
 
 from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
 from graphrag.eval.scorers.assertions import judge_assertions
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
@@ -20,7 +21,7 @@ from graphrag.eval.scorers.pairwise import PairwiseJudge
 from graphrag.eval.scorers.rubric import DIMENSIONS, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 
 ONE = '{"reason": "it fits", "score": 1}'
 ZERO = '{"reason": "it does not", "score": 0}'
@@ -330,6 +331,23 @@ async def test_a_number_of_five_is_not_true_and_one_list_is_not_part_of_another(
         judge = JudgeModel(streaming(reply), max_retries=0)
         ruled = await judge_assertions(judge, "Who?", "Ann.", [Assertion(text="Ann did it.")])
         assert ruled.failure.kind == "unreadable"
+
+
+def list_forms(form: type[ReplyForm]) -> set[type[ReplyForm]]:
+    return {form}.union(*map(list_forms, form.__subclasses__()))
+
+
+def test_no_form_has_a_default_in_its_schema_and_each_asks_for_all():
+    """Azure and Gemini refuse a schema with a default."""
+    forms = list_forms(ReplyForm) - {ReplyForm}
+    assert {"DoubtingReply", "_RulingReply", "_GlobalReply", "RubricReply"} <= {
+        form.__name__ for form in forms
+    }
+    for form in forms:
+        schema = form.model_json_schema()
+        for part in (schema, *schema.get("$defs", {}).values()):
+            assert list(part["required"]) == list(part["properties"])
+            assert not any("default" in each for each in part["properties"].values())
 
 
 async def test_an_unreadable_reply_is_asked_for_again():

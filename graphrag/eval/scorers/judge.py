@@ -314,7 +314,7 @@ class JudgeReply(ReasonedForm):
 class DoubtingReply(JudgeReply):
     """A reply that may doubt the row, after the score, which does not hang on it."""
 
-    doubt: str | None = ""
+    doubt: str = ""
 
 
 class Judge(Protocol):
@@ -404,7 +404,7 @@ class LLMJudge(MetricJudge):
         if isinstance(reply, Unanswered):
             return JudgeResult(None, reply.reason, reply.failure)
         doubt = reply.doubt if isinstance(reply, DoubtingReply) else ""
-        return JudgeResult(reply.score, reply.reason, doubt=doubt or "")
+        return JudgeResult(reply.score, reply.reason, doubt=doubt)
 
 
 @lru_cache
