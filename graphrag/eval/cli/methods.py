@@ -5,7 +5,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting
 from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.judged import JUDGED, JudgedMetric
+from graphrag.eval.judged import JUDGED, SUFFICIENCY, JudgedMetric
 from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
 from graphrag.eval.report.table import Line, show
 from graphrag.installation import extras, missing_requirements, pip_install
@@ -25,7 +25,7 @@ def methods(place: Place, quiet: Quiet = False) -> int:
 
     built_in: dict[Kind, tuple[list[str], type | tuple[type, ...] | None]] = {
         "methods": ([*METHODS, *CONTROLS], None),
-        "metrics": ([metric.name for metric in JUDGED], (JudgedMetric, Scorer)),
+        "metrics": ([metric.name for metric in (*JUDGED, SUFFICIENCY)], (JudgedMetric, Scorer)),
         "measures": ([measure.name for measure in MEASURES], Measure),
         "exporters": ([suffix.removeprefix(".") for suffix in SUFFIXES], None),
     }

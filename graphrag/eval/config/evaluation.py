@@ -85,8 +85,8 @@ class EvaluationConfig(FrozenSection):
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
     """What the judge is asked: names of ``graphrag.eval.judged``, by default correctness,
-    faithfulness, relevance and completeness. Empty, or ``none`` in the file: no judge is asked, and
-    only what needs none is measured."""
+    faithfulness, relevance and completeness; ``sufficiency`` is one more. Empty, or ``none`` in the
+    file: no judge is asked, and only what needs none is measured."""
     trials: int = Field(default=1, ge=1)
     """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)
