@@ -306,6 +306,15 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation):
     assert tog.performance.latency_median.n == 2
 
 
+async def test_what_is_judged_beside_correctness_in_a_run_is_left_out(evaluation):
+    pairs, by_claim = [["tog", "local"]], {"by": "claim"}  # which the embedded judge is refused
+    evaluation.configure(
+        methods=["tog", "local", "basic"], judge={"pairwise": pairs, "faithfulness": by_claim}
+    )
+    report = await run_one(evaluation, {**QUESTIONS, "methods": ["basic"]})
+    assert [result.failure for result in report.results] == [None, None]
+
+
 async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch):
     """It is shown what the project made of the case, as a framework's component would."""
     module = own_module(evaluation, monkeypatch)

@@ -308,9 +308,8 @@ async def run_suites(
             if result is not None:  # else it was kept before
                 on_case(tally.done, tally.total, result)
 
-    judged = plan.config.model_copy(update={"metrics": ["correctness"]})
     request = RunRequest(units, session, watch=watch)
-    ended = await Work(request, judged, evaluators.search, evaluators.judge, Stop()).run()
+    ended = await Work(request, plan.config, evaluators.search, evaluators.judge, Stop()).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
     results = [(plan.evaluations[unit.key].suite.name, evaluators.result(unit)) for unit in units]
@@ -430,8 +429,10 @@ async def _plan_suites(
         planned += _evaluations_of(suite, make_evaluator(suite, config.root), config)
     methods = list(dict.fromkeys(job.method for job in planned if job.method is not None))
     if methods:
-        changes = {"root": config.root, "methods": methods}
+        judge_alone = {**config.judge.model_dump(), "pairwise": False}
+        changes = {"root": config.root, "methods": methods, "judge": judge_alone}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
+    config = config.model_copy(update={"metrics": ("correctness",)})
     headers = await _read_headers(planned, config)
     units = [job.unit() for job in planned]
     samples = tuple({unit.sample.id: unit.sample for unit in units}.values())
