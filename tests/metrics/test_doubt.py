@@ -8,7 +8,14 @@ from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.annotation.review import Review
-from graphrag.eval.records import JudgeResult, combine_repeats
+from graphrag.eval.records import (
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    combine_repeats,
+)
+from graphrag.eval.report.questions import find_wrong
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import PAGE_FILE
 
@@ -70,6 +77,17 @@ def test_a_doubted_row_comes_first_everywhere_and_its_score_stands(make_evaluati
     assert doubts == {row["question"]: DOUBT}
     review = Review(evaluation.root / "questions.json", {}, "Ann", doubts)
     assert [each["doubt"] for each in review.rows()] == [DOUBT, "", "", "", "", ""]
+
+
+def test_of_wrong_answers_the_doubted_ones_come_first():
+    def wrong(name: str, **grades: dict[str, object]) -> QueryResult:
+        scores, spent = MetricScores(JudgeResult(0, "no")), EfficiencyMetrics(0.1, 1, 1, 1)
+        return QueryResult(
+            "film", "Who?", "tog", "Ann.", scores, spent, sample_id=name, grades=grades
+        )
+
+    results = [wrong("a"), wrong("b", doubt={"correctness": DOUBT})]
+    assert find_wrong(results, "tog", "correctness").ids == ("b", "a")
 
 
 def test_a_doubt_of_one_repeat_is_kept_and_has_no_vote():
