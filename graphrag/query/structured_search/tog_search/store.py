@@ -215,6 +215,8 @@ class TextUnits:
         self._by_size: dict[int | None, TextUnits] = {passage_tokens: self}
         self._ranked: _Ranked | None = None
         self._counting = Lock()
+        self.passage: Callable[[int], Passage[TextUnit]] = lru_cache(_N_CACHED_ROWS)(self._passage)
+        """Reads a passage by its place, with the text unit that it is of."""
 
     @classmethod
     def from_table(cls, table: pd.DataFrame) -> "TextUnits":
@@ -290,8 +292,7 @@ class TextUnits:
         """Return the row of a passage's text unit."""
         return int(self._ready().passages.rows[place])
 
-    def passage(self, place: int) -> Passage[TextUnit]:
-        """Return a passage, with the text unit that it is of."""
+    def _passage(self, place: int) -> Passage[TextUnit]:
         row = self.row(place)
         names = (each.name for each in fields(TextUnit))
         unit = TextUnit(*(self._table.column(name)[row].as_py() for name in names))
@@ -306,6 +307,8 @@ class TextUnits:
 
     def _ready(self) -> "_Ranked":
         """Return what texts are ranked by, prepared once."""
+        if self._ranked is not None:
+            return self._ranked
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._ranked is None:
                 names = ("human_readable_id", "id", "text", "n_tokens")
