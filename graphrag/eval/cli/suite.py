@@ -26,7 +26,6 @@ from graphrag.eval.cli.terminal import (
     starting,
     working,
 )
-from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import (
@@ -193,6 +192,8 @@ def _run(
 
 
 def _gate(rows: "tuple[RunRows, RunRows]", store_path: Path, flags: SuiteFlags) -> int:
+    from graphrag.eval.compare.compare import compare_rows
+
     comparison = compare_rows(rows, store_path, margin=flags.margin)
     return show_outcome(comparison, store_path, quiet=flags.quiet)
 

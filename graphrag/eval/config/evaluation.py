@@ -189,7 +189,7 @@ class EvaluationConfig(FrozenSection):
             if metric not in (*self.metrics, *self.judge.graded):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
             elif least > 1 and metric in self.metrics:
-                yield f"thresholds.{metric}: a mean lies from 0 to 1, not at {least:g}"
+                yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
 
     @classmethod
     def from_yaml(
