@@ -14,7 +14,7 @@ from graphrag.offline.answering import CITATION, SUFFICIENT_COVERAGE, answer_que
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import find_mentions, split_words
 from graphrag.offline.requests import Request, find_json_object
-from graphrag.text.tables import Record
+from graphrag.text.tables import Record, read_context
 from graphrag.text.words import normalize, sentences, share_covered, terms
 
 # Least share of the ground truth's terms that a correct response contains,
@@ -25,6 +25,10 @@ _FAITHFUL = 0.7
 _RELEVANT = 0.6
 # and from which a response counts as being about the question.
 _COMPLETE = 0.3
+# Two answers whose worth differs by no more are a tie.
+_TIE_WITHIN = 0.1
+_NAMED = re.compile(r"(?<=\s)[A-Z][^\W\d_]+|\d[\d.,]*")
+_ITEM = re.compile(r"\d{1,2}[.)]")
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
@@ -151,6 +155,42 @@ def judge_without_doubt(request: Request) -> dict[str, object]:
     return {**judge(request), "doubt": ""}
 
 
+def split_claims(request: Request) -> dict[str, object]:
+    """Take each sentence as one claim; the number of a list's item and an abstention are none."""
+    numbered = cast(
+        "Mapping[str, str]", read_material(request, {"question", "sentences"})["sentences"]
+    )
+    stated = {n: not (_ITEM.fullmatch(text) or is_abstention(text)) for n, text in numbered.items()}
+    entries = [{"number": int(n), "claims": [numbered[n]] * states} for n, states in stated.items()]
+    return {"sentences": entries}
+
+
+def rule_on_claims(request: Request) -> dict[str, object]:
+    """Support a claim by every row of the text that has 0.7 of its terms, all names and numbers.
+
+    A name begins with a capital, and not the claim. A text without tables is one row without a
+    name. Nothing is ever contradicted: words alone don't tell.
+    """
+    material = read_material(request, {"text", "claims"})
+    rows = {
+        f"{row.table} ({row.id})": set(terms(f"{row.label} {row.text}"))
+        for row in read_context(str(material["text"]), ("|", ","))
+    } or {"": set(terms(str(material["text"])))}
+    ruled: list[dict[str, object]] = []
+    for n, claim in cast("Mapping[str, str]", material["claims"]).items():
+        wanted, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
+        holding = [
+            name
+            for name, row in rows.items()
+            if named <= row and share_covered(wanted, row) >= _FAITHFUL
+        ]
+        ruling = "supported" if holding else "not_found"
+        reason = "The words of a row hold it." if holding else "No row has most of its words."
+        texts = [*filter(None, holding)]
+        ruled.append({"number": int(n), "reason": reason, "texts": texts, "ruling": ruling})
+    return {"claims": ruled}
+
+
 def grade_rubric(request: Request) -> dict[str, object]:
     """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 
@@ -221,6 +261,29 @@ def grade_quality(request: Request) -> dict[str, object]:
     return {
         "reasoning": "Shares of words that the answer has in common with what it is held against.",
         **{name: round(score, 4) for name, score in scores.items()},
+    }
+
+
+def compare_answers(request: Request) -> dict[str, object]:
+    """Name the answer that covers more of the question; equal within 0.1 is a tie.
+
+    The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
+    The order of the answers changes nothing.
+    """
+    material = read_material(request, {"question", "first", "second"})
+    question = str(material["question"])
+
+    def worth(answer: str) -> float:
+        if is_abstention(answer):
+            return 0.0
+        return (_relevance(question, answer) + _completeness(question, answer)) / 2
+
+    first, second = worth(_bare(material["first"])), worth(_bare(material["second"]))
+    winner = "first" if first > second else "second"
+    return {
+        "reasoning": f"By the question's words the first is worth {first:.2f}, "
+        f"the second {second:.2f}.",
+        "winner": winner if abs(first - second) > _TIE_WITHIN else "tie",
     }
 
 

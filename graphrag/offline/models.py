@@ -49,7 +49,8 @@ _SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
     "its local, basic, global and drift search prompts, and that of agentic search",
     "Think-on-Graph's calls, which answer or go on",
-    "the evaluation's judge prompts (the four metrics, rubric, quality, assertions)",
+    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise, assertions, "
+    "claims)",
     "the prompts of graphrag eval draft",
 )
 
@@ -67,7 +68,10 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
             grading.grade_rubric
         ),
         "reasoning accuracy completeness relevance overall_score": grading.grade_quality,
+        "reasoning winner": grading.compare_answers,
         "rulings": grading.rule_on_statements,
+        "sentences": grading.split_claims,
+        "claims": grading.rule_on_claims,
         "question answer quotes difficulty": grading.draft_question,
         "question answer quotes difficulty assertions": grading.draft_question,
         "assertions": grading.propose_assertions,

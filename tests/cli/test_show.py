@@ -70,9 +70,8 @@ def test_files_that_no_store_holds_are_kept_too(make_evaluation):
     assert "There is no run in" in evaluation.run("show", folders[0].name).output
 
 
-def test_show_prints_and_writes_what_the_run_did(make_evaluation, server):
+def test_show_prints_and_writes_what_the_run_did(make_evaluation):
     evaluation = make_evaluation(
-        server.base_url,
         measures={"criteria": [{"metric": "judge_score", "minimum": 0.5, "target": 0.9}]},
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,

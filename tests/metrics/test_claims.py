@@ -5,12 +5,14 @@ from dataclasses import replace
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from graphrag_llm.config import ModelConfig
 
 from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import combine_repeats
 from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.scorers.judge import JudgeModel
+from graphrag.query.models import open_completion
 
 SHOWN = """-----Sources-----
 id|text
@@ -115,6 +117,22 @@ def test_contradictions_are_named_first_and_repeats_keep_the_claims_of_their_ver
     assert (combined.score, combined.repeats) == (0, (1, 0, 0))
     assert combined.claims is not None
     assert ClaimEvaluation.from_dict(combined.claims) == false
+
+
+async def test_the_embedded_judge_goes_by_words_names_and_numbers():
+    model = open_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
+    shown = "-----Sources-----\nid|text\n1|Idris Vane built the tower clock in 1911.\n2|It rained."
+    answer = (
+        "1. The clock was built by Vane in 1911 [Data: Sources (2)].\n2. Vane built it in 1912."
+    )
+    found = await judge_claims(JudgeModel(model), "Who built the clock?", answer, shown)
+    assert [(each.ruling, each.texts) for each in found.claims] == [
+        ("supported", ("Sources (1)",)),
+        ("not_found", ()),
+    ]
+    assert [each.citation for each in found.misplaced] == ["Sources (2)"]
+    declined = await judge_claims(JudgeModel(model), "Who?", "I don't know.", shown)
+    assert (declined.supported, declined.verdict.score) == (None, None)
 
 
 HELD = [

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from graphrag.eval.scorers.judge import JudgeReply
+from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PairwiseReply
 from graphrag.eval.scorers.quality import QUALITY_PROMPT, QualityReply
 from graphrag.eval.scorers.rubric import DIMENSIONS, RUBRIC_PROMPT, RubricReply
 from graphrag.offline import NOT_FOUND, OfflineModelError
@@ -132,6 +133,20 @@ def test_accuracy_is_held_against_what_there_is(ask, answer, against, accuracy):
     assert grades.accuracy == accuracy
     mean = (grades.accuracy + grades.completeness + grades.relevance) / 3
     assert grades.overall_score == pytest.approx(mean, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        (TEXT, NOT_FOUND, "first"),
+        (NOT_FOUND, TEXT, "second"),
+        (TEXT, TEXT, "tie"),
+        (NOT_FOUND, "", "tie"),
+    ],
+)
+def test_the_answer_that_covers_more_of_the_question_wins(ask, first, second, winner):
+    prompt = fill(PAIRWISE_PROMPT, question=QUESTION, first=first, second=second)
+    assert ask(prompt, response_format=PairwiseReply).winner == winner
 
 
 class Other(BaseModel):

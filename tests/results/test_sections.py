@@ -213,17 +213,3 @@ def test_wrong_pairs_are_one_sentence(labelled):
     labelled.configure(judge={"pairwise": [["tog", "drift"]]})
     result = labelled.done("-q", code=USAGE)
     assert "tog and drift are not two of the methods" in flat(result.output)
-
-
-@pytest.mark.parametrize(
-    ("judge", "setting"),
-    [
-        ({"pairwise": True}, "judge.pairwise"),
-        ({"faithfulness": {"by": "claim"}}, "judge.faithfulness by claim"),
-    ],
-)
-def test_the_embedded_judge_is_refused_what_it_has_no_rule_for(make_evaluation, judge, setting):
-    evaluation = make_evaluation(judge=judge)
-    result = evaluation.done("-q", code=USAGE)
-    assert f"{setting}: the embedded judge has no rule for it" in flat(result.output)
-    assert not evaluation.store_path.exists()

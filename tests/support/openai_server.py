@@ -137,26 +137,6 @@ class Behaviour:
     vector_size: int = 384
 
 
-def _judge_by_script(wanted: Json, text: str) -> str | None:
-    """Answer what the rule-based model has no rule for: pairs, and claims; None of the rest.
-
-    The longer answer wins, each sentence is a claim, and each claim is supported by nothing named.
-    """
-    fields = set(wanted.get("json_schema", {}).get("schema", {}).get("properties", ()))
-    if fields not in ({"reasoning", "winner"}, {"sentences"}, {"claims"}):
-        return None
-    material = json.loads(text.rpartition("Material:\n")[2])
-    if "winner" in fields:
-        longer = "first" if len(material["first"]) > len(material["second"]) else "second"
-        is_tie = material["first"] == material["second"]
-        return json.dumps({"reasoning": "by length", "winner": "tie" if is_tie else longer})
-    if "sentences" in fields:
-        told = material["sentences"].items()
-        return json.dumps({"sentences": [{"number": int(n), "claims": [t]} for n, t in told]})
-    ruled = [{"number": int(n), "texts": [], "ruling": "supported"} for n in material["claims"]]
-    return json.dumps({"claims": ruled})
-
-
 def offline_reply() -> Reply:
     """Return a reply function that asks the project's rule-based model.
 
@@ -172,9 +152,6 @@ def offline_reply() -> Reply:
     def reply(request: Json) -> str:
         wanted: Json = request.get("response_format") or {}
         arguments: Json = {"messages": request["messages"]}
-        scripted = _judge_by_script(wanted, str(request["messages"][-1]["content"]))
-        if scripted is not None:
-            return scripted
         if wanted.get("type") == "json_schema":
             asked: Json = wanted["json_schema"]
             arguments["response_format"] = _model_of(asked["schema"], asked.get("name", "Reply"))

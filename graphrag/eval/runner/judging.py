@@ -356,8 +356,7 @@ def open_answering(header: IndexHeader) -> CountedCompletion:
 def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
     """Return the model that judges.
 
-    Raises ConfigError if no such model is configured, the indexes name different ones, or an
-    embedded one is to judge what it has no rule for.
+    Raises ConfigError if no such model is configured, or the indexes name different ones.
     """
     if not headers:
         raise ConfigError("no index is configured that could name the judge's model; set indexes")
@@ -370,12 +369,6 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
         raise ConfigError(
             f"the indexes name different judges ({', '.join(found)}), so their scores could not "
             "be compared; set judge.model to provider/model"
-        )
-    unruled = "judge.faithfulness by claim" if config.judges_claims else "judge.pairwise"
-    if models[0].type == "offline" and (config.judges_claims or config.judge.pairs(config.methods)):
-        raise ConfigError(
-            f"{unruled}: the embedded judge has no rule for it; name a language model in "
-            "judge.model, or leave it out."
         )
     return models[0]
 
