@@ -129,7 +129,7 @@ def test_a_run_with_settings_that_are_gone_is_judged_instead_of_resumed(kept):
         db.execute("UPDATE runs SET status = 'finished'")
         db.execute("UPDATE runs SET status = 'unfinished' WHERE run_id = ?", (runs[0],))
     said = flat(kept.done("--resume", code=2).output)
-    assert "max_hops: 4 -> not set" in said
+    assert "graph_share: 0.1 -> not set" in said
     assert "Undo" not in said
     assert f"Judge what it answered with: graphrag eval judge {runs[0]}" in said
     kept.done("judge", runs[0], "--metrics", "relevance")
