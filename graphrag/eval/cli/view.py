@@ -90,7 +90,10 @@ def _serve(app: "ASGIApp", listener: "Listener", what: Path, open_: bool) -> int
     if open_ and not webbrowser.open(listener.address):
         text = "No browser could be opened; open the address yourself."
         say(text, "yellow", stderr=True)
-    make_server(app, listener).run(sockets=[listener.socket])
+    server = make_server(app, listener)
+    server.run(sockets=[listener.socket])
+    if server.should_exit:  # by Ctrl-C, which may get lost between two handlers
+        raise KeyboardInterrupt
     return DONE
 
 
