@@ -228,7 +228,10 @@ def _blocks(language: str) -> list[str]:
 
 @pytest.mark.usefixtures("imports", "service")
 async def test_what_the_docs_say_of_methods_can_be_run(root):
-    (source,) = _blocks("python")
+    source, judge = _blocks("python")
+    declared: dict[str, Any] = {}
+    exec(judge, declared)
+    assert declared["politeness"].limits == (1, 5)
     (root / "my_rag.py").write_text(source, encoding="utf-8")
     header = IndexHeader(read_settings(root / FILM))
     changed: set[str] = set()

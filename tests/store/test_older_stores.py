@@ -76,6 +76,13 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return unpack_store(request.param, tmp_path / "kept" / "eval.db")
 
 
+def without_new_measures(value: Any) -> Any:
+    """Return what files hold without the measures that 1.0.0 did not know."""
+    if not isinstance(value, dict):
+        return value
+    return {k: without_new_measures(v) for k, v in value.items() if k != "shown_unit_recall"}
+
+
 @pytest.mark.slow  # each step of it reads an index
 def test_what_was_kept_gives_the_figures_of_then(kept):
     with open_store(kept.store_path) as store:
@@ -88,7 +95,7 @@ def test_what_was_kept_gives_the_figures_of_then(kept):
     for name in ("detailed", "summary"):
         then, now = kept.then(f"judged_{name}"), kept.files_of(judged, f"eval_results_{name}")
         for section in then.keys() - CHANGED_SINCE:
-            assert now[section] == then[section], section
+            assert without_new_measures(now[section]) == then[section], section
     assert then["by_method"]["tog"]["correctness"]
 
     kept.done("show", again)
@@ -105,16 +112,13 @@ def test_what_was_kept_gives_the_figures_of_then(kept):
     run_now = kept.files_of(kept.runs()[0].run_id, "suite_results")
     assert scores_of(run_now) == scores_of(report)
 
-    kept.done("--resume", "--methods", "bm25,basic")
-    resumed = kept.then("resumed_detailed")["results"]
-    assert kept.files_of(unfinished, "eval_results_detailed")["results"] == resumed
+    said = flat(kept.done("--resume", "--methods", "bm25,basic", code=2).output)
+    assert "Its judge had the prompts of an earlier version. Judge what it answered with:" in said
+    kept.done("judge", unfinished, "--metrics", "correctness")
     compared = kept.root / "compared.json"
-    kept.run("compare", unfinished, judged, "--json", str(compared))
-    figures = json.loads(compared.read_text(encoding="utf-8"))
-    items = [(each["method"], each["metric"], each["difference"]) for each in figures["items"]]
-    compared_items = {(method, metric) for method, metric, _ in items}
-    assert compared_items == {("bm25", "correctness"), ("basic", "correctness")}
-    assert {difference["difference"] for *_, difference in items} == {0.0}
+    kept.run("compare", kept.runs()[0].run_id, judged, "--json", str(compared))
+    items = json.loads(compared.read_text(encoding="utf-8"))["items"]
+    assert {each["metric"] for each in items} == {"correctness"}
 
     with serving(kept.output) as served:
         page = served.client.get(f"/runs/{judged}").text

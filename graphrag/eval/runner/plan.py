@@ -302,12 +302,17 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
 
 def _name_remedy(last: Run, plan: RunPlan) -> str:
     """Say what makes use of a run that was set up differently."""
-    gone = dict(_flatten(last.setup.root)).keys() - dict(_flatten(plan.setup.root)).keys()
-    if not any(key.rpartition(".")[2] in ToGSearchConfig.replaced for key in gone):
+    old, new = dict(_flatten(last.setup.root)), dict(_flatten(plan.setup.root))
+    earlier = [key for key in old if key.startswith("metrics.") and key.endswith(".version")]
+    if any(key.rpartition(".")[2] in ToGSearchConfig.replaced for key in old.keys() - new.keys()):
+        why = "It has settings of 1.0.0 that are gone"
+    elif any(old[key] != new.get(key, old[key]) for key in earlier):
+        why = "Its judge had the prompts of an earlier version"
+    else:
         return "Undo the change"
     use, done = ("show", "See") if last.setup.is_of_suites else ("judge", "Judge")
     line = eval_line_here(use, last.run_id)
-    return f"It has settings of 1.0.0 that are gone. {done} what it answered with: {line}"
+    return f"{why}. {done} what it answered with: {line}"
 
 
 @dataclass(frozen=True, slots=True)
