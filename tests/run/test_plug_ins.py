@@ -208,6 +208,7 @@ def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
         ({"methods": ["ecko"]}, "unknown name 'ecko'"),
         ({"metrics": ["renamed"]}, "renamed of rag-pack 1.2 (metrics) can't be used: it calls"),
         ({"metrics": ["clash"]}, "tsv is no JudgedMetric"),
+        ({"judge": {"graded": ["kindness"]}}, "no installed package brings kindness"),
         ({"measures": {"further": ["mrr"]}}, "no installed package brings it"),
     ],
 )

@@ -6,8 +6,9 @@ from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunFlags, RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, open_console
 from graphrag.eval.report.run import describe_index_costs
-from graphrag.eval.runner.checks import check_output, check_success
+from graphrag.eval.runner.checks import check_output
 from graphrag.eval.runner.conduct import PreparedRun, check_methods, conduct, prepare_run
+from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import is_built
 

@@ -512,10 +512,8 @@ def assertions_table(figures: "Figures") -> Table | None:
     ends = {"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"}
     return Table(
         "Assertions met, in % (95 % interval)",
-        [
-            *(METHOD, ("vital", "percent"), ("with okay", "percent")),
-            *((heading, "count") for heading in ends.values()),
-        ],
+        [METHOD, ("vital", "percent"), ("with okay", "percent")]
+        + [(heading, "count") for heading in ends.values()],
         [
             [
                 method,
@@ -535,7 +533,7 @@ def graded_tables(figures: "Figures") -> list[Table]:
     tables: list[Table] = []
     for name, by_method in figures.graded.items():
         rows = {(m, part): of for m, parts in by_method.items() for part, of in parts.items()}
-        grades = sorted({grade for of in rows.values() for grade in of.distribution}, key=float)
+        grades = sorted({g for of in rows.values() for g in of.distribution}, key=float)
         tables.append(
             Table(
                 f"{SCORERS[name].title}: mean (95 % interval), and answers with each grade",
@@ -544,9 +542,9 @@ def graded_tables(figures: "Figures") -> list[Table]:
                     *((grade, "count") for grade in grades),
                 ],
                 [
-                    [m, part, plain(of.estimate, missing=UNSCORED), of.estimate.n]
+                    [*key, plain(of.estimate, missing=UNSCORED), of.estimate.n]
                     + [of.distribution.get(grade, 0) for grade in grades]
-                    for (m, part), of in rows.items()
+                    for key, of in rows.items()
                 ],
                 f"n: answers with a grade. {EACH_ALONE}",
             )

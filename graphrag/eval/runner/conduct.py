@@ -18,10 +18,10 @@ from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_prices,
-    check_success,
     list_judge_warnings,
     list_warnings,
 )
+from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import (
     describe_indexes,

@@ -17,7 +17,7 @@ from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
-from graphrag.eval.runner.checks import AVERAGES
+from graphrag.eval.runner.criteria import AVERAGES
 from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome
 from graphrag.eval.store.whole_files import PAGE_FILE, Content
