@@ -512,8 +512,10 @@ def assertions_table(figures: "Figures") -> Table | None:
     ends = {"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"}
     return Table(
         "Assertions met, in % (95 % interval)",
-        [METHOD, ("vital", "percent"), ("with okay", "percent")]
-        + [(heading, "count") for heading in ends.values()],
+        [
+            *(METHOD, ("vital", "percent"), ("with okay", "percent")),
+            *((heading, "count") for heading in ends.values()),
+        ],
         [
             [
                 method,
