@@ -114,17 +114,16 @@ class CaseExpected(StrictSection):
 def read_case(
     case: TestCase, takes: Collection[str], expects: Collection[str]
 ) -> tuple[CaseInput, CaseExpected]:
-    """Check what a case holds for an evaluator that takes and expects so much.
+    """Check what a :func:`framework_case` holds for an evaluator that takes and expects so much.
 
     ``takes`` and ``expects`` are keys beside those that every case may give, and the time limit.
     ValueError if it holds anything else, or no question where one is taken.
     """
-    renamed = framework_case(case)
-    case_input = _read(CaseInput, renamed, "input_data", {"index", "language", "context", *takes})
+    case_input = _read(CaseInput, case, "input_data", {"index", "language", "context", *takes})
     if "query" in takes and case_input.query is None:
         raise ValueError("input_data.question is missing")
     expected_keys = {*expects, "max_processing_time"} if expects else set[str]()
-    return case_input, _read(CaseExpected, renamed, "expected_output", expected_keys)
+    return case_input, _read(CaseExpected, case, "expected_output", expected_keys)
 
 
 def _read(form: type[Form], case: TestCase, where: str, keys: Collection[str]) -> Form:
@@ -352,8 +351,8 @@ class EvaluationFile:
             check_below(folder, self.path.parent, setting, "reporting.allow_outside")
         return folder
 
-    def suites(self, indexes: Sequence[str]) -> list[Suite]:
-        """Return the enabled suites as the command runs them.
+    def suites(self, indexes: Sequence[str], target: str = "all") -> list[Suite]:
+        """Return the enabled suites, or the one that is meant, as the command runs them.
 
         One without a file has a case for each of the ``indexes``. Raises ConfigError if a file
         can't be read, or there is no index for a suite without one.
@@ -362,6 +361,8 @@ class EvaluationFile:
         own = Thresholds(passing=scores.passing_score, warning=scores.warning_score)
         suites: list[Suite] = []
         for name, file in self.files.items():
+            if target not in ("all", name):
+                continue
             if file is not None:
                 suite = read_suite(file, own)
                 is_limited = suite.evaluator in _EVALUATORS.values()

@@ -22,7 +22,14 @@ from graphrag.eval.scorers.entities import (
 from graphrag.eval.scorers.evidence import phrase_key
 from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.intervals import grouped
-from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
+from graphrag.eval.suite.cases import (
+    CaseExpected,
+    CaseInput,
+    Suite,
+    explain_values,
+    framework_case,
+    read_case,
+)
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -398,7 +405,7 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
     for case in suite.cases:
         try:
             if check is not None:
-                check(case)
+                check(framework_case(case))
         except ValueError as error:
             raise ConfigError(f"Suite {suite.name}, case {case.id!r}: {error}.") from error
     return evaluator

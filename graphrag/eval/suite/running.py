@@ -21,7 +21,7 @@ from graphrag.eval.errors import (
     StoreError,
     UsageError,
 )
-from graphrag.eval.records import Failure, JudgeResult, QueryResult, Stored
+from graphrag.eval.records import Failure, JudgeResult, QueryResult
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
@@ -57,13 +57,14 @@ from graphrag.eval.suite.evaluation import (
     mapping_of,
 )
 from graphrag.eval.suite.evaluators import EntityExtraction, make_evaluator, needs_of
-from graphrag.eval.suite.framework import (
-    MetricRegression,
-    find_regressions,
-    run_case,
-    runs_by_component,
+from graphrag.eval.suite.framework import find_regressions, run_case, runs_by_component
+from graphrag.eval.suite.summary import (
+    CaseResult,
+    PartRegression,
+    SuiteOutcome,
+    status_of,
+    summarize_suite,
 )
-from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
 from graphrag.eval.suite.tools import CaseFailedError, CaseTools, ModelExtractor, SharedTools
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
@@ -75,78 +76,43 @@ OnCase = Callable[[int, int, CaseResult], None]
 _Value = TypeVar("_Value")
 _KIND = "suite_case"
 """Of the judgments that keep each result whole: to continue a run, and to compare with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartRegression(MetricRegression):
-    """One part of the scores of a suite and method; the family is all parts of the two."""
-
-    suite: str
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteOutcome(Stored):
-    """What a run of suites gave, in their order.
-
-    ``run_id`` is None without a store, ``embedded_models`` their label when they had a part,
-    ``ended_at`` ISO 8601 in UTC, ``regressions`` None without a baseline; ``notes`` are what a
-    person is to be told of the run that was begun or continued.
-    """
-
-    reports: tuple[SuiteReport, ...]
-    run_id: str | None
-    embedded_models: str | None
-    ended_at: str
-    regressions: tuple[PartRegression, ...] | None = None
-    notes: tuple[str, ...] = ()
-
-
 _RESULT = TypeAdapter(CaseResult)
+_NOT_COMPARED = (
+    "Parts of the scores are not compared: the results of the baseline are not kept here."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """One case, to be evaluated by one method, or by none in a suite without methods."""
+    """A case under a framework's names, to be evaluated by a method, or by none in a suite without.
+
+    The ids of its unit are compared with nothing but themselves.
+    """
 
     suite: Suite
     case: TestCase
     evaluator: BaseEvaluator
     method: str | None
     index: str | None
+    unit: Unit
 
     @property
-    def label(self) -> str:
-        return self.suite.name if self.method is None else f"{self.suite.name}/{self.method}"
+    def asks(self) -> bool:
+        return "query" in mapping_of(self.case.input_data)
 
     @property
     def reads_index(self) -> bool:
         named = "document" in mapping_of(self.case.input_data)
         return self.method is not None or named or "index" in needs_of(self.evaluator)
 
-    @property
-    def asks(self) -> bool:
-        return "query" in mapping_of(framework_case(self.case).input_data)
-
-    def unit(self) -> Unit:
-        """Return it as the runner's; its ids are compared with nothing but themselves."""
-        case = self.case
-        about = {"name": case.name, "description": case.description, "metadata": case.metadata}
-        sample = Sample(
-            id=f"{self.suite.name}/{case.id}",
-            imdb_key=self.index or self.suite.name,
-            question=_text(case.input_data),
-            ground_truth=_text(case.expected_output),
-            tags={"suite": self.suite.name, **about},
-        )
-        return Unit(f"{sample.id} {self.method or self.suite.evaluator}", sample, self.label)
-
     def result(
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
     ) -> CaseResult:
-        failure = scored if isinstance(scored, Failure) else None
-        score, reason, parts, details = None, "", dict[str, float](), dict[str, object]()
-        if not isinstance(scored, Failure):
+        failure, score, reason = None, None, ""
+        parts, details = dict[str, float](), dict[str, object]()
+        if isinstance(scored, Failure):
+            failure = scored
+        else:
             score, reason, parts = scored.share, _reason(scored), scored.parts
             shown_elsewhere = ("parts", "reason")
             details = {k: v for k, v in scored.details.items() if k not in shown_elsewhere}
@@ -168,13 +134,14 @@ class _Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(RunPlan):
     config: EvaluationConfig
     evaluations: Mapping[str, _Evaluation]
-    units: Sequence[Unit]
-    samples: Sequence[Sample]
     headers: Mapping[str, IndexHeader]
-    setup: RunSetup
+
+    @property
+    def units(self) -> list[Unit]:
+        return [job.unit for job in self.evaluations.values()]
 
 
 class _Evaluators:
@@ -229,7 +196,7 @@ class _Evaluators:
             return verdict.score
 
         async def score(output: Output) -> EvaluationResult:
-            return checked_result(await job.evaluator.evaluate(framework_case(job.case), output))
+            return checked_result(await job.evaluator.evaluate(job.case, output))
 
         if not isinstance(scored, Failure):
             scored = await self._attempt(score({**scored, "judge": grade}), log, "judge")
@@ -280,12 +247,15 @@ async def run_suites(
     judge: Judge | None = None,
     on_case: OnCase | None = None,
     resume: bool = False,
+    baseline: str | None = None,
 ) -> SuiteOutcome:
     """Run suites of different names as one run; an evaluation that failed has no score.
 
     ``store`` keeps each result as it arrives, as a run of which correctness says what passed;
     ``judge`` stands in for the configured one; ``resume`` continues the newest unfinished run of
-    the same setup: what it keeps, failures included, is not evaluated again.
+    the same setup: what it keeps, failures included, is not evaluated again. With a ``baseline``,
+    the id of another run of the store, every part of the scores is tested for a fall; what either
+    has no score for is left out.
 
     UsageError if a suite names an evaluator, method or index that is not there, a case can't be
     evaluated, an index that is needed is not built, or there is no such run to resume;
@@ -294,11 +264,9 @@ async def run_suites(
     StoreError if a result can't be kept.
     """
     plan = await _plan_suites(suites, config, judge)
-    units, details = plan.units, RunDetails("suite", len(plan.units), plan.config.to_dict())
     session, chosen = MemorySession(), None
     if store is not None:
-        run_plan = RunPlan(plan.setup, plan.samples, details)
-        chosen = choose_run(store, run_plan, ResumeOptions(resume))
+        chosen = choose_run(store, plan, ResumeOptions(resume))
         session = _open_session(store, chosen.run.run_id, plan)
     evaluators = _Evaluators(plan, session, judge)
 
@@ -308,24 +276,31 @@ async def run_suites(
             if result is not None:  # else it was kept before
                 on_case(tally.done, tally.total, result)
 
-    request = RunRequest(units, session, watch=watch)
+    request = RunRequest(plan.units, session, watch=watch)
     ended = await Work(request, plan.config, evaluators.search, evaluators.judge, Stop()).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
-    results = [(plan.evaluations[unit.key].suite.name, evaluators.result(unit)) for unit in units]
-    by_suite, every = grouped(results), [result for _, result in results]
+    results = [evaluators.result(unit) for unit in plan.units]
+    suite_names = [job.suite.name for job in plan.evaluations.values()]
+    by_suite = grouped(zip(suite_names, results, strict=True))
     outcome = SuiteOutcome(
         reports=tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites),
-        run_id=None if chosen is None else chosen.run.run_id,
+        run_id=None,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
-            [(False, case.usage) for case in every], [(False, case.judge_usage) for case in every]
+            [(False, case.usage) for case in results],
+            [(False, case.judge_usage) for case in results],
         ),
         ended_at=now(),
-        notes=() if chosen is None else (*chosen.notes, *chosen.warnings),
     )
     if store is not None and chosen is not None:
-        store.keep_details(chosen.run.run_id, replace(details, report=outcome.to_dict()))
+        run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
+        old = None if baseline is None else _parts_of(store, baseline)
+        if baseline is not None and not old:
+            notes += (_NOT_COMPARED,)
+        regressions = _find_regressions(_parts_of(store, run_id), old) if old else None
+        outcome = replace(outcome, run_id=run_id, notes=notes, regressions=regressions)
+        store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
     session.finish()
     return outcome
 
@@ -340,18 +315,12 @@ def _open_session(store: EvaluationStore, run_id: str, plan: _Plan) -> StoredSes
     return StoredSession(store, run_id)
 
 
-def hold_against(
-    outcome: SuiteOutcome, baseline: str, store: EvaluationStore
-) -> SuiteOutcome | None:
-    """Test every part of a run's scores for a fall, and keep what that gave with the run.
+_Parts = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
+"""(Suite, method) -> part -> case id -> score."""
 
-    Returns the outcome with its regressions; None when the store keeps no result of the
-    ``baseline``, the id of another run. What either has no score for is left out.
-    """
-    new, old = (_parts_of(store, run_id) for run_id in (outcome.run_id or "", baseline))
-    if not old:
-        return None
-    regressions = [
+
+def _find_regressions(new: _Parts, old: _Parts) -> tuple[PartRegression, ...]:
+    return tuple(
         PartRegression(**asdict(regression), suite=suite, method=method)
         for (suite, method), parts in new.items()
         for regression in find_regressions(
@@ -361,18 +330,10 @@ def hold_against(
                 if part in old.get((suite, method), {})
             }
         )
-    ]
-    compared = replace(outcome, regressions=tuple(regressions))
-    for run in store.runs():
-        if run.run_id == outcome.run_id:
-            store.keep_details(run.run_id, replace(run.details, report=compared.to_dict()))
-    return compared
+    )
 
 
-def _parts_of(
-    store: EvaluationStore, run_id: str
-) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
-    """Return (suite, method) -> part -> case id -> score."""
+def _parts_of(store: EvaluationStore, run_id: str) -> _Parts:
     scores: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for kept in store.judgements(run_id):
         if kept.kind == _KIND:
@@ -397,7 +358,7 @@ def _reason(result: EvaluationResult) -> str:
 
 async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
     """Return what the project makes of a case, as evaluators see it."""
-    case, evaluator = framework_case(job.case), job.evaluator
+    case, evaluator = job.case, job.evaluator
     output: dict[str, object] = {"success": True}
     asks = runs_by_component(case)
     if isinstance(evaluator, EntityExtraction) and evaluator.source == "index":
@@ -420,25 +381,25 @@ async def _plan_suites(
     """Check suites against a configuration and say what is to be run."""
     if not suites:
         raise ConfigError("There is no suite to run.")
-    planned: list[_Evaluation] = []
+    jobs: list[_Evaluation] = []
     names: set[str] = set()
     for suite in suites:
         if suite.name in names:
             raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
         names.add(suite.name)
-        planned += _evaluations_of(suite, make_evaluator(suite, config.root), config)
-    methods = list(dict.fromkeys(job.method for job in planned if job.method is not None))
+        jobs += _evaluations_of(suite, make_evaluator(suite, config.root), config)
+    methods = list(dict.fromkeys(job.method for job in jobs if job.method is not None))
     if methods:
         judge_alone = {**config.judge.model_dump(), "pairwise": False}
         changes = {"root": config.root, "methods": methods, "judge": judge_alone}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
     config = config.model_copy(update={"metrics": ("correctness",)})
-    headers = await _read_headers(planned, config)
-    units = [job.unit() for job in planned]
-    samples = tuple({unit.sample.id: unit.sample for unit in units}.values())
-    evaluations = {unit.key: job for unit, job in zip(units, planned, strict=True)}
-    setup = _setup(planned, samples, config, headers, judge)
-    return _Plan(config, evaluations, units, samples, headers, setup)
+    headers = await _read_headers(jobs, config)
+    samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())
+    setup = _setup(jobs, samples, config, headers, judge)
+    evaluations = {job.unit.key: job for job in jobs}
+    details = RunDetails("suite", len(jobs), config.to_dict())
+    return _Plan(setup, samples, details, config, evaluations, headers)
 
 
 def _evaluations_of(
@@ -448,7 +409,7 @@ def _evaluations_of(
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
     keys = list(config.indexes)
-    planned: list[_Evaluation] = []
+    jobs: list[_Evaluation] = []
     for case in suite.cases:
         index = keys[0] if case.index is None and len(keys) == 1 else case.index
         what = f"Suite {suite.name}, case {case.id!r}"
@@ -459,18 +420,30 @@ def _evaluations_of(
         if index is None and asks:
             names = ", ".join(keys) or "the indexes, of which none is configured"
             raise ConfigError(f"{what} names no index; give input_data.index, one of {names}.")
-        planned += [_Evaluation(suite, case, evaluator, method, index) for method in methods]
-    return planned
+        about = {"name": case.name, "description": case.description, "metadata": case.metadata}
+        sample = Sample(
+            id=f"{suite.name}/{case.id}",
+            imdb_key=index or suite.name,
+            question=_text(case.input_data),
+            ground_truth=_text(case.expected_output),
+            tags={"suite": suite.name, **about},
+        )
+        for method in methods:
+            label = suite.name if method is None else f"{suite.name}/{method}"
+            unit = Unit(f"{sample.id} {method or suite.evaluator}", sample, label)
+            named = framework_case(case)
+            jobs.append(_Evaluation(suite, named, evaluator, method, index, unit))
+    return jobs
 
 
 async def _read_headers(
-    planned: Sequence[_Evaluation], config: EvaluationConfig
+    jobs: Sequence[_Evaluation], config: EvaluationConfig
 ) -> dict[str, IndexHeader]:
     roots = config.project_folders()
-    built = {job.index for job in planned if job.reads_index}
+    built = {job.index for job in jobs if job.reads_index}
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
-    for key in dict.fromkeys(job.index for job in planned if job.index is not None):
+    for key in dict.fromkeys(job.index for job in jobs if job.index is not None):
         root = {key: roots[key]}
         try:
             headers |= await read_headers(root) if key in built else read_model_settings(root)
@@ -489,19 +462,19 @@ def _text(value: object) -> str:
 
 
 def _setup(
-    planned: Sequence[_Evaluation],
+    jobs: Sequence[_Evaluation],
     samples: Sequence[Sample],
     config: EvaluationConfig,
     headers: Mapping[str, IndexHeader],
     judge: Judge | None,
 ) -> RunSetup:
     """Return everything that changes what the results mean."""
-    described = {job.suite.name: _describe_evaluator(job) for job in planned}
-    judged = any("judge" in needs_of(job.evaluator) for job in planned)
+    described = {job.suite.name: _describe_evaluator(job) for job in jobs}
+    judged = any("judge" in needs_of(job.evaluator) for job in jobs)
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
-    for job in planned:
-        if job.index is None or job.label in indexes.setdefault(job.index, {}):
+    for job in jobs:
+        if job.index is None or job.unit.method in indexes.setdefault(job.index, {}):
             continue
         header = headers[job.index]
         about: dict[str, object] = {"index": header.fingerprint} if job.reads_index else {}
@@ -509,11 +482,11 @@ def _setup(
             about |= methods.describe(job.method, header)
         else:
             about |= ModelExtractor(header.config).describe()
-        indexes[job.index][job.label] = about
+        indexes[job.index][job.unit.method] = about
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
-        "methods": {"order": list(dict.fromkeys(job.label for job in planned))},
+        "methods": {"order": list(dict.fromkeys(job.unit.method for job in jobs))},
         "indexes": indexes,
         "judge": {
             **(describe_judge(config, samples, headers, judge) if judged else {}),

@@ -8,13 +8,14 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.records import EfficiencyMetrics, Failure
+from graphrag.eval.records import EfficiencyMetrics, Failure, Stored
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
-from graphrag.eval.suite.framework import recommend, time_metrics
+from graphrag.eval.suite.framework import MetricRegression, recommend, time_metrics
 from graphrag.query.usage import Usage, sum_usages
+from graphrag.text.json_pieces import whole_json
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
@@ -164,6 +165,56 @@ class SuiteReport:
             recommendations=list(self.recommendations),
             failures=_failures(self.results),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PartRegression(MetricRegression):
+    """One part of the scores of a suite and method; the family is all parts of the two."""
+
+    suite: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOutcome(Stored):
+    """What a run of suites gave, in their order.
+
+    ``run_id`` is None without a store, ``embedded_models`` their label when they had a part,
+    ``ended_at`` ISO 8601 in UTC, ``regressions`` None without a baseline; ``notes`` are what a
+    person is to be told of the run that was begun or continued.
+    """
+
+    reports: tuple[SuiteReport, ...]
+    run_id: str | None
+    embedded_models: str | None
+    ended_at: str
+    regressions: tuple[PartRegression, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    def render(self, has_cases: bool = True) -> str:
+        """Return the content of suite_results.json, with every case or without."""
+        suites = [report.to_dict() for report in self.reports]
+        for suite in suites if not has_cases else ():
+            del suite["cases"]
+        values: dict[str, object] = {
+            "timestamp": datetime.fromisoformat(self.ended_at).isoformat(timespec="seconds"),
+            "run_id": self.run_id,
+            "embedded_models": self.embedded_models,
+            "suites": suites,
+        }
+        if self.regressions is not None:
+            values["regressions"] = [asdict(regression) for regression in self.regressions]
+        return whole_json(values)
+
+    def render_reports(self) -> str:
+        """Return the report of a framework; of several suites ``{"suites": [...]}``."""
+        ended_at = datetime.fromisoformat(self.ended_at)
+        about = {"run_id": self.run_id, "embedded_models": self.embedded_models}
+        reports = [
+            {**report.evaluation_report(ended_at).to_dict(), **about, "status": report.status}
+            for report in self.reports
+        ]
+        return whole_json(reports[0] if len(reports) == 1 else {"suites": reports})
 
 
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
