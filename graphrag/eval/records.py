@@ -202,7 +202,7 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
     return replace(first, repeats=repeats, doubt=doubt)
 
 
-_NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
+NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
 _DEFAULT = frozenset(DEFAULT_METRICS)
 
 
@@ -213,10 +213,10 @@ class MetricScores:
     ``further`` holds the metrics that are judged only if you name them.
     """
 
-    correctness: JudgeResult = _NOT_JUDGED
-    faithfulness: JudgeResult = _NOT_JUDGED
-    relevance: JudgeResult = _NOT_JUDGED
-    completeness: JudgeResult = _NOT_JUDGED
+    correctness: JudgeResult = NOT_JUDGED
+    faithfulness: JudgeResult = NOT_JUDGED
+    relevance: JudgeResult = NOT_JUDGED
+    completeness: JudgeResult = NOT_JUDGED
     further: Mapping[str, JudgeResult] = field(
         default_factory=dict[str, JudgeResult], hash=False, repr=False
     )
@@ -233,7 +233,7 @@ class MetricScores:
     def get(self, metric: str) -> JudgeResult:
         """Return the verdict of a metric by its name."""
         if metric not in _DEFAULT and metric in METRICS:
-            return self.further.get(metric, _NOT_JUDGED)
+            return self.further.get(metric, NOT_JUDGED)
         result: JudgeResult = getattr(self, metric)
         return result
 

@@ -4,13 +4,14 @@ import gc
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
 from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS, JudgeResult, QueryResult
+from graphrag.eval.records import METRICS, NOT_JUDGED, JudgeResult, QueryResult
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 
@@ -80,28 +81,38 @@ class Row:
         return self.document, self.question_id
 
 
+class Ends:
+    """States and scores of rows, of which those that ended alike share theirs."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, _Ends] = {}
+
+    def of(self, has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]) -> _Ends:
+        """Return metric -> state and metric -> score; a metric without a verdict was not judged."""
+        kinds = [
+            (name, verdict.score, verdict.failure and verdict.failure.kind)
+            for name, verdict in verdicts.items()
+        ]
+        end = (has_failed, abstained, *kinds)
+        if end not in self._known:
+            every = {metric: verdicts.get(metric, NOT_JUDGED) for metric in METRICS}
+            states = {m: state_of_verdict(has_failed, abstained, m, v) for m, v in every.items()}
+            scores = {m: v.score if states[m] is State.SCORED else None for m, v in every.items()}
+            self._known[end] = states, scores
+        return self._known[end]
+
+
 def rows_of(results: Sequence[QueryResult]) -> list[Row]:
-    """Make rows of results; those that ended alike share their states and scores."""
-    ends: dict[object, _Ends] = {}
-    rows: list[Row] = []
+    """Make rows of results."""
+    ends, rows = Ends(), list[Row]()
     for result in results:
         verdicts = {metric: result.scores.get(metric) for metric in METRICS}
-        kinds = [(v.score, v.failure.kind if v.failure else None) for v in verdicts.values()]
-        end = (result.failure is not None, result.abstained, *kinds)
-        if end not in ends:
-            states = {metric: state_of(result, metric) for metric in METRICS}
-            scored = {
-                m: v.score if states[m] is State.SCORED else None for m, v in verdicts.items()
-            }
-            ends[end] = states, scored
-        states, scores = ends[end]
         rows.append(
             Row(
-                question_id=result.sample_id or result.question,
-                document=result.imdb_key,
-                method=result.method,
-                states=states,
-                scores=scores,
+                result.sample_id or result.question,
+                result.imdb_key,
+                result.method,
+                *ends.of(result.failure is not None, result.abstained, verdicts),
                 latency_s=result.efficiency.latency,
                 censored=result.failure is not None,
                 tokens=result.efficiency.tokens,
@@ -126,15 +137,16 @@ def with_every_metric(row: Row) -> Row:
 
 def state_of(result: QueryResult, metric: str) -> State:
     """Return how one (question, method, metric) ended."""
-    return state_of_verdict(result, metric, result.scores.get(metric))
+    has_failed = result.failure is not None
+    return state_of_verdict(has_failed, result.abstained, metric, result.scores.get(metric))
 
 
-def state_of_verdict(result: QueryResult, metric: str, verdict: JudgeResult) -> State:
+def state_of_verdict(has_failed: bool, abstained: bool, metric: str, verdict: JudgeResult) -> State:
     """Return how one (question, method, metric) ended, given its verdict."""
-    if result.failure is not None:
+    if has_failed:
         # Only what can't be judged at all, for want of an answer to compare with, has no score.
         return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
-    if result.abstained and not JUDGED_METRICS[metric].judges_abstentions:
+    if abstained and not JUDGED_METRICS[metric].judges_abstentions:
         return State.ABSTAINED
     if verdict.failure is not None:
         unreadable = verdict.failure.kind in ("unreadable", "cut_off")
@@ -194,6 +206,7 @@ def gate_score(row: Row, metric: str) -> int | None:
     return row.scores[metric]
 
 
+@lru_cache(maxsize=2**12)  # the methods of a run answer the same questions
 def digest_reference(text: str) -> str | None:
     """Return a digest of an accepted answer that case and blanks do not change; None of none."""
     folded = " ".join(text.casefold().split())

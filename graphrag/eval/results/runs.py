@@ -4,37 +4,41 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
+    SEARCH_FAILED,
+    JudgeResult,
     QueryResult,
 )
-from graphrag.eval.results.alike import measure, read_alike, stored_result
 from graphrag.eval.results.analysis import latencies_of
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
+    Ends,
     QuestionKey,
     Row,
     Section,
+    digest_reference,
     item_means,
     item_scores,
     many_records,
     mean_known,
-    rows_of,
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
 from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
 from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import (
@@ -48,12 +52,8 @@ from graphrag.eval.store.database import (
 )
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
-from graphrag.eval.store.records import (
-    CLAIMS,
-    Run,
-    RunSetup,
-)
-from graphrag.eval.store.rows import Models, models_of, usage_of_models
+from graphrag.eval.store.records import CLAIMS, Run, RunSetup
+from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import Usage, sum_usages, sum_usd
@@ -68,6 +68,8 @@ ByMethod: TypeAlias = dict[str, dict[str, Values]]
 Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
+_FAILED = JudgeResult(0, SEARCH_FAILED)
+_NOT_KEPT = Sample("", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,43 +152,56 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     Of repeated searches the first is taken, or every one.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
-    verdicts = store.verdicts(run.run_id)
-    rows = rows_of(
-        [
-            stored_result(response, samples.get(response.sample_id), verdicts.get(unit, {}))
-            for unit, response in store.responses(run.run_id, with_texts=False).items()
-            if every_trial or response.trial == 0
-        ]
-    )
+    verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
+    for outcome in store.outcomes(run.run_id):
+        if outcome.trial and not every_trial:
+            continue
+        sample = samples.get(outcome.sample_id, _NOT_KEPT)
+        has_failed, judged = bool(outcome.failed), verdicts.get(outcome.unit, {})
+        if has_failed:
+            judged = dict.fromkeys(judgeable(sample, METRICS), _FAILED)
+        rows.append(
+            Row(
+                outcome.sample_id or sample.question,
+                sample.imdb_key,
+                outcome.method,
+                *ends.of(has_failed, bool(outcome.abstained), judged),
+                latency_s=outcome.latency_s,
+                censored=has_failed,
+                tokens=outcome.tokens,
+                cost_usd=outcome.usage.cost_usd,
+                question=sample.question or None,
+                reference=digest_reference(sample.ground_truth),
+                trial=outcome.trial,
+            )
+        )
     order = run.setup.methods
     return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
 
 
-def _in_numbers(question_id: str) -> list[tuple[int, str]]:
+@lru_cache(maxsize=2**12)  # the methods of a run answer the same questions
+def _in_numbers(question_id: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts q2 before q10."""
     parts = re.split(r"(\d+)", question_id)
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
 
 
 def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     """Return where the rows of a run in the store come from, and who was asked for them."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
-    outcomes, judging = store.outcomes(run.run_id), store.judging(run.run_id)
+    outcomes, verdicts = store.outcomes(run.run_id), store.verdicts(run.run_id)
     searched = {(counts and not each.failed, models_of(each.usage)) for each in outcomes}
     answered = [(was, usage_of_models(models)) for was, models in searched]
-    verdicts = store.judged_alike(run.run_id)
-    asked = dict.fromkeys(verdicts, cast("tuple[Models, ...]", ()))
-    for unit, usage in judging:
-        asked[unit] = (*asked.get(unit, ()), models_of(usage))
-    ends = {id(of): of for of in verdicts.values()}
-    judged = [
+    judging = store.judge_usage(run.run_id)
+    asked = {
         (
-            counts and any(v.score is not None for v in ends.get(end, {}).values()),
-            sum_usages(map(usage_of_models, models)),
+            counts and any(v.score is not None for v in verdicts.get(unit, {}).values()),
+            tuple(map(models_of, judging.get(unit, ()))),
         )
-        for end, models in {(id(verdicts.get(unit)), models) for unit, models in asked.items()}
-    ]
+        for unit in {*verdicts, *judging}
+    }
+    judged = [(was, sum_usages(map(usage_of_models, models))) for was, models in asked]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
     return RunMetadata(
@@ -253,10 +268,13 @@ class QuestionFigures:
 
 def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
     """Return every figure of a run in the store; those not known are left out or None."""
+    return _question_figures(store, run, _retrieval(store.path.parent, run.run_id))
+
+
+def _question_figures(store: EvaluationStore, run: Run, retrieval: ByMethod) -> QuestionFigures:
     rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
     further = _further(store, run, {row.question_id: row.key for row in rows})
-    retrieval = _retrieval(store.path.parent, run.run_id)
     return QuestionFigures(
         {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
@@ -432,25 +450,25 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     """Return a run's line in the history."""
-    outcomes = grouped((each.method, each) for each in store.outcomes(run.run_id))
-    keys = {each.sample_id: ("", each.sample_id) for of in outcomes.values() for each in of}
-    further, retrieval = _further(store, run, keys), _mean_retrieval(store.path.parent, run.run_id)
-    alike = read_alike(store, run.run_id)
-    known: dict[str, dict[str, list[float]]] = {}
-    measured: Means = {}
-    for method in run.setup.methods:
-        rows, times = alike.get(method, ([], {}))
-        known[method] = {
-            **{name: _known(of, times) for name, of in _judged(run, rows).items()},
-            **{name: _known(of) for name, of in further.get(method, {}).items()},
-            **{name: _known(of, times) for name, of in _failed_as_0(rows).items()},
+    figures = _question_figures(store, run, {})
+    retrieval = _mean_retrieval(store.path.parent, run.run_id)
+    known = {
+        method: {
+            name: _known(values)
+            for name, values in {**judged, **figures.failed_as_0[method]}.items()
         }
-        measured[method] = {
-            **measure(outcomes.get(method, ())),
-            **retrieval.get(method, {}),
-        }
+        for method, judged in figures.judged.items()
+    }
     means = {
         m: {name: mean_known(values) for name, values in of.items()} for m, of in known.items()
+    }
+    measured = {
+        method: {
+            "median_latency_s": figures.median_latency_s[method],
+            **{name: mean_known(_known(values)) for name, values in of.items()},
+            **retrieval.get(method, {}),
+        }
+        for method, of in figures.measured.items()
     }
     return StoredRun(
         run_id=run.run_id,
@@ -458,7 +476,7 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
         status=run.status,
         n_questions=run.setup.n_questions,
         correctness={method: found.get("correctness") for method, found in means.items()},
-        cost_usd=_paid_usd(store, run),
+        cost_usd=sum_usd(usage.cost_usd for usage in paid_usages(store, run)),
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
@@ -468,13 +486,8 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
     )
 
 
-def _known(values: Values, times: Mapping[QuestionKey, int] | None = None) -> list[float]:
-    return [
-        value
-        for key, value in values.items()
-        if value is not None
-        for _ in range(times[key] if times else 1)
-    ]
+def _known(values: Values) -> list[float]:
+    return [value for value in values.values() if value is not None]
 
 
 def unfinished_usages(
@@ -505,29 +518,10 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     Of a run whose responses were judged again the searches are left out.
     """
     again = run.setup.responses_of is not None
-    searches = {} if again else store.responses(run.run_id, with_texts=False)
     return [
-        *(response.usage for response in searches.values()),
+        *(each.usage for each in (() if again else store.outcomes(run.run_id))),
         *(usage for each in store.judge_usage(run.run_id).values() for usage in each),
-        *_paid_beside(store, run),
-    ]
-
-
-def _paid_beside(store: EvaluationStore, run: Run) -> list[Usage]:
-    return [
         *store.forgotten_usage(run.run_id),
         *(judged.usage for judged in store.judgements(run.run_id)),
         *store.unclaimed_usage(run.run_id).values(),
     ]
-
-
-def _paid_usd(store: EvaluationStore, run: Run) -> float | None:
-    """Return the US dollars of :func:`paid_usages`."""
-    again = run.setup.responses_of is not None
-    return sum_usd(
-        [
-            *(each.cost_usd for each in (() if again else store.outcomes(run.run_id))),
-            *(usage.cost_usd for _, usage in store.judging(run.run_id)),
-            *(usage.cost_usd for usage in _paid_beside(store, run)),
-        ]
-    )

@@ -46,7 +46,6 @@ from graphrag.eval.store.records import (
 )
 from graphrag.eval.store.rows import (
     each_of,
-    judged_of,
     judgement_row,
     judging_of,
     outcomes_of,
@@ -232,16 +231,6 @@ class EvaluationStore:
             *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
         )
 
-    def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
-        """Return each unit that has a response, whether its search failed, and its US dollars."""
-        return self._rows(
-            "responses",
-            "unit, failure IS NOT NULL, usage",
-            run_id,
-            "unit",
-            each_of(lambda row: (row[0], bool(row[1]), usage_of(row[2]).spent_usd)),
-        )
-
     def responses(
         self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
     ) -> dict[str, StoredResponse]:
@@ -261,31 +250,8 @@ class EvaluationStore:
 
     def outcomes(self, run_id: str) -> list[SearchOutcome]:
         """Return what became of each search and what it took, without reading every response."""
-        sql = (
-            "SELECT unit, sample_id, method, latency_s, failure IS NOT NULL, trial, abstained, "
-            "usage FROM responses WHERE run_id = ?"
-        )
-        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), outcomes_of))
-
-    def judged_alike(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
-        """Return unit -> metric -> verdict without its reason, one object for equal ones."""
-        sql = (
-            "SELECT unit, json_group_array(json_array(metric, score, failure, repeats)) "
-            "FROM verdicts WHERE run_id = ? GROUP BY unit"
-        )
-        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), judged_of))
-
-    def judging(self, run_id: str) -> list[tuple[str, Usage]]:
-        """Return the unit and the usage of each judging."""
-        sql = "SELECT unit, usage FROM judge_usage WHERE run_id = ?"
-        return self._once(sql, run_id, lambda: self._read_all(sql, (run_id,), judging_of))
-
-    def samples_of_failed(self, run_id: str) -> list[Sample]:
-        """Return the questions of a run on which a search failed."""
-        failed = "SELECT sample_id FROM responses WHERE run_id = ? AND failure IS NOT NULL"
-        those = f"json_extract(sample, '$.id') IN ({failed})"
-        sql = f"SELECT sample FROM samples WHERE run_id = ? AND {those}"
-        return self._read(sql, (run_id,) * 2, lambda row: Sample.from_dict(json.loads(row[0])))
+        columns = "unit, sample_id, method, latency_s, failure IS NOT NULL, trial, abstained, usage"
+        return self._rows("responses", columns, run_id, "unit", outcomes_of)
 
     def outlines(self, run_id: str) -> dict[str, StoredResponse]:
         """Return unit -> response of a run, without its context, what it retrieved in outline."""
@@ -475,17 +441,14 @@ class EvaluationStore:
         sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
         if units is not None or not keeps:
             return self._read_all(sql, values, make)
-        return self._once(sql, run_id, lambda: self._read_all(sql, values, make))
-
-    def _once(self, name: str, run_id: str, read: Callable[[], _T]) -> _T:
         if run_id != self._memory[0]:
             self._memory = (run_id, {})
         kept = self._memory[1]
-        if name in kept:
-            return cast("_T", kept[name])
-        found = read()
+        if sql in kept:
+            return cast("_T", kept[sql])
+        found = self._read_all(sql, values, make)
         if self._reads_only:
-            kept[name] = found
+            kept[sql] = found
         return found
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:

@@ -257,7 +257,7 @@ class StoredResponse:
 
 
 class SearchOutcome(NamedTuple):
-    """A response as far as a run's line in the list needs it."""
+    """A response as far as a run's rows need it."""
 
     unit: str
     sample_id: str
@@ -273,11 +273,6 @@ class SearchOutcome(NamedTuple):
         """Prompt and output tokens; None where calls are not counted."""
         usage = self.usage
         return usage.prompt_tokens + usage.output_tokens if usage.is_counted else None
-
-    @property
-    def cost_usd(self) -> float | None:
-        """US dollars; None when a price is not known."""
-        return self.usage.cost_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,13 @@ def usage_of(text: str) -> Usage:
 
 
 def _usages_of(texts: list[str]) -> list[Usage]:
+    distinct = list(dict.fromkeys(texts))  # a judge's repeat themselves
     try:
-        return _USAGES.validate_json(f"[{','.join(texts)}]")
+        usages = _USAGES.validate_json(f"[{','.join(distinct)}]")
     except ValueError:  # one can't be, or is damaged
-        return [usage_of(text) for text in texts]
+        usages = [usage_of(text) for text in distinct]
+    known = dict(zip(distinct, usages, strict=True))
+    return [known[text] for text in texts]
 
 
 def models_of(usage: Usage) -> Models:
@@ -183,15 +186,3 @@ def _verdict_of(
         message = f"the stored verdict can't be read: {error}"
         failed = Failure("judge", "unreadable", message)
         return JudgeResult(None, f"Unscored: {message}", failed)
-
-
-def judged_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
-    """Return unit -> metric -> verdict of rows of a unit and JSON of all that was kept of them."""
-    ends: dict[str, dict[str, JudgeResult]] = {}
-    found: dict[str, dict[str, JudgeResult]] = {}
-    for unit, text in rows:
-        if text not in ends:
-            kept = json.loads(text)
-            ends[text] = {m: _verdict_of(score, "", *of) for m, score, *of in kept}
-        found[unit] = ends[text]
-    return found

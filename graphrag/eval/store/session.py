@@ -232,14 +232,14 @@ class StoredSession(MemorySession):
             store.prepare_earlier_replies()
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
-        searches = store.search_states(run_id)
+        searches = store.outcomes(run_id)
         judged = {
             unit: frozenset(m for m, v in verdicts.items() if not (retry_errors and v.failure))
             for unit, verdicts in store.verdicts(run_id).items()
         }
         self._standings = {
-            unit: self._shared(Standing(failed, judged.get(unit, _NOTHING)))
-            for unit, failed, _ in searches
+            each.unit: self._shared(Standing(bool(each.failed), judged.get(each.unit, _NOTHING)))
+            for each in searches
         }
         judgements = store.judgements(run_id)
         self._judgements = {
@@ -252,7 +252,7 @@ class StoredSession(MemorySession):
         usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
         usages += store.forgotten_usage(run_id)
         usages += [judgement.usage for judgement in judgements]
-        self._spent_usd = 0.0 if prepaid else sum(usd for *_, usd in searches)
+        self._spent_usd = 0.0 if prepaid else sum(each.usage.spent_usd for each in searches)
         self._spent_usd += sum(usage.spent_usd for usage in usages)
         self._spent_usd += sum(a.most_usd or 0.0 for call in calls for a in call.attempts)
         if retry_errors and not prepaid:

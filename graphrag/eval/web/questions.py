@@ -209,7 +209,9 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
 def _state(result: QueryResult, metric: str) -> int | str:
     """Return 1, 0, or why there is no score."""
     verdict = result.scores.get(metric)
-    state, score = state_of_verdict(result, metric, verdict), verdict.score
+    has_failed = result.failure is not None
+    state = state_of_verdict(has_failed, result.abstained, metric, verdict)
+    score = verdict.score
     return score if state is State.SCORED and score is not None else state.value
 
 
