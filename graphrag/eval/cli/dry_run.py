@@ -178,7 +178,9 @@ class DryRun:
         Of embeddings and of what compares two methods nothing is in it.
         """
         answering = {
-            self.methods.answering_model(method, header) for header in self.headers.values()
+            self.methods.answering_model(name, header)
+            for name, header in self.methods.pairs(self.headers)
+            if name == method
         }
         prices = [None if model is None else _price(model) for model in answering]
         judging = (0.0, 0.0) if self.judge is None else _price(self.judge)
@@ -227,7 +229,8 @@ class DryRun:
         config, methods = self.config, self.methods
         if methods.function(unit.method) is not None:
             return None
-        header, question = self.headers[unit.sample.imdb_key], reckoning.count(unit.sample.question)
+        index = config.index_of(unit.sample.imdb_key, unit.method)
+        header, question = self.headers[index], reckoning.count(unit.sample.question)
         if unit.method in CONTROLS:
             own = own_bound(answering_config(header))
             answer = config.max_output_tokens if own is None else own.tokens
@@ -244,7 +247,7 @@ class DryRun:
         context, least, step = int(section.max_context_tokens * reckoning.as_table), 0, 0
         if reckoning.answer:
             least = _LIKELY_OF_GRAPH if method in GRAPH_METHODS else _LIKELY_INSTRUCTIONS
-            step, units = _LIKELY_STEP, self.units_of.get(unit.sample.imdb_key)
+            step, units = _LIKELY_STEP, self.units_of.get(index)
             context = context if units is None else _likely_context(method, section, units)
         else:
             least = step = _INSTRUCTIONS

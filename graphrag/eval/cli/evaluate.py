@@ -11,6 +11,7 @@ from graphrag.eval.runner.conduct import PreparedRun, check_methods, conduct, pr
 from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.runner.same_documents import check_inputs
 
 
 def evaluate(flags: RunFlags, given: RunInput) -> int:
@@ -30,6 +31,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
             check_methods(config, roots)
         check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if flags.index:
+            await check_inputs(config, roots)
             await build_missing(roots, supervisor.notes, supervisor.warn)
     with supervisor.working("Reading the indexes"):
         plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, warnings)

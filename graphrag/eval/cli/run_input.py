@@ -85,7 +85,7 @@ class RunFlags:
 class RunInput(NamedTuple):
     """A run's configuration with the flags applied, its questions, and the projects they ask.
 
-    ``warnings`` are of how the questions were read.
+    ``roots``: by the names of the indexes. ``warnings`` are of how the questions were read.
     """
 
     config: EvaluationConfig
@@ -107,12 +107,14 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     folders = config.project_folders()
     check_keys(samples, folders)
     used = {sample.imdb_key for sample in samples}
-    roots = {key: root for key, root in folders.items() if key in used}
-    for key, root in roots.items():
+    roots = config.projects(key for key in folders if key in used)
+    for key, root in {**folders, **roots}.items():
+        if key not in used and key not in roots:
+            continue
         try:
-            is_to_build = find_settings(root) and flags.index
+            needs_none = find_settings(root) and (flags.index or key not in roots)
             remedy = "add --index, or build it with"
-            lacking = None if is_to_build else find_unbuilt(root, remedy=remedy)
+            lacking = None if needs_none else find_unbuilt(root, remedy=remedy)
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
         if lacking is not None:

@@ -210,7 +210,7 @@ def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> Non
     is_newest = newest is not None and newest.run_id == run_id
     on_top = is_newest if shown is None else shown.run_id == run_id
     folders = [own, *([output_dir] if on_top else [])]
-    is_poorer = len(description.views) < len(description.run.setup.indexes)
+    is_poorer = len(description.views) < len(description.run.setup.searched())
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):
         supervisor.name_files(own, output_dir if on_top else None, run_id)
         supervisor.note(

@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 from graphrag.eval.results.index_costs import (
     UNITS,
     Payoff,
+    Unit,
     choose_payoff,
     costs_by_method,
     hold_against,
@@ -143,7 +144,9 @@ def changed_indexes(
     those that are compared; with "" among them, as documents are not known, all.
     """
     now, then = (
-        side.setup.fingerprints([method]) if "indexes" in side.setup.root else {}
+        {key: by.get(method, {}).get("index") for key, by in side.setup.indexes.items()}
+        if "indexes" in side.setup.root
+        else {}
         for side in (new, baseline)
     )
     compared = set(documents)
@@ -151,12 +154,13 @@ def changed_indexes(
     return sorted(
         key
         for key in (keys if "" in compared else keys & compared)
-        if now.get(key) != then.get(key) or _is_embedded_anew(new, baseline, key)
+        if now.get(key) != then.get(key) or _is_embedded_anew((new, baseline), key, method)
     )
 
 
-def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool:
-    models = {side.indexes.get(key, {}).get(EMBEDDING_MODEL) for side in (new, baseline)}
+def _is_embedded_anew(sides: Iterable[RunMetadata], key: str, method: str) -> bool:
+    names = ((side, side.setup.index_of(key, method)) for side in sides)
+    models = {side.indexes.get(name, {}).get(EMBEDDING_MODEL) for side, name in names}
     return len(models - {None}) > 1
 
 
@@ -193,11 +197,17 @@ def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tu
     is_same = texts[0] == texts[1] and None not in texts[0].values()
     ours, theirs = (side.index_costs if is_same else dict[str, IndexCost]() for side in sides)
     costs = [{u: costs_by_method(side.rows, u) for u in UNITS} for side in (new, baseline)]
+
+    def cost_of(side: int, name: str, search: str, unit: Unit) -> float | None:
+        asked = sides[side].setup.searched([name])
+        known = (ours, theirs)[side]
+        return index_cost(search, {index: known.get(index) for index in asked if known}, unit)
+
     payoffs = (
         choose_payoff(
             hold_against(
                 (f"{name} of the new run", f"{name} of the baseline"),
-                (index_cost(search, ours, unit), index_cost(search, theirs, unit)),
+                (cost_of(0, name, search, unit), cost_of(1, name, search, unit)),
                 (costs[0][unit][name], costs[1][unit][name]),
                 unit,
             )

@@ -1,8 +1,8 @@
 """The settings of an evaluation, read from eval_config.yaml."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import yaml
@@ -169,9 +169,11 @@ class EvaluationConfig(FrozenSection):
         for pair in self.judge.pairs(self.methods):
             if pair[0] == pair[1] or not set(pair) <= set(self.methods):
                 yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
-        for name in self.variants:
+        for name, variant in self.variants.items():
             if name in _METHODS:
                 yield f"variants: {name!r} is the name of a method; choose another"
+            if variant.index is not None and self.indexes:  # a runner may be handed its indexes
+                yield from self._misnamed(name, variant.index)
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 yield f"{name} names one twice: {', '.join(chosen)}"
@@ -190,6 +192,17 @@ class EvaluationConfig(FrozenSection):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
             elif least > 1 and metric in self.metrics:
                 yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
+
+    def _misnamed(self, name: str, index: Mapping[str, str]) -> Iterator[str]:
+        for key in index:
+            if key not in self.indexes:
+                hint = nearest(key, list(self.indexes))
+                yield f"variants.{name}.index: indexes has no key {key!r}{hint}"
+        if missing := [key for key in self.indexes if key not in index]:
+            yield (
+                f"variants.{name}.index names no project for {', '.join(missing)}; name one for "
+                "every key of indexes"
+            )
 
     @classmethod
     def from_yaml(
@@ -277,6 +290,36 @@ class EvaluationConfig(FrozenSection):
     def project_folders(self) -> dict[str, Path]:
         """Return key -> project folder, below ``root``."""
         return {key: self.root / folder for key, folder in self.indexes.items()}
+
+    def index_of(self, key: str, method: str) -> str:
+        """Return the name of the index that a method asks about a key.
+
+        That is the key; of a method with an ``index`` of its own the folder as it is written there,
+        unless it is that of a key.
+        """
+        variant = self.variants.get(method)
+        folder = None if variant is None or variant.index is None else variant.index.get(key)
+        if folder is None:
+            return key
+        root, name = self.root.resolve(), PurePath(folder).as_posix()
+        whole = (root / folder).resolve()
+        own = (k for k, project in self.indexes.items() if (root / project).resolve() == whole)
+        return next(own, f"./{name}" if name in self.indexes else name)
+
+    def projects(self, keys: Iterable[str] | None = None) -> dict[str, Path]:
+        """Return name -> project folder of the indexes that the methods ask, below ``root``.
+
+        ``keys``: those that are asked about; None: all.
+        """
+        asked = list(self.indexes) if keys is None else keys
+        names = dict.fromkeys(self.index_of(key, name) for key in asked for name in self.methods)
+        return {name: self.root / self.indexes.get(name, name) for name in names}
+
+    def own_projects(self) -> dict[str, Path]:
+        """Return name -> project folder of the indexes that variants have of their own."""
+        asked = [(key, name) for name, of in self.variants.items() for key in of.index or ()]
+        names = dict.fromkeys(self.index_of(key, name) for key, name in asked)
+        return {name: self.root / name for name in names if name not in self.indexes}
 
     def _located(self, path: str) -> str:
         return path if self.root.resolve() == Path.cwd() else str(self.root / path)

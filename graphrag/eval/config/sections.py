@@ -262,11 +262,16 @@ class Variant(BaseModel):
     """``module:function``, see ``graphrag.eval.runner.methods``."""
     http: HttpService | None = None
     """A system behind HTTP. One of the three is given."""
+    index: dict[str, str] | None = None
+    """Key of ``indexes`` -> another project of the same documents, relative to the root, which this
+    method asks in place of that one. None: it asks what ``indexes`` names."""
 
     @model_validator(mode="after")
     def _one_of_three(self) -> "Variant":
         if [self.method, self.function, self.http].count(None) != 2:
             raise ValueError("give either method, with settings of its own, or function, or http")
+        if self.method is None and self.index is not None:
+            raise ValueError("index names other projects for a method, and none is given")
         if self.method is None and self.changes:
             kind = "a function takes" if self.http is None else "a service beside http takes"
             raise ValueError(f"{kind} no settings, but {', '.join(self.changes)} is given")

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from statistics import fmean
 from typing import TypeAlias, cast
 from urllib.parse import quote
@@ -186,7 +187,7 @@ class Figures:
 class FigureSources:
     """What figures are computed from, beside the results.
 
-    ``views``: index key -> view; results of other indexes are not measured. ``means``: method ->
+    ``views``: name of an index -> view; results of others are not measured. ``means``: method ->
     name -> mean of what the results hold, for success criteria. ``is_judged``: the judge was to be
     asked; else a failed search has no score of it either. ``read_whole`` gives the results with
     what they retrieved and were shown. ``rows``: one of each result, in their order.
@@ -224,15 +225,17 @@ def compute_figures(
         _answered(result, row, config, sources.is_judged, overall)
         for result, row in zip(first, firsts, strict=True)
     ]
-    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
-    answered = [a for a in outlines if a.imdb_key in sources.views and a.sample_id in samples]
+    views, index_of = sources.views, sources.terms.index_of
+    is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
+    measurable, answered = list(compress(first, is_there)), list(compress(outlines, is_there))
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in measurable if each.retrieved is not None}
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
     has_verdicts = sources.is_judged and "correctness" in config.metrics
     for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
-        sample, view = samples[result.sample_id], sources.views[result.imdb_key]
+        sample = samples[result.sample_id]
+        view = views[index_of(result.imdb_key, result.method)]
         whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
         is_told = result.method in telling
         measured.append(measure(sample, whole, view, settings, is_told=is_told))

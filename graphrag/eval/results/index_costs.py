@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from math import ceil
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -87,6 +88,8 @@ def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -
     workflow makes: all of them count for a method that needs some.
     """
     needed = {"graph": KINDS, "vectors": KINDS[1:]}.get(need_of(search) or "", ())
+    if not needed:
+        return 0.0 if costs else None
     sums = [
         of and (of.cost_usd(needed) if unit == "cost_usd" else of.count_tokens(needed))
         for of in costs.values()
@@ -102,30 +105,43 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
     }
 
 
-def compute_payoffs(rows: Sequence[Row], terms: Terms) -> list[Payoff]:
-    """Hold each method that needs more of an index against each that needs less.
+def payoff_of(rows: Sequence[Row], terms: Terms, a: str, b: str) -> Payoff | None:
+    """Hold two methods against each other by what each needs of an index; None where that is alike.
 
-    Methods that need the same parts of an index share what it cost. What methods of different
-    budgets take is not compared.
+    What methods of different budgets take is not compared.
     """
-    costs = {unit: costs_by_method(rows, unit) for unit in UNITS}
-    searches = {m: s for m, s in terms.search_methods.items() if m in costs["tokens"]}
-    of_graph = [m for m in searches if terms.need_of(m) == "graph"]
-    payoffs = (
-        choose_payoff(
-            hold_against(
-                (a, b),
-                (
-                    index_cost(searches[a], terms.index_costs, unit),
-                    index_cost(searches[b], terms.index_costs, unit),
-                ),
-                (costs[unit][a], costs[unit][b]),
-                unit,
-            )
-            for unit in UNITS
+    if a == b or not terms.are_equal(a, b) or not {a, b} <= terms.search_methods.keys():
+        return None
+    of_both = [row for row in rows if row.method in (a, b)]
+    costs: dict[Unit, dict[str, Costs]] = {u: costs_by_method(of_both, u) for u in UNITS}
+    if not {a, b} <= costs["tokens"].keys():
+        return None
+    return choose_payoff(
+        hold_against(
+            (a, b), (cost_of(terms, a, unit), cost_of(terms, b, unit)), (of[a], of[b]), unit
         )
-        for a in of_graph
-        for b in searches
-        if b not in of_graph and terms.are_equal(a, b)
+        for unit, of in costs.items()
     )
-    return [payoff for payoff in payoffs if payoff is not None]
+
+
+def cost_of(terms: Terms, method: str, unit: Unit) -> float | None:
+    """Return what the indexes that a method asks cost, as far as it needs them; None: not known."""
+    return index_cost(terms.search_methods.get(method, method), terms.costs_of(method), unit)
+
+
+def compute_payoffs(rows: Sequence[Row], terms: Terms) -> list[Payoff]:
+    """Hold against each other methods that need more or less of the same indexes.
+
+    And those that are one search of different indexes.
+    """
+    pairs = [
+        (a, b)
+        for a, b in combinations(terms.search_methods, 2)
+        if (
+            terms.search_methods[a] == terms.search_methods[b]
+            if terms.differ_in_index(a, b)
+            else (terms.need_of(a) == "graph") != (terms.need_of(b) == "graph")
+        )
+    ]
+    ordered = ((a, b) if terms.need_of(a) == "graph" else (b, a) for a, b in pairs)
+    return [of for a, b in ordered if (of := payoff_of(rows, terms, a, b)) is not None]

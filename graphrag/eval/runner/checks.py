@@ -120,7 +120,7 @@ def _family(model: str) -> str:
     return re.split(r"[-:_\d]", name)[0] or name
 
 
-_FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
+FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
 """Kind of input that is read as text -> the names of its files, unless the settings say others."""
 
 
@@ -134,10 +134,10 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     """
     config = read_settings(root)
     kind, encoding = str(config.input.type), config.input.encoding or "utf-8"
-    if str(config.input_storage.type) != "file" or kind not in _FILES:
+    if str(config.input_storage.type) != "file" or kind not in FILES:
         return []
     folder = config.input_storage.base_dir
-    pattern = config.input.file_pattern or _FILES[kind]
+    pattern = config.input.file_pattern or FILES[kind]
     try:
         faults = await asyncio.to_thread(_read_input, Path(str(folder)), pattern, encoding)
     except LookupError:  # an encoding that Python does not know: the release says so
@@ -207,7 +207,8 @@ async def list_budget_warnings(
         total = sum(counts or ())
         if counts is None or not total:
             continue
-        rooms = {name: _room(name, methods, header, counts) for name in config.methods}
+        asking = [name for name, asked in methods.pairs(headers) if asked is header]
+        rooms = {name: _room(name, methods, header, counts) for name in asking}
         known = [(tokens, f"{n} ({bound})") for n, (tokens, bound) in rooms.items() if tokens >= 0]
         small = [
             (tokens, f"{name} ({bound})")
@@ -255,12 +256,11 @@ def list_judge_limit_warnings(
     if limit is None or not metrics:
         return []
     needs: dict[str, int] = {}
-    for header in headers.values():
-        for name in config.methods:
-            budget = _budget(name, methods, header)
-            if budget is not None:
-                answer = answer_bound(name, methods, header, config.max_output_tokens)
-                needs[name] = max(needs.get(name, 0), budget + answer)
+    for name, header in methods.pairs(headers):
+        budget = _budget(name, methods, header)
+        if budget is not None:
+            answer = answer_bound(name, methods, header, config.max_output_tokens)
+            needs[name] = max(needs.get(name, 0), budget + answer)
     short = {name: need for name, need in needs.items() if need >= limit}
     if not short:
         return []
@@ -287,12 +287,14 @@ async def list_warnings(
     ``headers`` are of all indexes that are asked, ``built`` of those that are there; ``judge`` is
     the model that gives verdicts, if one does.
     """
-    roots = config.project_folders()
-    warnings = [f"{key}: {line}" for key in headers for line in unknown_settings(roots[key])]
-    warnings += await list_data_warnings([s for s in samples if s.imdb_key in built], built)
+    roots = {**config.own_projects(), **config.project_folders()}
+    warnings = [f"{name}: {line}" for name in headers for line in unknown_settings(roots[name])]
+    firsts = {key: config.index_of(key, config.methods[0]) for key in config.indexes}
+    texts = {key: built[first] for key, first in firsts.items() if first in built}
+    warnings += await list_data_warnings([s for s in samples if s.imdb_key in texts], texts)
     roomy, cramped = await list_budget_warnings(config, methods, built)
     warnings += [*roomy, *cramped]
-    pairs = [(name, header) for header in headers.values() for name in config.methods]
+    pairs = methods.pairs(headers)
     answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
     warnings += list_graph_warnings(answering, built)
     if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):

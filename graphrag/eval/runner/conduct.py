@@ -51,6 +51,7 @@ from graphrag.eval.runner.plan import (
     plan_run,
 )
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
 from graphrag.eval.store.session import MemorySession, StoredSession
@@ -106,12 +107,14 @@ class RunOptions:
 class PreparedRun(RunPlan):
     """Everything that a run needs, checked.
 
-    ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses are judged
-    again, None where searches are made.
+    ``headers``: by the names of the indexes that are asked; ``judging``: by key, those that name
+    the judge. ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses
+    are judged again, None where searches are made.
     """
 
     config: EvaluationConfig
     headers: Mapping[str, IndexHeader]
+    judging: Mapping[str, IndexHeader]
     methods: MethodSet
     units: Sequence[Unit]
     judge: str | None
@@ -120,7 +123,9 @@ class PreparedRun(RunPlan):
 
 def check_methods(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
     """Raise ConfigError for what the settings forbid, before an index is built or read."""
-    describe_indexes(read_model_settings(roots), MethodSet(config), config.methods, roots)
+    headers, methods = read_model_settings(roots), MethodSet(config)
+    for name, header in methods.pairs(headers):
+        methods.describe(name, header)
 
 
 async def prepare_run(
@@ -134,22 +139,26 @@ async def prepare_run(
 ) -> PreparedRun:
     """Check and plan a run, and say what makes its figures weaker than they look.
 
-    ``unbuilt``: indexes of which the settings alone are read; ``warnings``: those of before.
+    ``roots``: the projects of the indexes that are asked, by name. ``unbuilt``: those of which the
+    settings alone are read; ``warnings``: those of before.
     """
-    methods = MethodSet(config)
+    methods, asked = MethodSet(config), {sample.imdb_key for sample in samples}
+    folders = {key: root for key, root in config.project_folders().items() if key in asked}
     built = await read_headers(
         {key: root for key, root in roots.items() if key not in unbuilt},
         vectors=methods.reads_vectors(config.methods),
     )
     headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
-    headers = {key: headers[key] for key in roots}
-    descriptions = describe_indexes(headers, methods, config.methods, headers)
-    judged = describe_judge(config, samples, headers)
+    headers = {name: headers[name] for name in roots}
+    await check_indexes(config, samples, built)
+    descriptions = describe_indexes(headers, methods, config.methods, folders)
+    others = read_model_settings({k: root for k, root in folders.items() if k not in headers})
+    judging = {key: {**others, **headers}[key] for key in folders}
+    judged = describe_judge(config, samples, judging)
     setup = describe_setup(config, samples, descriptions, judged)
-    pairs = [(name, header) for header in headers.values() for name in config.methods]
-    models = {model for name, header in pairs for model in methods.models(name, header)}
+    models = {m for name, header in methods.pairs(headers) for m in methods.models(name, header)}
     asks = not options.skip_judge and asks_judge(config, samples)
-    judge = _check_judge(config, headers) if asks else None
+    judge = _check_judge(config, judging) if asks else None
     models |= set() if judge is None else {judge}
     if options.max_cost_usd is not None:
         check_prices(sorted(models))
@@ -192,7 +201,7 @@ async def prepare_run(
         indexes=facts,
         index_costs=read_index_costs(headers, facts),
     )
-    return PreparedRun(setup, samples, details, config, headers, methods, units, judge)
+    return PreparedRun(setup, samples, details, config, headers, judging, methods, units, judge)
 
 
 def prepare_judging(
@@ -230,7 +239,8 @@ def prepare_judging(
         command=again(),
         index_costs=origin.details.index_costs,
     )
-    return PreparedRun(setup, samples, details, config, headers, methods, units, judge, origin)
+    every = (headers, headers, methods, units, judge, origin)
+    return PreparedRun(setup, samples, details, config, *every)
 
 
 def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:
@@ -304,8 +314,8 @@ async def _ask(
     plan: PreparedRun, options: RunOptions, session: MemorySession, listener: Listener
 ) -> RunOutcome:
     config, judge, telemetry = plan.config, None, options.telemetry
-    folders = config.project_folders()
-    roots = {key: folders[key] for key in plan.headers}
+    folders = {**config.own_projects(), **config.project_folders()}
+    roots = {name: folders[name] for name in {**plan.judging, **plan.headers}}
     request = RunRequest(
         units=plan.units,
         session=session,
@@ -317,7 +327,7 @@ async def _ask(
     async with open_executor(config, roots, address=options.address) as executor:
         if plan.judge is not None:
             with listener.working("Opening the judge"):
-                judge = open_judge(config, plan.headers)
+                judge = open_judge(config, plan.judging)
         try:
             runner = EvaluationRunner(config, judge, executor=executor)
             return await listener.run(runner, request)

@@ -116,6 +116,7 @@ class EvaluationRunner:
         self.index_roots: Mapping[str, Path | str] = (
             self._settings.index_roots if index_roots is None else index_roots
         )
+        self._own_roots = self._settings.own_projects()
         self._methods = MethodSet(self._settings, methods)
         self._own_judge: Judge | None = None
         self._executor = executor or self
@@ -160,7 +161,8 @@ class EvaluationRunner:
         chosen = self._methods.chosen(methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
-        found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
+        names = {self._methods.index_of(key, name) for key in asked for name in chosen} | asked
+        found = {name: root for name in sorted(names) if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         kept = {k: r for k, r in found.items() if keeps and is_project(r)}
         headers = await read_headers(kept, self._methods.reads_vectors(chosen))
@@ -171,7 +173,7 @@ class EvaluationRunner:
             if keeps:
                 store = stack.enter_context(EvaluationStore.of(config))
                 judge = describe_judge(config, samples, headers, self.judge)
-                indexes = {key: str(root) for key, root in found.items()}
+                indexes = {key: str(root) for key, root in found.items() if key in asked}
                 details = RunDetails(
                     origin="python",
                     n_units=len(units),
@@ -225,20 +227,20 @@ class EvaluationRunner:
             session.finish()
         return outcome
 
-    async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
+    async def _entity_types(self, name: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""
-        if imdb_key not in self._types:
+        if name not in self._types:
             try:
-                index = await self._load_index(imdb_key)
+                index = await self._load_index(name)
                 types = read_entity_types(index.tables.table("entities"))
             except (IndexNotBuiltError, IndexUnavailableError, SettingsError):
                 types = {}
-            self._types[imdb_key] = types
-        return self._types[imdb_key]
+            self._types[name] = types
+        return self._types[name]
 
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
         """Answer a question; the only place where an index is opened."""
-        index = await self._load_index(imdb_key)
+        index = await self._load_index(self._methods.index_of(imdb_key, method))
         if (imdb_key, method) not in self._varied:
             self._varied[imdb_key, method] = index.under(self._methods.header(method, index.header))
         return await self._varied[imdb_key, method].search(
@@ -266,10 +268,13 @@ class EvaluationRunner:
             return self._indexes[imdb_key]
 
     def _known_root(self, key: str) -> Path:
-        root = find_project(key, self.index_roots)
+        root = self._find_root(key)
         if root is None:
             raise IndexUnavailableError(f"no index is configured for {key!r}")
         return root
+
+    def _find_root(self, name: str) -> Path | None:
+        return find_project(name, {**self._own_roots, **self.index_roots})
 
     async def _load_judge(self) -> Judge:
         if self.judge is not None:
@@ -332,10 +337,11 @@ class EvaluationRunner:
         key = unit.sample.imdb_key
         if (key, unit.method) not in self._varied:
             return None
-        if key not in self._readers:
-            self._readers[key] = RetrievalReader(self._indexes[key].tables)
+        name = self._methods.index_of(key, unit.method)
+        if name not in self._readers:
+            self._readers[name] = RetrievalReader(self._indexes[name].tables)
         method = self._methods.search_method(unit.method)
-        return self._readers[key].read(method, result.context_data)
+        return self._readers[name].read(method, result.context_data)
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog

@@ -90,8 +90,17 @@ def describe_indexes(
     names: Sequence[str],
     keys: Iterable[str],
 ) -> dict[str, dict[str, Mapping[str, object]]]:
-    """Return key -> method -> everything that changes what the method answers there."""
-    return {key: {name: methods.describe(name, headers.get(key)) for name in names} for key in keys}
+    """Return key -> method -> everything that changes what the method answers there.
+
+    ``headers``: by the names of the indexes that the methods ask.
+    """
+
+    def describe(key: str, name: str) -> Mapping[str, object]:
+        index = methods.index_of(key, name)
+        project = {} if index == key else {"project": index}
+        return {**methods.describe(name, headers.get(index)), **project}
+
+    return {key: {name: describe(key, name) for name in names} for key in keys}
 
 
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
@@ -168,20 +177,19 @@ def _prompts_of(config: GraphRagConfig) -> str:
 
 
 async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dict[str, IndexView]:
-    """Return key -> view of the indexes that are still as a run searched them.
+    """Return name -> view of the indexes that are still as a run searched them.
 
     ``roots`` are the project folders as configured now, ``setup`` is the run's. An index that is
     gone or was built again since is left out, as what it says now is of no use.
     """
     same: dict[str, IndexHeader] = {}
-    for key, described in setup.indexes.items():
-        if key not in roots:
+    for name, searched in setup.searched().items():
+        if name not in roots:
             continue
-        searched = {each.get("index") for each in described.values()} - {None}
         try:
-            found = (await read_headers({key: roots[key]}, vectors=False))[key]
+            found = (await read_headers({name: roots[name]}, vectors=False))[name]
         except (ConfigError, IndexUnavailableError):
             continue
         if searched <= {found.fingerprint}:
-            same[key] = found
+            same[name] = found
     return await read_index_views(same)

@@ -320,7 +320,9 @@ class FurtherJudges:
 
     async def _grade(self, scorer: Scorer, unit: Unit) -> Grading:
         response = self._response(unit)
-        types = partial(self._entity_types, unit.sample.imdb_key)
+        types = partial(
+            self._entity_types, self._config.index_of(unit.sample.imdb_key, unit.method)
+        )
         said, context = response.response, response.context_text
         of = Material(unit.sample, said, context, unit.method, response.abstained, types)
         return await scorer.grade(self._model, of)

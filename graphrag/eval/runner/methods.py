@@ -498,6 +498,16 @@ class MethodSet:
         others = {*CONTROLS, *self._functions}
         return {n: self.search_method(n) for n in self._config.methods if n not in others}
 
+    def index_of(self, key: str, name: str) -> str:
+        """Return :meth:`EvaluationConfig.index_of`."""
+        return self._config.index_of(key, name)
+
+    def pairs(self, headers: Mapping[str, IndexHeader]) -> list[tuple[str, IndexHeader]]:
+        """Return each method of the run with each of these indexes that it asks."""
+        config = self._config
+        asked = [(n, config.index_of(key, n)) for key in config.indexes for n in config.methods]
+        return [(name, headers[index]) for name, index in asked if index in headers]
+
     def header(self, name: str, header: IndexHeader) -> IndexHeader:
         """Return an index's header with the settings under which this method searches it.
 

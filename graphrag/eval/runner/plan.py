@@ -343,12 +343,12 @@ class RunDescription:
     async def with_views(self) -> "RunDescription":
         """Return it with the indexes that are as they were searched, and a line for any other."""
         setup = self.run.setup
-        views = await read_searched_views(self.config.project_folders(), setup)
+        views = await read_searched_views(self.config.projects(), setup)
         unread = [
-            f"index {key} is not the one that was searched any more, so that retrieval, paths and "
+            f"index {name} is not the one that was searched any more, so that retrieval, paths and "
             "losses are not measured on it"
-            for key in setup.indexes
-            if key not in views
+            for name in setup.searched()
+            if name not in views
         ]
         return replace(self, views=views, unread=unread)
 

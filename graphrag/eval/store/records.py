@@ -71,14 +71,30 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return sorted({model["model"] for model in models if model is not None})
 
     def fingerprints(self, methods: Sequence[str]) -> dict[str, str | None]:
-        """Return index key -> fingerprint of the index that these methods searched.
+        """Return name -> fingerprint of each index that these methods searched.
 
         None when none of them says.
         """
-        return {
-            key: next((d["index"] for m in methods if "index" in (d := by.get(m, {}))), None)
-            for key, by in self.indexes.items()
-        }
+        found = self.searched(methods)
+        return {name: next(iter(fingerprints), None) for name, fingerprints in found.items()}
+
+    def index_of(self, key: str, method: str) -> str:
+        """Return the name of the index that a method asks about a key: the key, if no other."""
+        return self.indexes.get(key, {}).get(method, {}).get("project", key)
+
+    def searched(self, methods: Sequence[str] | None = None) -> dict[str, set[str]]:
+        """Return name -> fingerprints, as far as they are told, of the indexes that were searched.
+
+        ``methods``: by these; None: by any. A key stands for its own index, asked or not, unless
+        methods that have others alone ask about it.
+        """
+        found: dict[str, set[str]] = {}
+        for key, by_method in self.indexes.items():
+            asking = [m for m in by_method if methods is None or m in methods]
+            for name in dict.fromkeys(self.index_of(key, m) for m in asking) or [key]:
+                of = [by_method[m] for m in asking if self.index_of(key, m) == name]
+                found[name] = {told for each in of if (told := each.get("index")) is not None}
+        return found
 
     def judged_again(
         self, run_id: str, judging: Mapping[str, object], further: Mapping[str, object]
@@ -97,7 +113,8 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
 
 class _Described(TypedDict, total=False):
-    index: str
+    index: str | None
+    project: str
     models: dict[str, dict[str, str]]
 
 

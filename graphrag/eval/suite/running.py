@@ -393,6 +393,9 @@ async def _plan_suites(
         judge_alone = {**config.judge.model_dump(), "pairwise": False}
         changes = {"root": config.root, "methods": methods, "judge": judge_alone}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
+    if own := [m for m in methods if m in config.variants and config.variants[m].index]:
+        msg = f"{own[0]} has an index of its own, and suites ask those under indexes alone"
+        raise ConfigError(f"{msg}; name another method in the suite.")
     config = config.model_copy(update={"metrics": ("correctness",)})
     headers = await _read_headers(jobs, config)
     samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())

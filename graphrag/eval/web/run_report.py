@@ -107,7 +107,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
     terms = read_terms(
         run.setup,
         details.search_methods,
-        {key: details.index_costs.get(key) for key in run.setup.indexes},
+        {key: details.index_costs.get(key) for key in run.setup.searched()},
     )
     if config.curves:  # every method has every budget
         terms = replace(terms, budgets={})

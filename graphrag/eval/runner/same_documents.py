@@ -1,0 +1,118 @@
+"""Several indexes of the same documents: what is refused before their answers are compared."""
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.config.settings_files import SettingsError
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.runner.checks import FILES
+from graphrag.eval.scorers.index_columns import texts_of
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.query.index_header import IndexHeader, open_tables
+from graphrag.text.phrases import join_names
+
+_Documents = Sequence[tuple[str, bytes]]
+"""The title of each document and a digest of its text."""
+_MOST_NAMED = 3
+
+
+async def check_indexes(
+    config: EvaluationConfig, samples: Iterable[Sample], built: Mapping[str, IndexHeader]
+) -> None:
+    """Refuse what makes methods on different indexes of a key incomparable; ConfigError says what.
+
+    That is documents that differ, and evidence that is named by a text unit of one of them.
+    ``built``: by name, of the indexes that are there.
+    """
+    asked = list(samples)
+    for key, names in _rivals(config).items():
+        of_key = [sample for sample in asked if sample.imdb_key == key and sample.expected_sources]
+        there = {name: built[name] for name in names if name in built}
+        _refuse_others({name: await _read_documents(name, of) for name, of in there.items()})
+        for name in there if of_key else ():
+            view = await IndexView.open(there[name], ("text_units", "documents"))
+            for sample in of_key:
+                units = [e.text for e in view.evidence_of(sample) if e.kind == "text_unit"]
+                if units:
+                    raise ConfigError(
+                        f"{sample.name} expects the text unit {units[0]} of index {name}, which is "
+                        f"none of {join_names([n for n in names if n != name])}, where methods are "
+                        "asked too; name the document's title in expected_sources, or quote the "
+                        "passage in evidence."
+                    )
+
+
+async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
+    """Refuse projects of one key that read different files, before any of them is built.
+
+    Input that is not in files of this machine is compared when the indexes are there.
+    """
+    for names in _rivals(config).values():
+        try:
+            settings = {name: read_settings(roots[name]) for name in names if name in roots}
+        except SettingsError as error:
+            raise ConfigError(str(error)) from error
+        files = {name: await asyncio.to_thread(_read_files, of) for name, of in settings.items()}
+        _refuse_others({name: each for name, each in files.items() if each is not None})
+
+
+def _rivals(config: EvaluationConfig) -> dict[str, list[str]]:
+    """Return key -> the indexes that methods ask about it, of those with more than one."""
+    asked = {
+        key: list(dict.fromkeys(config.index_of(key, name) for name in config.methods))
+        for key in config.indexes
+    }
+    return {key: names for key, names in asked.items() if len(names) > 1}
+
+
+async def _read_documents(name: str, header: IndexHeader) -> _Documents:
+    tables = await open_tables(header.config, ("documents",))
+    frame = tables.columns("documents", ["title", "text"]) if tables.has("documents") else None
+    if frame is None:
+        raise ConfigError(
+            f"Index {name} has no table of its documents, so that it can't be told whether they "
+            "are those of the other indexes; build it again."
+        )
+    return _digests(zip(texts_of(frame, "title"), texts_of(frame, "text"), strict=True))
+
+
+def _read_files(config: ProjectConfig) -> _Documents | None:
+    kind, folder = str(config.input.type), Path(str(config.input_storage.base_dir))
+    if str(config.input_storage.type) != "file" or kind not in FILES:
+        return None
+    pattern = re.compile(config.input.file_pattern or FILES[kind])
+    paths = [path for path in sorted(folder.rglob("*")) if pattern.search(str(path))]
+    return _digests(
+        (p.relative_to(folder).as_posix(), p.read_bytes()) for p in paths if p.is_file()
+    )
+
+
+def _digests(texts: Iterable[tuple[str, str | bytes]]) -> _Documents:
+    encoded = ((name, text.encode() if isinstance(text, str) else text) for name, text in texts)
+    return [(name, hashlib.blake2b(text, digest_size=16).digest()) for name, text in encoded]
+
+
+def _refuse_others(documents: Mapping[str, _Documents]) -> None:
+    """Raise ConfigError if one of the indexes has other documents than the one before it."""
+    for (first, ours), (second, theirs) in pairwise(documents.items()):
+        a, b = (Counter(digest for _, digest in each) for each in (ours, theirs))
+        only = {first: _titles(ours, a - b), second: _titles(theirs, b - a)}
+        told = [f"{join_names(of, _MOST_NAMED)} only in {name}" for name, of in only.items() if of]
+        if told:
+            raise ConfigError(
+                f"The documents of indexes {first} and {second} differ: {'; '.join(told)}. Methods "
+                "are compared on the same documents; build both of the same texts, or ask the "
+                "indexes under keys of their own."
+            )
+
+
+def _titles(documents: _Documents, digests: Mapping[bytes, int]) -> list[str]:
+    return [title for title, digest in documents if digest in digests]
