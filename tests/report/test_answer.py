@@ -365,9 +365,18 @@ def test_what_an_index_took_and_when_it_pays_stand_beside_what_a_question_costs(
     costs = {"a": IndexCost("f", {}, steps=(step,))}
     terms = Terms({"ppr": "ppr", "bm25": "bm25"}, index_costs=costs)
     results = evaluate(dict.fromkeys(("ppr", "bm25"), range(90)))
-    rows = rows_of(results.results)
-    varied = [replace(row, tokens=(row.tokens or 0) + n % 7) for n, row in enumerate(rows)]
-    results = replace(results.on_terms(terms), payoffs=compute_payoffs(varied, terms))
+    varied = [
+        replace(
+            each,
+            efficiency=replace(
+                each.efficiency, prompt_tokens=(each.efficiency.prompt_tokens or 0) + n % 7
+            ),
+        )
+        for n, each in enumerate(results.results)
+    ]
+    results = replace(results, results=varied, rows=rows_of(varied)).on_terms(terms)
+    (payoff,) = compute_payoffs(results.rows, terms)
+    assert (payoff.first, payoff.second) == ("ppr", "bm25")
     assert answer_of(results).cost == (
         "Cost: bm25 takes 3,000 tokens a question, 1.5 times ppr. ppr's graph took 345,678 tokens "
         "to build, and pays after about 350 questions."
@@ -379,7 +388,39 @@ def test_what_an_index_took_and_when_it_pays_stand_beside_what_a_question_costs(
         "Cost: 2,000 tokens a question, 0.67 times bm25. Its graph took $2.5000 to build."
     )
     other = Terms(terms.search_methods, {"ppr": {"a": 8000}, "bm25": {"a": 12000}}, costs)
-    assert compute_payoffs(rows, other) == []
+    assert compute_payoffs(results.rows, other) == []
+
+
+def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken():
+    step = StepCost("extract_graph", "m", "completion", 9, 0, 300_000, 45_678, 9.0)
+    dear, cheap = (IndexCost("f", {}, steps=(replace(step, cost_usd=usd),)) for usd in (9.0, 1.0))
+    indexes = {"tog": {"a": "a"}, "ppr": {"a": "a-600"}}
+    terms = Terms({}, index_costs={"a": cheap, "a-600": dear}, indexes=indexes)
+    terms = replace(terms, search_methods={"tog": "tog", "ppr": "ppr"})
+    results = evaluate({"tog": range(90), "ppr": range(90)}, usd=1e-6)
+    answer = answer_of(results.on_terms(terms))
+    # ppr's questions cost less, and its index more than a thousand of them save.
+    assert (answer.chip, answer.headline) == (
+        "TIED",
+        "Use tog: as good as ppr here, and it is cheapest in all: 1,000 questions and the index "
+        "take $10.0000 against $11.0000 or more.",
+    )
+    assert answer.cost == (
+        "Cost: tog takes $0.0090 a question, 4.5 times ppr. ppr's index took $9.0000 to build, "
+        "tog's $1.0000; it is not shown to pay by cheaper questions: the difference would pay for "
+        "about 890 more questions of tog."
+    )
+    never = replace(terms, index_costs={"a": dear, "a-600": cheap})
+    answer = answer_of(results.on_terms(never))
+    assert answer.headline.startswith("Use ppr: as good as tog here, and it is cheapest in all")
+    assert "tog's index took $9.0000 to build, ppr's $1.0000; it never pays by" in answer.cost
+    assert "about 4,000 more questions of ppr" in answer.cost
+    for lacking in ({"a": cheap}, {"a": cheap, "a-600": IndexCost("f", {"all": 7.0})}):
+        unknown = answer_of(results.on_terms(replace(terms, index_costs=lacking)))
+        assert unknown.headline == "tog and ppr tie, and which of them is cheaper is not known."
+    # Searches of text units take nothing to build, whatever else their index took.
+    texts = replace(terms, search_methods={"tog": "bm25", "ppr": "bm25"}, index_costs={})
+    assert answer_of(results.on_terms(texts)).headline.startswith("Use ppr: ")
 
 
 def test_budgets_that_differ_are_said_first_and_nothing_is_compared_across_them():

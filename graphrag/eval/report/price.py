@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money, round_up
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.index_costs import UNITS, index_cost
+from graphrag.eval.results.index_costs import UNITS, Unit, cost_of, payoff_of
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names
@@ -13,8 +13,11 @@ from graphrag.text.phrases import join_names
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.results.index_costs import Payoff
 
 _MUCH = 2  # times as fast
+N_PRICED = 1_000
+"""Questions of which, with the index, the price is told."""
 
 
 class Prices:
@@ -40,8 +43,37 @@ class Prices:
         each = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
         return f"Budgets of context differ: {'; '.join(each)} tokens."
 
+    @property
+    def of_indexes(self) -> dict[str, float | None]:
+        """Method -> price of 1,000 questions with the index; None where that is not known.
+
+        Empty unless methods ask different indexes. See :attr:`unit`.
+        """
+        asked = list(self._terms.indexes.values())
+        if all(each == asked[0] for each in asked):
+            return {}
+        return {method: self._in_all(method) for method in self._results.efficiency}
+
+    def _in_all(self, method: str) -> float | None:
+        index, own = cost_of(self._terms, method, self.unit), self._amount(method)
+        if self._terms.need_of(method) is None or index is None or own is None:
+            return None
+        return index + N_PRICED * own[0]
+
+    @property
+    def unit(self) -> Unit:
+        """What a question's cost is told in: dollars where any are paid, else tokens."""
+        dollars = [of["cost_usd"] for of in self._results.efficiency.values()]
+        return "cost_usd" if None not in dollars and any(dollars) else "tokens"
+
     def least_of_an_index(self, methods: Sequence[str]) -> list[str]:
-        """Return the methods that need least of an index; all have one need."""
+        """Return the methods that need least of an index; all have one need.
+
+        Where methods ask different indexes and their prices are known, that is all of them.
+        """
+        prices = self.of_indexes
+        if prices and None not in [prices.get(method) for method in methods]:
+            return list(methods)
         least = min(map(self._rank, methods), default=0)
         return [method for method in methods if self._rank(method) == least]
 
@@ -49,6 +81,11 @@ class Prices:
         """Return the method that costs least; None where that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
+        prices = self.of_indexes
+        if any(self._terms.differ_in_index(methods[0], each) for each in methods):
+            known = {m: price for m in methods if (price := prices.get(m)) is not None}
+            is_whole = len(known) == len(methods) and self._are_equal(methods)
+            return min(known, key=known.__getitem__) if is_whole else None
         amounts = {method: self._amount(method) for method in methods}
         known = {method: amount[0] for method, amount in amounts.items() if amount is not None}
         if len(known) < len(amounts) or not self._are_equal(methods):
@@ -57,6 +94,12 @@ class Prices:
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
         """Return why a method is taken that is as good as its rivals, as what "it" does."""
+        prices = {m: price for m, price in self.of_indexes.items() if m in (method, *rivals)}
+        others = [price for m, price in prices.items() if m != method and price is not None]
+        own = prices.get(method)
+        if own is not None and others and own < min(others):
+            told = f"{self._tell(own)} against {self._tell(min(others))} or more"
+            return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
         own, others = self._amount(method), [self._amount(each) for each in alike]
@@ -108,6 +151,8 @@ class Prices:
 
     def _index(self, method: str, rival: str | None, is_weighed: bool) -> str:
         """Return what the index took that one of two methods needs, and when that pays."""
+        if rival is not None and self._terms.differ_in_index(method, rival):
+            return self._two_indexes(method, rival)
         others = [] if rival is None else [rival]
         dearer = max([method, *others], key=self._rank)
         cheaper = method if dearer == rival else rival
@@ -118,35 +163,58 @@ class Prices:
             return ""
         whose = "Its" if dearer == method else f"{dearer}'s"
         told = f"{whose} {need} took {amount} to build"
-        pays = [p for p in self._results.payoffs if (p.first, p.second) == (dearer, cheaper)]
-        for payoff in pays:
+        payoff = None if cheaper is None else self._payoff(dearer, cheaper)
+        if payoff is not None and payoff.first == dearer:
             if payoff.questions is not None and payoff.at_most is not None:
                 told += f", and pays after about {round_up(payoff.questions):,} questions"
             elif None not in (payoff.more, payoff.saved) and dearer == rival:
                 told += ", and is not shown to pay by cheaper searches"
         return f"{told}."
 
+    def _two_indexes(self, method: str, rival: str) -> str:
+        """Return what the index of each of two methods took, and whether the dearer one pays."""
+        payoff = self._payoff(method, rival)
+        if payoff is None:
+            return ""
+        if payoff.more is None:
+            return "What one of their indexes took to build is not known."
+        dear, cheap = payoff.first, payoff.second
+        costs = [cost_of(self._terms, each, payoff.unit) or 0.0 for each in (dear, cheap)]
+        told = f"{dear}'s index took {self._tell(costs[0], payoff.unit)} to build, {cheap}'s "
+        told += f"{self._tell(costs[1], payoff.unit) if costs[1] else 'nothing'}"
+        if payoff.questions is not None and payoff.at_most is not None:
+            return f"{told}; it pays after about {round_up(payoff.questions):,} questions."
+        if payoff.saved is None:
+            return f"{told}."
+        own, amount = self._amount(cheap), ""
+        if own is not None and own[0] and payoff.unit == self.unit:
+            more = round_up(payoff.more / own[0])
+            amount = f": the difference would pay for about {more:,} more questions of {cheap}"
+        never = "never pays" if payoff.questions is None else "is not shown to pay"
+        return f"{told}; it {never} by cheaper questions{amount}."
+
+    def _payoff(self, a: str, b: str) -> "Payoff | None":
+        return payoff_of(self._results.rows, self._terms, a, b)
+
+    def _tell(self, amount: float, unit: Unit | None = None) -> str:
+        return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"
+
     def _index_amount(self, method: str, beside: str | None) -> str | None:
         """Return what a method's part of the indexes took, beyond that of another."""
         for unit in UNITS:
-            costs = [
-                index_cost(self._terms.search_methods.get(m, m), self._terms.index_costs, unit)
-                for m in (method, beside)
-                if m is not None
-            ]
+            costs = [cost_of(self._terms, m, unit) for m in (method, beside) if m is not None]
             if costs[0] is None or None in costs:
                 continue
             more = costs[0] - sum(cost for cost in costs[1:] if cost)
             if more > 0:
-                return money(more, "$") if unit == "cost_usd" else f"{more:,.0f} tokens"
+                return self._tell(more, unit)
         return None
 
     def _amount(self, method: str) -> tuple[float, str] | None:
         """Return what a question costs and in which words: dollars where any are paid."""
-        dollars = {m: of["cost_usd"] for m, of in self._results.efficiency.items()}
         n, of = self._results.counts[method]["n"], self._results.efficiency[method]
-        if n and None not in dollars.values() and any(dollars.values()):
-            return dollars[method] / n, f"${dollars[method] / n:.4f}"
+        if n and self.unit == "cost_usd":
+            return of["cost_usd"] / n, f"${of['cost_usd'] / n:.4f}"
         tokens = sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
         return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
 

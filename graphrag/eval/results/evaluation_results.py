@@ -25,7 +25,6 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.kinds import Grouping
 from graphrag.eval.results.rows import Row, Section, rows_of, state_of
 from graphrag.eval.results.terms import Terms
@@ -122,7 +121,7 @@ class EvaluationResults:
     ``analysis``: None when the results were not put together by :func:`aggregate_results`,
     ``repeats`` when nothing was repeated. ``curves``: of a run at several context budgets.
     ``kinds``: by columns of the dataset.
-    ``terms``: what methods were given and need; ``payoffs``: see ``index_costs.compute_payoffs``.
+    ``terms``: what methods were given and need.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
     results with their contexts, which in the commands are left in the store. ``command``: that
     began the run; ``roomy``: warnings of contexts that hold most of a text; both in no file.
@@ -140,7 +139,6 @@ class EvaluationResults:
     curves: BudgetCurves | None = field(default=None, repr=False)
     kinds: Sequence[Grouping] = field(default=(), repr=False)
     terms: Terms = field(default_factory=Terms, repr=False)
-    payoffs: Sequence[Payoff] = field(default=(), repr=False)
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)

@@ -6,7 +6,7 @@ from functools import partial
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
-from graphrag.eval.report.price import Prices
+from graphrag.eval.report.price import N_PRICED, Prices
 from graphrag.eval.report.run_tables import by_score, name_figure
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.curves import BudgetCurves
@@ -15,11 +15,12 @@ from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 from graphrag.query.usage import sum_known
-from graphrag.text.phrases import shorten
+from graphrag.text.phrases import join_names, shorten
 
 _ROW = 34  # px
 _MOST_PAIRS = 10
 _MOST_LETTERS = 12
+_NEAR = 0.1  # of the axis: points nearer than this share a label
 _short = partial(shorten, n_chars=_MOST_LETTERS, mark="…")
 
 
@@ -40,6 +41,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     )
     plots = {
         "cost": _plot_tradeoff(analysis, *_costs(results), note, not budgets),
+        "index": _plot_indexes(results, analysis),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
         "latency": _plot_tradeoff(
@@ -151,6 +153,47 @@ def _plot_tradeoff(
         Axis(unit, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
         Axis(),
         note=f"Bars are 95 % intervals. {note}",
+    )
+
+
+def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | None:
+    """Return the score against the price of 1,000 questions with the index: a curve a search.
+
+    None unless methods ask different indexes, and two prices are known.
+    """
+    of, terms = Prices(results, analysis), results.terms
+    means = {method: score for method, score in analysis.scores.items() if score.n}
+    known = {m: price for m, price in of.of_indexes.items() if price is not None and m in means}
+    if len(known) < 2:
+        return None
+    widest = max(known.values())
+    curves: dict[str, list[str]] = {}
+    points: dict[str, Point] = {}
+    for method in sorted(known, key=known.__getitem__):
+        search, price = terms.search_methods.get(method, method), known[method]
+        # A search of one index under other settings is no point of the same curve.
+        is_there = any(not terms.differ_in_index(method, m) for m in curves.get(search, ()))
+        curves.setdefault(method if is_there else search, []).append(method)
+        is_alone = all(price - of_other.x > _NEAR * widest for of_other in points.values())
+        at = _point(means[method], method, 0)
+        label = method if is_alone else ""
+        points[method] = Point(price, at.x, at.title, at.low, at.high, label)
+    unit = "US dollars" if of.unit == "cost_usd" else "tokens"
+    name = f"{unit} of {N_PRICED:,} questions with the index"
+    unknown = [method for method in means if method not in known]
+    note = "Bars are 95 % intervals. Better is up and to the left."
+    note += f" Of {join_names(unknown)} the price is not known." * bool(unknown)
+    return Drawing(
+        f"{analysis.primary} in % against {name}",
+        f"{analysis.primary} against {name}: a curve a search, a point an index",
+        [
+            Series(name, style, [points[method] for method in methods], is_joined=True)
+            for style, (name, methods) in enumerate(curves.items())
+        ],
+        Axis(name, (0, 1.05 * widest or 1)),
+        Axis(),
+        height=230,
+        note=note,
     )
 
 

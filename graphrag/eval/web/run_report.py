@@ -84,9 +84,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         ),
         results.metadata,
     )
-    results = replace(
-        results, figures=figures.to_dict(), payoffs=figures.payoffs, curves=figures.curves
-    )
+    results = replace(results, figures=figures.to_dict(), curves=figures.curves)
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
     notes = (
