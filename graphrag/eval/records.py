@@ -367,6 +367,36 @@ ReadWhole: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[QueryResult]]
 """Gives results in outline again as they were, in the same order, a few of them at a time."""
 
 
+class KeptExchange(TypedDict):
+    """One request to a model and what came back; see ``usage.Exchange``.
+
+    ``attempt`` has no entry for what is not known or false; a text is the pieces that it is kept
+    in.
+    """
+
+    attempt: Mapping[str, object]
+    sent: Sequence[tuple[str, Sequence[str]]]
+    settings: Sequence[str]
+    reply: Sequence[str] | None
+    earlier_run: str | None
+
+
+class KeptCalls(TypedDict):
+    """What a search ("search"), the judge ("judge") or a further judge said and was told."""
+
+    work: str
+    exchanges: Sequence[KeptExchange]
+
+
+ReadCalls: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[Sequence[KeptCalls]]]
+"""Gives the calls of results, in the same order; none of one whose calls were not kept."""
+
+
+def no_calls(results: Iterable[QueryResult]) -> Iterator[Sequence[KeptCalls]]:
+    """Give no calls of any result."""
+    return (() for _ in results)
+
+
 def fields_of(record: object, *names: str) -> Iterator[object]:
     """Yield those of the named fields that a mapping or an object has."""
     for name in names:

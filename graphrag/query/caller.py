@@ -25,6 +25,7 @@ from graphrag.query.calls import (
     retry_after_s,
 )
 from graphrag.query.limits import CallLimit, Lane, Place, ServiceDownError, Spending
+from graphrag.query.own_time import start_timer
 from graphrag.query.usage import (
     CallAttempt,
     CallKind,
@@ -34,7 +35,6 @@ from graphrag.query.usage import (
     RecordedCall,
     current_phase,
     current_scope,
-    start_timer,
 )
 from graphrag.redaction import know_settings, redact_data
 
@@ -101,6 +101,9 @@ class ModelCaller:
             recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
+                for attempt in recorded.attempts:
+                    reply = recorded.reply if attempt.error is None else None
+                    scope.note_exchange(attempt, call.request, reply)
                 scope.replayed += 1
                 scope.counted.add(call.key)
                 return recorded
@@ -282,8 +285,10 @@ class ModelCaller:
             finish_reason=answer.finish_reason if answer else None,
             abstained=answer is not None and answer.abstained,
         )
+        reply = None if answer is None else answer.reply
+        scope.note_exchange(attempt, request, reply)
         if scope.watch is not None:
-            scope.watch(attempt, request, None if answer is None else answer.reply)
+            scope.watch(attempt, request, reply)
         return attempt
 
     def _key(self, request: Mapping[str, object], scope: CallLog) -> str:

@@ -319,7 +319,7 @@ class CountedEmbedding:
             self._caller.note_failure(error, scope)
             raise
         # In another loop, whose calls can't wait for those of this one.
-        apart = CallLog(CallLimit(), time=scope.time, watch=scope.watch)
+        apart = CallLog(CallLimit(), time=scope.time, watch=scope.watch, exchanges=scope.exchanges)
         try:
             with measure_calls(apart):
                 return wait_for(self.embedding_async(**kwargs))

@@ -1,11 +1,11 @@
 """What model calls cost: attempts, their sums, and the scopes that they are recorded in."""
 
-import asyncio
+import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import Context, ContextVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
 from numbers import Real
@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias, TypeVar, cast
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.own_time import OwnTime
 
 _Number = TypeVar("_Number", int, float)
 _Given = TypeVar("_Given")
@@ -63,93 +64,6 @@ def read_count(name: str, value: object) -> int:
 
 class NotAskedError(RuntimeError):
     """A call was not made for a reason that says nothing of what was asked; one sentence."""
-
-
-class OwnTime:
-    """A clock that stands still while every open call of a scope waits for its turn.
-
-    Turns are given by a run's limit and by a model's configured rate. While one call is in
-    flight, or pauses before it is sent again, or nothing is asked at all, the clock goes on. Calls
-    that wait side by side stop it once, not once each.
-    """
-
-    def __init__(self) -> None:
-        self._n_open = self._n_waiting = 0
-        self._waited_s = 0.0
-        self._stopped_at: float | None = None
-        self._deadlines: dict[asyncio.Timeout, float] = {}
-
-    @property
-    def waited_s(self) -> float:
-        """Seconds for which the clock has stood still so far; never more than have gone by."""
-        now_s = 0.0 if self._stopped_at is None else time.perf_counter() - self._stopped_at
-        return self._waited_s + now_s
-
-    def call(self) -> "_Counted":
-        """Count one more call as open inside the ``with`` block."""
-        return _Counted(self, 1, 0)
-
-    def waiting(self) -> "_Counted":
-        """Count an open call as waiting for its turn inside the ``with`` block."""
-        return _Counted(self, 0, 1)
-
-    def count(self, n_open: int, n_waiting: int) -> None:
-        """Count so many more, or fewer, calls as open and as waiting."""
-        self._n_open += n_open
-        self._n_waiting += n_waiting
-        stands_still = 0 < self._n_waiting == self._n_open
-        if stands_still == (self._stopped_at is not None):
-            return
-        if stands_still:
-            self._stopped_at = time.perf_counter()
-        else:
-            self._waited_s, self._stopped_at = self.waited_s, None
-        for timer, left_s in self._deadlines.items():
-            if timer.expired():
-                continue
-            if stands_still:
-                ends_at = timer.when()
-                assert ends_at is not None
-                self._deadlines[timer] = ends_at - asyncio.get_running_loop().time()
-                timer.reschedule(None)
-            else:
-                start_timer(timer, left_s)
-
-    @asynccontextmanager
-    async def deadline(self, seconds: float) -> AsyncGenerator[None]:
-        """Give up, by TimeoutError, what is inside the block after seconds of this clock."""
-        async with asyncio.timeout(None) as timer:
-            self._deadlines[timer] = seconds
-            if self._stopped_at is None:
-                start_timer(timer, seconds)
-            try:
-                yield
-            finally:
-                del self._deadlines[timer]
-
-
-class _Counted:
-    """Counts calls inside a ``with`` block; there are several in every call, so no generator."""
-
-    __slots__ = ("_n_open", "_n_waiting", "_time")
-
-    def __init__(self, time: OwnTime, n_open: int, n_waiting: int) -> None:
-        self._time, self._n_open, self._n_waiting = time, n_open, n_waiting
-
-    def __enter__(self) -> None:
-        self._time.count(self._n_open, self._n_waiting)
-
-    def __exit__(self, *_: object) -> None:
-        self._time.count(-self._n_open, -self._n_waiting)
-
-
-def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
-    """Let a timer run for so many seconds from now.
-
-    A loop keeps a timer that was canceled until its time would have come, ten minutes perhaps,
-    with the context that it was set in: that of a call holds everything the call was about.
-    """
-    Context().run(timer.reschedule, asyncio.get_running_loop().time() + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +347,8 @@ class CallJournal(Protocol):
 class ReplyReuse(Protocol):
     """Keeps what a judge replied to a question, by a key and how often it was asked before."""
 
-    def take(self, key: str, nth: int) -> str | None:
-        """Return a reply that stands in for this call, or None."""
+    def take(self, key: str, nth: int) -> tuple[str, str] | None:
+        """Return a reply that stands in for this call, and the run that asked for it; or None."""
 
     def keep(self, key: str, nth: int, reply: str) -> None:
         """Keep a reply that could be read."""
@@ -467,6 +381,90 @@ class Limit(Protocol):
     patience_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request to a model and what came back, as texts.
+
+    - ``attempt``: what is counted of it; None where nothing was sent, as a judge of an earlier run
+      had been asked the same: ``earlier_run`` is its id.
+    - ``sent``: role and text of each message, or "input" and each text that was embedded.
+    - ``settings``: JSON of what else was asked for; "" for nothing.
+    - ``reply``: None where none came.
+    - ``began``: seconds of a clock that says no more than what came first.
+    """
+
+    attempt: CallAttempt | None
+    sent: tuple[tuple[str, str], ...]
+    settings: str
+    reply: str | None
+    earlier_run: str | None
+    began: float
+
+
+MOST_OF_A_TEXT, MOST_OF_A_SCOPE = 200_000, 4_000_000
+"""Characters of exchanges that are held: of one text, of all texts of a search or a judging."""
+
+
+class Exchanges:
+    """The exchanges of one scope; of long texts, and of very many, the beginning and the end."""
+
+    def __init__(self) -> None:
+        self.listed: list[Exchange] = []
+        self._left = MOST_OF_A_SCOPE
+
+    def add(
+        self,
+        attempt: CallAttempt | None,
+        request: Mapping[str, object],
+        reply: object,
+        earlier_run: str | None = None,
+    ) -> None:
+        """Add one, as it ends; ``request`` as of ``ModelCaller.call``."""
+        others = {name: request[name] for name in sorted(request) if name not in _SENT}
+        given = {name: value for name, value in others.items() if value is not None}
+        began = time.perf_counter() - (0.0 if attempt is None else attempt.latency_s)
+        sent = tuple((role, self._bounded(text)) for role, text in _sent(request))
+        settings = json.dumps(given, default=str, ensure_ascii=False) if given else ""
+        said = None if reply is None else self._bounded(_reply(reply))
+        self.listed.append(Exchange(attempt, sent, settings, said, earlier_run, began))
+
+    def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
+        """Put attempts in the place of others."""
+        self.listed = [
+            replace(each, attempt=each.attempt and names.get(each.attempt, each.attempt))
+            for each in self.listed
+        ]
+
+    def _bounded(self, text: str) -> str:
+        most = min(MOST_OF_A_TEXT, self._left)
+        self._left -= min(len(text), most)
+        if len(text) <= most:
+            return text
+        left = f"\n[{len(text) - most:,} characters are left out here]\n"
+        return f"{text[: most - most // 2]}{left}{text[len(text) - most // 2 :]}"
+
+
+_SENT = ("messages", "input")
+
+
+def _sent(request: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+    for text in cast("Sequence[object]", request.get("input", ())):
+        yield "input", str(text)
+    for message in cast("Sequence[Message]", request.get("messages", ())):
+        yield str(message["role"]), _text(message["content"])
+
+
+def _reply(reply: object) -> str:
+    if not isinstance(reply, list):
+        return _text(reply)
+    vectors = cast("list[list[float]]", reply)
+    return f"[vectors of {', '.join(str(len(vector)) for vector in vectors)} numbers]"
+
+
+def _text(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, default=str)
+
+
 CallWatch: TypeAlias = Callable[[CallAttempt, Mapping[str, object], object], None]
 """Told of each request as it ends: what is counted of it, the request, the reply if one came."""
 
@@ -484,6 +482,7 @@ class CallLog:
     - ``own_time``: stands still while all calls of this scope wait for their turn.
     - ``time``: of each request; None: ten minutes.
     - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
+    - ``exchanges``: takes what is sent and what comes back, also from the journal.
     - ``watch``: told of each request that is sent; what the journal answers is none.
     - ``not_asked``: why a call was not made, where that says nothing of what was asked.
     - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
@@ -502,6 +501,7 @@ class CallLog:
     own_time: OwnTime = field(default_factory=OwnTime)
     time: CallTime | None = None
     prompts: list[list[Message]] | None = None
+    exchanges: Exchanges | None = None
     watch: CallWatch | None = None
     not_asked: NotAskedError | None = None
     was_held_up: bool = False
@@ -525,11 +525,19 @@ class CallLog:
         last = next(replies, None)
         return last is not None and last.abstained
 
+    def note_exchange(
+        self, attempt: CallAttempt, request: Mapping[str, object], reply: object
+    ) -> None:
+        """Hand on what was sent and what came back, where that is wanted."""
+        if self.exchanges is not None:
+            self.exchanges.add(attempt, request, reply)
+
     def name_phase(self, first: int, old: str, new: str) -> None:
         """Count attempts from a place on under another phase, where what they were for was open."""
-        for place, attempt in enumerate(self.attempts[first:], first):
-            if attempt.phase == old:
-                self.attempts[place] = replace(attempt, phase=new)
+        names = {a: replace(a, phase=new) for a in self.attempts[first:] if a.phase == old}
+        self.attempts[first:] = [names.get(a, a) for a in self.attempts[first:]]
+        if self.exchanges is not None:
+            self.exchanges.rename(names)
 
     def ordinal(self, fingerprint: str) -> int:
         """Return how often an equal request was made before in this scope."""

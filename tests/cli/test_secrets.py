@@ -98,6 +98,10 @@ def test_no_key_leaves_a_run(planted, server, kind, capfd):
         assert " failed: " in log.read_text(encoding="utf-8"), (result.output, result.exception)
     printed = result.output, str(result.exception), captured.out, captured.err
     assert not find_leaks(*printed, below=planted.root)
+    if planted.runs() and planted.responses():
+        told = planted.done("show", "--question", "q1", "--calls", "--full").output
+        assert "Calls of the search" in told
+        assert not find_leaks(told)
 
 
 @pytest.mark.usefixtures("as_before")

@@ -52,11 +52,16 @@ _TABLES = {
 
 def rows_of(evaluation: Evaluation) -> dict[str, list[tuple[object, ...]]]:
     """Return table -> its rows, sorted, but when and how fast they came."""
+    told = [
+        (*of, sorted(("".join(e["sent"][-1][1]), "".join(e["reply"] or ())) for e in exchanges))
+        for of, exchanges in evaluation.calls().items()
+    ]
     with sqlite3.connect(evaluation.store_path) as db:
-        return {
+        kept = {
             table: sorted(db.execute(f"SELECT {columns} FROM {table}"), key=repr)
             for table, columns in _TABLES.items()
         }
+    return {**kept, "exchanges": sorted(told)}
 
 
 class Begun:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.query.limits import AdaptiveLimit, CallLimit, Lane, Outage, RateWindow
-from graphrag.query.usage import OwnTime
+from graphrag.query.own_time import OwnTime
 
 Event = tuple[bool, float, int]
 

@@ -17,7 +17,7 @@ class InternalServerError(OpenAIError):
 def shown(result: QueryResult) -> str:
     sample = Sample("q1", "clock", result.question, result.ground_truth)
     console = Console(record=True, width=300)
-    show_question(console, sample, [("basic", result, {})])
+    show_question(console, sample, [("basic", result, {}, None)])
     return console.export_text()
 
 

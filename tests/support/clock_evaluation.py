@@ -16,6 +16,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from graphrag.eval.records import KeptExchange
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, StoredResponse
 
@@ -85,6 +86,13 @@ class Evaluation:
         """Return the responses of a run, which is the newest one unless it is named."""
         with EvaluationStore(self.store_path) as store:
             return list(store.responses(run_id or store.runs()[0].run_id).values())
+
+    def calls(self, run_id: str | None = None) -> dict[tuple[str, str], list[KeptExchange]]:
+        """Return (unit, work) -> what its models were told and said in a run."""
+        with EvaluationStore(self.store_path) as store:
+            run_id = run_id or store.runs()[0].run_id
+            kept = store.exchanges(run_id, list(store.responses(run_id)))
+        return {(u, c["work"]): [*c["exchanges"]] for u, calls in kept.items() for c in calls}
 
     def configure(self, **changes: Any) -> None:
         path = self.root / "eval_config.yaml"

@@ -38,6 +38,8 @@ def show(
     if flags.method is not None and not flags.asks:
         raise UsageError("--method goes with --failed, --question or --changed; add one of them.")
     is_plain = not (flags.asks or flags.writes or flags.html)
+    if flags.calls and flags.question is None:
+        raise UsageError("--calls goes with --question; add the question's id.")
     if run is None and is_plain and not flags.full:
         return history(place, json, flags.quiet)
     run_id = place.find_run(run or "latest", quiet=flags.quiet)

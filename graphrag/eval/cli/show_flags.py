@@ -28,6 +28,10 @@ class ShowFlags:
     changed: Annotated[
         str | None, option("Show answers that changed since this run, latest or pinned.")
     ] = None
+    calls: Annotated[
+        bool,
+        option("With --question: print what models were told and what they said.", "--calls"),
+    ] = False
     html: Annotated[
         Path | None,
         option("Write the run's page to this file; with --changed, the page of both runs."),

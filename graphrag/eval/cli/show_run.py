@@ -17,7 +17,7 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
@@ -298,7 +298,8 @@ def _show_questions(
     wanted = of_these if flags.changed is None and flags.method is None else chosen
     for sample in sorted(samples, key=lambda sample: shown.index(sample.id)):
         results = [result for result in wanted if result.sample_id == sample.id]
-        answers = _answers(results, measures.get(sample.id, {}), label, whole, before)
+        told = whole, before
+        answers = _answers(results, measures.get(sample.id, {}), label, told, flags.calls)
         show_question(console, sample, answers, flags.full)
     if len(shown) < len(ids):
         left = counted(len(ids) - len(shown), "more question")
@@ -330,10 +331,15 @@ def _answers(
     results: Sequence[QueryResult],
     measures: Mapping[str, Mapping[str, float | None]],
     label: str,
-    read: RunOutcome,
-    before: RunOutcome | None,
+    read: tuple[RunOutcome, RunOutcome | None],
+    calls: bool,
 ) -> Iterator[ShownAnswer]:
     """Yield what the methods answered, each after what it answered in the run before, if any."""
+    now, before = read
+
+    def of(outcome: RunOutcome, result: QueryResult) -> Sequence[KeptCalls] | None:
+        return next(iter(outcome.read_calls([result]))) if calls else None
+
     for result in results:
         if before is not None and not result.trial:
             judged = [judgement.usage for _, judgement in before.judged]
@@ -341,8 +347,8 @@ def _answers(
             key = result.sample_id, result.method, 0
             old = (r for r in before.results if (r.sample_id, r.method, r.trial) == key)
             for whole in before.read_whole(list(old)):
-                yield f"{result.method}, in the baseline{theirs}", whole, {}
+                yield f"{result.method}, in the baseline{theirs}", whole, {}, of(before, whole)
         which = f", search {result.trial + 1}" if result.trial else ""
         measured = [] if result.trial else [*measures.get(result.method, {}).items()]
-        for whole in read.read_whole([result]):
-            yield f"{result.method}{which}{label}", whole, dict(measured)
+        for whole in now.read_whole([result]):
+            yield f"{result.method}{which}{label}", whole, dict(measured), of(now, whole)

@@ -133,6 +133,8 @@ class OutputSettings(FrozenSection):
     save_intermediate: bool = True
     """Keep every response and verdict in the store as it arrives; without it an interrupted run
     can't be resumed."""
+    keep_calls: bool = True
+    """Keep every request to a model and its reply in the store, so that you can read them."""
     allow_outside: bool = False
     """Let a file name a ``dir`` outside of the root."""
 

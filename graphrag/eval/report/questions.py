@@ -8,7 +8,8 @@ from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import QueryResult, Retrieved
+from graphrag.eval.records import KeptCalls, QueryResult, Retrieved
+from graphrag.eval.report.calls import list_calls
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 _MOST_QUESTION = 60  # characters of one in a list
 
 
-ShownAnswer: TypeAlias = tuple[str, QueryResult, Mapping[str, float | None]]
-"""What it is called, a result, and its measures as in retrieval_results.json."""
+ShownAnswer: TypeAlias = tuple[
+    str, QueryResult, Mapping[str, float | None], Sequence[KeptCalls] | None
+]
+"""What it is called, a result, its measures as in retrieval_results.json, the calls to print."""
 
 
 def show_question(
@@ -35,14 +38,14 @@ def show_question(
 ) -> None:
     """Print a question: each method's answer, verdicts with reasons, evidence, cost and way.
 
-    ``full``: with the context that the model was shown.
+    ``full``: with the context that the model was shown, and long texts of calls whole.
     """
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
     lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
     if sample.ground_truth:
         lines.append(Line(f"Expected: {sample.ground_truth}"))
     show(console, [*lines, *(Line(f"Evidence: {quote}") for quote in sample.evidence)])
-    for name, result, measures in answers:
+    for name, result, measures, calls in answers:
         console.print()
         lines = [f"{name}: {result.response if result.failure is None else 'no answer'}"]
         told = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
@@ -56,6 +59,8 @@ def show_question(
             show(console, [Line("Context: unknown, as the method does not tell it", "dim")])
         elif full and result.context_text:
             show(console, [Line(f"Context:\n{result.context_text}", "dim")])
+        if calls is not None:
+            show(console, list_calls(calls, full))
     console.print()
 
 

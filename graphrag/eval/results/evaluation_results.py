@@ -21,7 +21,9 @@ from graphrag.eval.records import (
     EfficiencyMetrics,
     MetricScores,
     QueryResult,
+    ReadCalls,
     ReadWhole,
+    no_calls,
 )
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
@@ -123,8 +125,9 @@ class EvaluationResults:
     ``kinds``: by columns of the dataset.
     ``terms``: what methods were given and need.
     ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
-    results with their contexts, which in the commands are left in the store. ``command``: that
-    began the run; ``roomy``: warnings of contexts that hold most of a text; both in no file.
+    results with their contexts, which in the commands are left in the store, and ``read_calls``
+    their calls. ``command``: that began the run; ``roomy``: warnings of contexts that hold most of
+    a text; both in no file.
     ``rows``: one of each result, in their order.
     """
 
@@ -141,6 +144,7 @@ class EvaluationResults:
     terms: Terms = field(default_factory=Terms, repr=False)
     figures: Section = field(default_factory=Section, repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
+    read_calls: ReadCalls = field(default=no_calls, repr=False, compare=False)
     command: str = field(default="", repr=False, compare=False)
     roomy: tuple[str, ...] = field(default=(), repr=False, compare=False)
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)

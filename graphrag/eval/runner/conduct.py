@@ -283,9 +283,8 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
                 f"with {plan.judge} as run {run.run_id}; no search is paid for."
             )
         is_prepaid = origin is not None
-        session = StoredSession(
-            store, run.run_id, options.retry_errors, is_prepaid, config.judge.cache
-        )
+        keeps = config.judge.cache, config.output.keep_calls
+        session = StoredSession(store, run.run_id, options.retry_errors, is_prepaid, *keeps)
         if telemetry is not None:
             telemetry.run_id = run.run_id
         outcome = await _ask(plan, options, session, listener)

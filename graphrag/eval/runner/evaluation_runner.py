@@ -182,7 +182,8 @@ class EvaluationRunner:
                 )
                 setup = describe_setup(config, samples, descriptions, judge)
                 run = store.add_run(setup, samples, details)
-                session = StoredSession(store, run.run_id, reuses=config.judge.cache)
+                cached, kept = config.judge.cache, config.output.keep_calls
+                session = StoredSession(store, run.run_id, reuses=cached, keeps_calls=kept)
             outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)

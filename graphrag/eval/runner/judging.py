@@ -45,7 +45,7 @@ from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline
 from graphrag.query.models import CountedCompletion, open_completion
 from graphrag.query.replies import read_choice
-from graphrag.query.usage import CallLog, current_scope, measure_calls
+from graphrag.query.usage import CallLog, current_scope, measure_calls, phase
 
 FAITHFULNESS = "faithfulness"
 _REFUSE = f"judge_{REFUSAL.name}"
@@ -124,7 +124,8 @@ async def _ask_claims(judge: Judge, material: Mapping[str, str]) -> JudgeResult:
     assert isinstance(judge, LLMJudge)
     asked = JudgeModel(judge.model, judge.temperature, judge.max_retries)
     texts = material["question"], material["predicted"], material["context"]
-    return (await judge_claims(asked, *texts)).verdict
+    with phase(FAITHFULNESS):
+        return (await judge_claims(asked, *texts)).verdict
 
 
 async def _ask_together(

@@ -33,7 +33,14 @@ from graphrag.installation import extra_hint
 from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.query.calls import describe_error
 from graphrag.query.limits import CallLimit, Lane, Spending
-from graphrag.query.usage import CallAttempt, CallLog, CallTime, OutputBound
+from graphrag.query.usage import (
+    CallAttempt,
+    CallLog,
+    CallTime,
+    Exchange,
+    Exchanges,
+    OutputBound,
+)
 from graphrag.redaction import is_secret_variable, know_settings, redact
 
 _log = logging.getLogger(__name__)
@@ -130,6 +137,7 @@ class Reply:
     error: tuple[str, str] | None = None
     attempts: tuple[CallAttempt, ...] = ()
     failures: tuple[str, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     lines: tuple[tuple[str, int, str], ...] = ()
 
 
@@ -175,9 +183,12 @@ class RayWorker:
         metrics: tuple[str, ...],
         bound: OutputBound | None,
         time: CallTime | None,
+        tells: bool,
     ) -> bytes:
-        """Search, or have a response judged; gives a pickled Reply."""
-        log = CallLog(self._limit, bound=bound, time=time)
+        """Search, or have a response judged; gives a pickled Reply, with exchanges if it tells."""
+        exchanges = Exchanges()
+        told = exchanges if tells else None
+        log = CallLog(self._limit, bound=bound, time=time, exchanges=told)
         result, error = None, None
         try:
             if response is None:
@@ -189,8 +200,8 @@ class RayWorker:
             error = (type(raised).__name__, redact(str(raised)))
         except Exception as raised:
             result, error = None, ("", redact(describe_error(raised)))
-        spent = (tuple(log.attempts), tuple(log.failures), self._lines.take())
-        return pickle.dumps(Reply(result, error, *spent))
+        spent = (tuple(log.attempts), tuple(log.failures), tuple(exchanges.listed))
+        return pickle.dumps(Reply(result, error, *spent, self._lines.take()))
 
     async def hear(self) -> tuple[str, bool]:
         """Wait for what is said of a method that holds the loop, and whether that ends the run."""
@@ -276,13 +287,15 @@ class Crew:
 
     async def _do(self, log: CallLog, *work: object) -> object:
         assert isinstance(log.limit, CallLimit)
-        spending = log.limit.spending
+        spending, told = log.limit.spending, log.exchanges
         for n_left in reversed(range(_TRIES)):
             member = self._choose(spending)
             member.n_items += 1
             try:
                 worker = await asyncio.shield(member.worker)
-                reply: Reply = pickle.loads(await worker.work(*work, log.bound, log.time))
+                reply: Reply = pickle.loads(
+                    await worker.work(*work, log.bound, log.time, told is not None)
+                )
             except WorkerDiedError as error:
                 self._replace(member, error)
                 if not n_left:
@@ -301,6 +314,8 @@ class Crew:
             member.spent_usd += spending.spent_usd - before
             log.attempts.extend(reply.attempts)
             log.failures.extend(reply.failures)
+            if told is not None:
+                told.listed.extend(reply.exchanges)
             if reply.error is not None:
                 kind, message = reply.error
                 raise getattr(errors, kind, RuntimeError)(message)

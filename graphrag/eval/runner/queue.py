@@ -16,10 +16,13 @@ from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
     Failure,
+    KeptCalls,
     MetricScores,
     QueryResult,
+    ReadCalls,
     ReadWhole,
     failed_search_scores,
+    no_calls,
 )
 from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
 from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
@@ -321,6 +324,7 @@ class RunRequest:
             [result.in_outline() if in_outline else result for result in results],
             len(self.units),
             read_whole=partial(_read_whole, self.session, self.units) if in_outline else iter,
+            read_calls=partial(_read_calls, self.session, self.units),
         )
 
 
@@ -332,7 +336,8 @@ class RunOutcome:
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
     allowed cost stopped the run: a limit that lets it go on. ``read_whole`` gives results
-    with their contexts, where these are not held, as long as the store is open.
+    with their contexts, where these are not held, and ``read_calls`` their calls, as long as the
+    store is open.
     """
 
     results: list[QueryResult]
@@ -342,6 +347,7 @@ class RunOutcome:
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
+    read_calls: ReadCalls = field(default=no_calls, repr=False, compare=False)
 
     @property
     def is_complete(self) -> bool:
@@ -524,6 +530,7 @@ class Work:
         session = self._session
         earlier = session.earlier_replies(scope)
         log = CallLog(self._limit, session.journal(scope), bound=bound, time=time, earlier=earlier)
+        log.exchanges = session.exchanges(scope)
         try:
             yield log
         except (RunStoppedError, asyncio.CancelledError):
@@ -550,11 +557,21 @@ def _read_whole(
     session: MemorySession, units: Sequence[Unit], results: Iterable[QueryResult]
 ) -> Iterator[QueryResult]:
     """Yield results with what they were shown and retrieved, a few of them at a time."""
-    keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
     outlines, asked = tee(results)
-    wanted = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
-    for outline, (text, retrieved) in zip(outlines, session.read_again(wanted), strict=True):
+    shown = session.read_again(_keys_of(units, asked))
+    for outline, (text, retrieved) in zip(outlines, shown, strict=True):
         yield replace(outline, context_text=text, retrieved=retrieved)
+
+
+def _read_calls(
+    session: MemorySession, units: Sequence[Unit], results: Iterable[QueryResult]
+) -> Iterator[Sequence[KeptCalls]]:
+    return session.read_calls(_keys_of(units, results))
+
+
+def _keys_of(units: Sequence[Unit], results: Iterable[QueryResult]) -> Iterator[str]:
+    keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
+    return (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in results)
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:

@@ -29,7 +29,7 @@ from graphrag.query.calls import (
 from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
-from graphrag.query.usage import current_scope
+from graphrag.query.usage import current_scope, phase
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -118,8 +118,12 @@ class JudgeModel:
         nth = scope.ordinal(key)
         kept = scope.earlier.take(key, nth)
         if kept is not None:
+            text, run_id = kept
             scope.reused.append(model_name(self.model.config))
-            return form.model_validate_json(kept)
+            if scope.exchanges is not None:
+                asked = {"messages": [{"role": "user", "content": prompt}]}
+                scope.exchanges.add(None, asked, text, run_id)
+            return form.model_validate_json(text)
         reply = await self._ask(prompt, form)
         if not isinstance(reply, Unanswered):
             scope.earlier.keep(key, nth, reply.model_dump_json())
@@ -400,7 +404,8 @@ class LLMJudge(MetricJudge):
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         asked = JudgeModel(self.model, self.temperature, self.max_retries)
         prompt, form = _template(metric)
-        reply = await asked.ask(fill_prompt(prompt, material), form)
+        with phase(metric):
+            reply = await asked.ask(fill_prompt(prompt, material), form)
         if isinstance(reply, Unanswered):
             return JudgeResult(None, reply.reason, reply.failure)
         doubt = reply.doubt if isinstance(reply, DoubtingReply) else ""

@@ -466,12 +466,13 @@ REPLIES_TABLE = (
     "PRIMARY KEY (key, run_id, scope, nth))"
 )
 _OWN = (
-    "SELECT reply, source FROM judge_replies WHERE key = ? AND run_id = ? AND scope = ? AND nth = ?"
+    "SELECT reply, source, (SELECT run_id FROM judge_replies WHERE rowid = own.source) "
+    "FROM judge_replies AS own WHERE key = ? AND run_id = ? AND scope = ? AND nth = ?"
 )
 _EARLIER = (
-    "SELECT rowid, reply FROM judge_replies WHERE key = ?1 AND run_id <> ?2 AND source IS NULL "
-    "AND rowid NOT IN (SELECT source FROM judge_replies WHERE key = ?1 AND run_id = ?2 AND source "
-    "IS NOT NULL) ORDER BY rowid LIMIT 1"
+    "SELECT rowid, reply, run_id FROM judge_replies WHERE key = ?1 AND run_id <> ?2 "
+    "AND source IS NULL AND rowid NOT IN (SELECT source FROM judge_replies WHERE key = ?1 "
+    "AND run_id = ?2 AND source IS NOT NULL) ORDER BY rowid LIMIT 1"
 )
 _KEEP = "INSERT INTO judge_replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
@@ -489,17 +490,17 @@ class EarlierReplies:
     run_id: str
     scope: str
 
-    def take(self, key: str, nth: int) -> str | None:
-        """Return a reply to what is asked for the nth time here; None if it is to be asked.
+    def take(self, key: str, nth: int) -> tuple[str, str] | None:
+        """Return a reply to what is asked for the nth time here, and its run; None to ask.
 
         An interrupted run takes what it took before, and asks what it asked before.
         """
         own = (key, self.run_id, self.scope, nth)
-        for reply, source in self.read(_OWN, own):
-            return None if source is None else str(reply)
-        for source, reply in self.read(_EARLIER, (key, self.run_id)):
+        for reply, source, run_id in self.read(_OWN, own):
+            return None if source is None else (str(reply), str(run_id))
+        for source, reply, run_id in self.read(_EARLIER, (key, self.run_id)):
             self.write((_KEEP, (*own, reply, source)))
-            return str(reply)
+            return str(reply), str(run_id)
         return None
 
     def keep(self, key: str, nth: int, reply: str) -> None:

@@ -17,10 +17,9 @@ from graphrag.command_lines import eval_line_in
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import JudgeResult, Retrieved
+from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
 from graphrag.eval.store.connection import (
     COLUMNS,
-    REPLIES_TABLE,
     EarlierReplies,
     Statement,
     StoreWriter,
@@ -30,6 +29,7 @@ from graphrag.eval.store.connection import (
     insert,
     open_connection,
 )
+from graphrag.eval.store.exchanges import keep_exchanges, read_exchanges
 from graphrag.eval.store.records import (
     DOUBT,
     CallScope,
@@ -60,6 +60,7 @@ from graphrag.eval.store.rows import (
 )
 from graphrag.query.usage import (
     CallAttempt,
+    Exchanges,
     ImpossibleFigureError,
     RecordedCall,
     Usage,
@@ -170,9 +171,18 @@ class EvaluationStore:
         sql = "SELECT recorded_at FROM responses WHERE run_id = ? ORDER BY recorded_at DESC LIMIT ?"
         return self._read(sql, (run_id, most), lambda row: str(row[0]))
 
-    def prepare_earlier_replies(self) -> None:
-        """Make the place where a judge's replies are kept for later runs, if there is none."""
-        self._write(REPLIES_TABLE, ())
+    def prepare(self, *tables: str) -> None:
+        """Make tables that not every store has: of a judge's replies, or of exchanges."""
+        self._writer.write(*((table, ()) for table in tables))
+
+    def keep_exchanges(self, run_id: str, scope: CallScope, exchanges: Exchanges) -> None:
+        """Keep what a scope's models were told and said, with what is written next."""
+        kept = keep_exchanges(self._read_behind, run_id, scope, exchanges)
+        self._writer.write_soon(*kept)
+
+    def exchanges(self, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
+        """Return unit -> what its models were told and said; none of one that kept none."""
+        return read_exchanges(self._read, run_id, units)
 
     def earlier_replies(self, run_id: str, scope: CallScope) -> EarlierReplies:
         """Return the replies of other runs, for one judging of a run."""
@@ -403,6 +413,10 @@ class EvaluationStore:
     def grouped(self) -> AbstractContextManager[None]:
         """See :meth:`StoreWriter.grouped`: it is the ends of calls that are put off."""
         return self._writer.grouped()
+
+    def _read_behind(self, query: str, values: tuple[object, ...]) -> list[Values]:
+        """Return rows without what waits to be written."""
+        return self._db.execute(query, values).fetchall()
 
     def _read(
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row

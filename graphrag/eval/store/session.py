@@ -14,13 +14,16 @@ from typing import NamedTuple, TypeAlias
 from pydantic import TypeAdapter
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import JudgeResult, Retrieved
+from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
+from graphrag.eval.store.connection import REPLIES_TABLE
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_details
 from graphrag.query.usage import (
     CallAttempt,
     CallJournal,
     CallLog,
+    Exchanges,
     RecordedCall,
     ReplyReuse,
     Usage,
@@ -123,6 +126,14 @@ class MemorySession:
         """Return where the finished calls of a search or a judging are kept."""
         return None
 
+    def exchanges(self, scope: CallScope) -> Exchanges | None:
+        """Return what takes what models are told and say; None where that is not kept."""
+        return None
+
+    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
+        """Yield what the models of units were told and said, in this order."""
+        return (() for _ in units)
+
     def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
         """Return the replies of earlier runs that a judging may take."""
         return None
@@ -192,6 +203,19 @@ class ReadSession(MemorySession):
         """As that of :class:`StoredSession`."""
         return _read_shown(self._store, self._run_id, units)
 
+    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
+        """As that of :class:`StoredSession`."""
+        return _read_calls(self._store, self._run_id, units)
+
+
+def _read_calls(
+    store: EvaluationStore, run_id: str, units: Iterable[str]
+) -> Iterator[Sequence[KeptCalls]]:
+    left = iter(units)
+    while block := list(islice(left, _READ_AT_ONCE)):
+        kept = store.exchanges(run_id, block)
+        yield from (kept.get(unit, ()) for unit in block)
+
 
 def _read_shown(store: EvaluationStore, run_id: str, units: Iterable[str]) -> Iterator[Shown]:
     left = iter(units)
@@ -211,7 +235,8 @@ class StoredSession(MemorySession):
     ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
     forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
     responses, so that they cost nothing here and are kept as they are. ``reuses``: whether replies
-    of a judge are kept for later runs and taken from earlier ones.
+    of a judge are kept for later runs and taken from earlier ones. ``keeps_calls``: whether what
+    models are told and say is kept.
     """
 
     reads_again = True
@@ -223,13 +248,17 @@ class StoredSession(MemorySession):
         retry_errors: bool = False,
         prepaid: bool = False,
         reuses: bool = False,
+        keeps_calls: bool = False,
     ) -> None:
         super().__init__()
         self.store = store
         self.run_id = run_id
-        self._reuses = reuses
+        self._reuses, self._keeps_calls = reuses, keeps_calls
+        self._exchanges: dict[CallScope, Exchanges] = {}
         if reuses:
-            store.prepare_earlier_replies()
+            store.prepare(REPLIES_TABLE)
+        if keeps_calls:
+            store.prepare(*EXCHANGE_TABLES)
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
         searches = store.outcomes(run_id)
@@ -306,6 +335,14 @@ class StoredSession(MemorySession):
         """Yield contexts while the store is open, 64 at a time; StoreError if one is gone."""
         return _read_shown(self.store, self.run_id, units)
 
+    def exchanges(self, scope: CallScope) -> Exchanges | None:
+        """Return what takes what models are told and say, until the scope's result is kept."""
+        return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
+
+    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
+        """Yield what the models of units were told and said, 64 units at a time."""
+        return _read_calls(self.store, self.run_id, units)
+
     def release(self, unit: str) -> None:
         """Leave a unit to the store."""
         self._responses.pop(unit, None)
@@ -359,6 +396,7 @@ class StoredSession(MemorySession):
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what its failed calls cost, and those in flight: no journal has them."""
+        self._exchanges.pop(scope, None)
         calls = self._calls.get(scope.stored, {})
         lost = Counter(log.attempts)
         lost.subtract(attempt for key in log.counted for attempt in calls[key].attempts)
@@ -367,11 +405,13 @@ class StoredSession(MemorySession):
             self.store.append_forgotten(self.run_id, scope.unit, usage)
 
     def _take_calls(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
-        """Give up a scope's finished calls; return what those cost that are part of nothing kept.
+        """Give up a scope's calls; return what those finished cost that are part of nothing kept.
 
         A search that is begun again may fail before it comes to them, or take another way. None
         where there are none.
         """
+        if (exchanges := self._exchanges.pop(scope, None)) is not None:
+            self.store.keep_exchanges(self.run_id, scope, exchanges)
         calls = self._calls.pop(scope.stored, {})
         left = [call for key, call in calls.items() if key not in counted]
         return summarize_attempts(a for call in left for a in call.attempts) if left else None

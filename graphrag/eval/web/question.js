@@ -103,12 +103,12 @@ function expected(question, answers) {
 
 async function showQuestion(position) {
   const question = index.questions[position];
-  const found = await details();
+  const found = await parse("details");
   const at = shown.indexOf(position);
   const link = (text, to, name) => (to === undefined ? make("span", { class: "note", text })
     : make("a", { href: `#q=${to}`, text, [name]: "" }));
   const answers = question.answers.map((answer, n) =>
-    read(question, answer, found.details[position][n], found));
+    read(question, answer, found.answers[position][n], found));
   const ways = answers.filter(({ detail }) => detail.way).map(wayBox);
   byId("question").replaceChildren(
     make("nav", { class: "marks", "aria-label": "Other questions" },
@@ -123,7 +123,9 @@ async function showQuestion(position) {
     make("p", { class: "note" }, own(question.film), ", ", own(question.id),
       question.tags.length ? ", " : "", own(question.tags.join(", "))),
     ...expected(question, answers),
-    make("div", { class: "sides" }, ...answers.map(side)), ...ways);
+    make("div", { class: "sides" }, ...answers.map(side)), ...ways,
+    make("section", { class: "calls card" }, make("h2", { text: "Every prompt and reply" }),
+      ...answers.map(({ answer, trial }, n) => callsBox(`${answer.method}${trial}`, question, position, n))));
   show(true);
   byId("question").focus({ preventScroll: true });
   scrollTo(0, 0);

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import QueryResult, ReadWhole
+from graphrag.eval.records import KeptCalls, QueryResult, ReadCalls, ReadWhole
 from graphrag.eval.report.run_tables import LOST
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
@@ -68,9 +68,10 @@ def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
 
 
 class _Lines:
-    """The distinct lines of all contexts, given away as they come; kept is a hash of each.
+    """The distinct lines of contexts, or pieces of calls, given away as they come.
 
-    Of 64 bits: among a million lines two are taken for one in one page of some 30 million.
+    Kept is a hash of each, of 64 bits: among a million lines two are taken for one in one page of
+    some 30 million.
     """
 
     def __init__(self, give: Callable[[str], None]) -> None:
@@ -78,9 +79,8 @@ class _Lines:
         self._numbers: dict[int, int] = {}
         self._n_characters = 0
 
-    def take(self, text: str) -> list[int] | None:
-        """Return the numbers of a text's lines; None once the page would grow too large."""
-        lines = text.split("\n")
+    def take(self, lines: Sequence[str]) -> list[int] | None:
+        """Return the numbers of lines; None once the page would grow too large."""
         hashes = list(map(hash, lines))
         if not self._numbers.keys() >= set(hashes):
             new = {h: line for h, line in zip(hashes, lines, strict=True) if h not in self._numbers}
@@ -154,6 +154,39 @@ def detail_questions(
         yield [_detail(next(whole), judged, lines) for _ in found]
 
 
+def list_calls(
+    results: Sequence[QueryResult], read_calls: ReadCalls, give_piece: Callable[[str], None]
+) -> Iterator[list[Sequence[Json]]]:
+    """Yield the calls of each question's answers, as :func:`detail_questions` yields details.
+
+    A text is the numbers of its pieces, False once the page would grow too large.
+    """
+    questions = list(_by_question(results).values())
+    kept = iter(read_calls(result for found in questions for result in found))
+    pieces = _Lines(give_piece)
+    for found in questions:
+        yield [[_calls(each, pieces) for each in next(kept)] for _ in found]
+
+
+def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
+    def numbers(text: Sequence[str]) -> list[int] | bool:
+        taken = pieces.take(text)
+        return False if taken is None else taken
+
+    return {
+        "work": calls["work"],
+        "exchanges": [
+            {
+                **each,
+                "sent": [(role, numbers(text)) for role, text in each["sent"]],
+                "settings": numbers(each["settings"]),
+                "reply": None if each["reply"] is None else numbers(each["reply"]),
+            }
+            for each in calls["exchanges"]
+        ],
+    }
+
+
 def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
     told = [result.scores for result in results if result.failure is None]
     judged = [
@@ -218,7 +251,7 @@ def _state(result: QueryResult, metric: str) -> int | str:
 def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     values: Json = {
         "reasons": [result.scores.get(metric).reason for metric in metrics],
-        "context": lines.take(result.context_text) if result.context_text else [],
+        "context": lines.take(result.context_text.split("\n")) if result.context_text else [],
         **({"unknown": True} if result.context_text is None else {}),
         "phases": _phases(result.usage),
         "judge": _total(result.judge_usage),

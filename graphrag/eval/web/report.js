@@ -1,5 +1,5 @@
 // The script of a run's page is these files in one, within a function of their own: report.js, list.js,
-// context.js, walk.js, question.js.
+// context.js, walk.js, calls.js, question.js.
 
 const byId = (id) => document.getElementById(id);
 const packed = {};
@@ -16,10 +16,9 @@ function unpack(name) {
   return packed[name];
 }
 
-const details = (() => {
-  let found = null;
-  return () => (found ??= unpack("details").then(JSON.parse));
-})();
+const parsed = {};
+/** Return {lines, answers} of the details or the calls, which name lines by their numbers. */
+const parse = (name) => (parsed[name] ??= unpack(name).then(JSON.parse));
 
 // ---- elements: text is only ever set as text
 

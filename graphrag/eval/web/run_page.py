@@ -1,8 +1,9 @@
 """The page of a run, put together: figures, plots and questions in one HTML file."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ from graphrag.eval.web.plots import plot_run
 from graphrag.eval.web.questions import (
     QuestionIndex,
     detail_questions,
+    list_calls,
     list_questions,
     trace_answers,
 )
@@ -27,7 +29,7 @@ from graphrag.redaction import redact_data
 from graphrag.text.json_pieces import json_pieces
 
 _Links: TypeAlias = dict[tuple[int, int], str]
-_SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
+_SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "question.js")
 _COMPACT = (",", ":")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
 _NO_FIGURES = Figures({}, [], [], {}, {}, {}, Usage(), {}, {})
@@ -58,7 +60,15 @@ def report_pieces(
     yield from stream(
         "report.html.j2",
         _SCRIPTS,
-        packed={"index": pack(_index_pieces(index)), "details": pack(_detail_pieces(results))},
+        packed={
+            "index": pack(_index_pieces(index)),
+            "details": pack(
+                _pieces(
+                    partial(detail_questions, results.results, results.metrics, results.read_whole)
+                )
+            ),
+            "calls": pack(_pieces(partial(list_calls, results.results, results.read_calls))),
+        },
         plots=plot_run(results, analysis),
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
@@ -191,19 +201,20 @@ def _index_pieces(index: QuestionIndex) -> Iterator[str]:
     return map(redact_data, json_pieces(given, separators=_COMPACT))
 
 
-def _detail_pieces(results: EvaluationResults) -> Iterator[str | bytes]:
-    """Yield the lines of all contexts, each once, and then the details that name them."""
+def _pieces(
+    list_answers: Callable[[Callable[[str], None]], Iterator[Sequence[object]]],
+) -> Iterator[str | bytes]:
+    """Yield the lines of all texts, each once, and then what names them, question by question."""
     new: list[str] = []
     aside, comma = Aside(), ""
     yield '{"lines":['
-    details = detail_questions(results.results, results.metrics, results.read_whole, new.append)
-    for position, each in enumerate(details):
+    for position, each in enumerate(list_answers(new.append)):
         aside.put(f"{',' if position else ''}{_json(each)}")
         for line in new:
             yield f"{comma}{_json(line)}"
             comma = ","
         new.clear()
-    yield '],"details":['
+    yield '],"answers":['
     yield from aside.take()
     yield "]}"
 

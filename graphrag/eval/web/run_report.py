@@ -136,6 +136,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
     return replace(
         results,
         read_whole=outcome.read_whole,
+        read_calls=outcome.read_calls,
         command=details.command,
         roomy=details.roomy,
         metadata={

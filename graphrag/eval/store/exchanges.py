@@ -1,0 +1,154 @@
+"""What was sent to models and what came back, compressed; a text that comes again stands once.
+
+Prompts share most of what they say: their rules, the texts of an index, what a judge reads of a
+search. They are cut at lines, at the same ones wherever a line comes from, so that equal passages
+make equal parts; a long part is kept once for all runs of a store, by a hash of its text. Of 64
+bits: among a million parts two are taken for one in one store of some 30 million. The tables are
+made by the first run that keeps calls, so that every release of this format reads the store with
+them and without.
+"""
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, cast
+
+from graphrag.eval.records import KeptCalls
+from graphrag.eval.store.connection import Statement, Values
+from graphrag.eval.store.records import CallScope, now
+from graphrag.query.usage import Exchange, Exchanges
+from graphrag.redaction import redact, redact_data
+from graphrag.text.controls import mend_text
+
+EXCHANGE_TABLES = (
+    "CREATE TABLE IF NOT EXISTS exchanges (run_id TEXT NOT NULL REFERENCES runs, "
+    "unit TEXT NOT NULL, work TEXT NOT NULL, recorded_at TEXT NOT NULL, said BLOB NOT NULL, "
+    "PRIMARY KEY (run_id, unit, work, recorded_at))",
+    "CREATE TABLE IF NOT EXISTS exchange_parts (id INTEGER PRIMARY KEY, text BLOB NOT NULL)",
+)
+_IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
+_KEEP = "INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?, ?, ?)"
+_KEEP_PART = "INSERT OR IGNORE INTO exchange_parts VALUES (?, ?)"
+_FORGET = "DELETE FROM exchanges WHERE run_id = ? AND unit = ?"
+_LINE_END = re.compile(r"\\n|\n")  # of a text, and of one that stands in JSON
+_LONG_LINE = 256
+_SHORTEST_PART = 160
+_LINES_A_PART = 4  # on average
+
+Read: TypeAlias = Callable[[str, tuple[object, ...]], list[Values]]
+"""A query and its values -> rows."""
+
+
+def keep_exchanges(
+    read: Read, run_id: str, scope: CallScope, exchanges: Exchanges
+) -> Iterator[Statement]:
+    """Yield what keeps the exchanges of a scope, of a search in place of all that was kept of it.
+
+    Keys that only their form gives away are looked for in what is new alone: it takes its time.
+    """
+    parts: dict[int, str] = {}
+    listed = [
+        _kept(each, lambda text: _cut(text, parts))
+        for each in sorted(exchanges.listed, key=lambda each: each.began)
+    ]
+    if scope == CallScope.of_search(scope.unit):
+        yield _FORGET, (run_id, scope.unit)
+    known = {number for (number,) in read(f"SELECT id {_of_parts(parts)}", (*parts,))}
+    for number in parts.keys() - known:
+        yield _KEEP_PART, (number, _packed(redact(parts[number])))
+    said = _packed(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
+    yield _KEEP, (run_id, scope.unit, scope.work, now(), said)
+
+
+def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
+    """Return unit -> its calls; of responses that are judged again the searches of another run."""
+    if not read(_IS_THERE, ()):
+        return {}
+    sql = (
+        "SELECT unit, work, said FROM exchanges WHERE (run_id = ?1 OR work = 'search' AND run_id = "
+        "(SELECT json_extract(setup, '$.responses_of') FROM runs WHERE run_id = ?1)) "
+        f"AND unit IN ({', '.join('?' * len(units))}) ORDER BY work <> 'search', recorded_at"
+    )
+    rows = [
+        (unit, work, json.loads(_unpacked(said)))
+        for unit, work, said in read(sql, (run_id, *units))
+    ]
+    ids = {piece for *_, said in rows for piece in _pieces(said) if isinstance(piece, int)}
+    kept = read(f"SELECT id, text {_of_parts(ids)}", (*ids,))
+    parts = {number: _unpacked(text) for number, text in kept}
+    found: dict[str, list[KeptCalls]] = {}
+    for unit, work, said in rows:
+        for pieces in _texts(said):
+            pieces[:] = [parts[each] if isinstance(each, int) else each for each in pieces]
+        found.setdefault(str(unit), []).append({"work": str(work), "exchanges": said})
+    return found
+
+
+def _of_parts(ids: Iterable[int]) -> str:
+    return f"FROM exchange_parts WHERE id IN ({', '.join('?' for _ in ids)})"
+
+
+def _texts(said: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    for each in said:
+        yield from (pieces for _, pieces in each["sent"])
+        yield from (each["settings"], each["reply"] or [])
+
+
+def _pieces(said: list[dict[str, Any]]) -> Iterator[object]:
+    return (piece for pieces in _texts(said) for piece in pieces)
+
+
+def _kept(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str, object]:
+    attempt = {} if exchange.attempt is None else exchange.attempt.to_dict()
+    return {
+        "attempt": {k: v for k, v in attempt.items() if v is not None and v is not False},
+        "sent": [(role, cut(text)) for role, text in exchange.sent],
+        "settings": cut(exchange.settings),
+        "reply": None if exchange.reply is None else cut(exchange.reply),
+        "earlier_run": exchange.earlier_run,
+    }
+
+
+def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
+    """Return the pieces of a text, and add those that are long enough to the parts."""
+    pieces: list[int | str] = []
+    for part in _parts(mend_text(redact_data(text))):
+        if len(part) >= _SHORTEST_PART:
+            digest = hashlib.blake2b(part.encode(), digest_size=8).digest()
+            number = int.from_bytes(digest, signed=True)
+            parts[number] = part
+            pieces.append(number)
+        elif pieces and isinstance(last := pieces[-1], str):
+            pieces[-1] = last + part
+        else:
+            pieces.append(part)
+    return [redact(each) if isinstance(each, str) else each for each in pieces]
+
+
+def _parts(text: str) -> Iterator[str]:
+    begun = at = 0
+    ends = [found.end() for found in _LINE_END.finditer(text)]
+    for end in (*ends, len(text)):
+        is_long = end - at >= _LONG_LINE
+        if is_long and begun < at:
+            yield text[begun:at]
+            begun = at
+        if is_long or zlib.crc32(text[at:end].encode()) % _LINES_A_PART == 0:
+            yield text[begun:end]
+            begun = end
+        at = end
+    if begun < len(text):
+        yield text[begun:]
+
+
+def _packed(text: str) -> bytes:
+    return zlib.compress(text.encode(), 9)
+
+
+def _unpacked(kept: object) -> str:
+    try:
+        return zlib.decompress(cast("bytes", kept)).decode()
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
