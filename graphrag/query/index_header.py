@@ -31,7 +31,7 @@ from graphrag.query.methods import (
 from graphrag.query.model_facts import is_hashed, is_offline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
     from graphrag_llm.config import ModelConfig
@@ -85,6 +85,27 @@ class IndexTables:
     def has(self, name: str) -> bool:
         """Whether there is a table."""
         return name in self._frames or name in self.paths
+
+
+def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:
+    """Return columns row by row: texts, and of a column of ids tuples of them; of None nothing.
+
+    CSV files hold a list as text, which is read as the release reads it; a missing list is empty.
+    """
+    frame: Any = table
+    if frame is None:
+        return []
+    cells = (
+        _lists(frame[c]) if c.endswith("_ids") else map(str, frame[c].tolist()) for c in columns
+    )
+    return list(zip(*cells, strict=True))
+
+
+def _lists(column: Any) -> "Iterator[tuple[str, ...]]":
+    from graphrag.data_model.dfs import split_list_column
+
+    lists: Iterator[Any] = map(split_list_column, column.tolist())
+    return (tuple(map(str, ids)) if hasattr(ids, "__len__") else () for ids in lists)
 
 
 async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:

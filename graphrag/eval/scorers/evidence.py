@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.index_columns import texts_of
+from graphrag.query.index_header import rows_of
 from graphrag.text.words import unspaced_characters
 
 if TYPE_CHECKING:
@@ -309,15 +309,16 @@ class SourceIndex:
     def __init__(
         self, text_units: "pd.DataFrame | None", documents: "pd.DataFrame | None" = None
     ) -> None:
-        self._ids, texts = texts_of(text_units, "id"), texts_of(text_units, "text")
+        units = rows_of(text_units, "id", "human_readable_id", "text", "document_id")
+        self._ids: list[str] = [unit for unit, *_ in units]
+        texts: list[str] = [text for *_, text, _ in units]
         self._units = QuotableTexts(texts)
         self._by_name: dict[str, str] = {}
-        for short, unit in zip(texts_of(text_units, "human_readable_id"), self._ids, strict=True):
-            self._by_name.setdefault(short, unit)
-        self._by_name.update(zip(self._ids, self._ids, strict=True))
         of_document: dict[str, list[int]] = defaultdict(list)
-        for row, document in enumerate(texts_of(text_units, "document_id")):
+        for row, (unit, short, _, document) in enumerate(units):
+            self._by_name.setdefault(short, unit)
             of_document[document].append(row)
+        self._by_name.update(zip(self._ids, self._ids, strict=True))
         units_of = {d: frozenset(self._ids[row] for row in of_document[d]) for d in of_document}
         self._documents = dict(units_of)
         self._has_documents = documents is not None
@@ -325,11 +326,12 @@ class SourceIndex:
             joined = ["\n".join(texts[row] for row in rows) for rows in of_document.values()]
             self._source = QuotableTexts(joined)
             return
-        self._source = QuotableTexts(texts_of(documents, "text"))
-        titles = map(fold_text, texts_of(documents, "title"))
-        for document, title in zip(texts_of(documents, "id"), titles, strict=True):
-            units = self._documents[document] = units_of.get(document, frozenset())
-            self._documents[title] = self._documents.get(title, frozenset()) | units
+        rows = rows_of(documents, "id", "title", "text")
+        self._source = QuotableTexts([text for *_, text in rows])
+        for document, title, _ in rows:
+            held = self._documents[document] = units_of.get(document, frozenset())
+            title = fold_text(title)
+            self._documents[title] = self._documents.get(title, frozenset()) | held
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return a sample's expected sources, or else its evidence quotes, looked up.

@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import Extraction, NameRule
 from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
-from graphrag.eval.scorers.index_columns import cells_of, id_lists_of, texts_of
-from graphrag.query.index_header import IndexHeader, IndexTables, open_tables
+from graphrag.query.index_header import IndexHeader, IndexTables, open_tables, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +105,7 @@ class IndexView:
     @cached_property
     def texts(self) -> dict[str, str]:
         """Id of a text unit -> its text."""
-        return _columns(self._units, "id", "text")
+        return dict(rows_of(self._units, "id", "text"))
 
     @cached_property
     def entities(self) -> tuple[StoredEntity, ...]:
@@ -131,7 +130,7 @@ class IndexView:
         The tables are "sources", "relationships" and "entities".
         """
         return {
-            "sources": _columns(self._units, "human_readable_id", "id"),
+            "sources": dict(rows_of(self._units, "human_readable_id", "id")),
             "relationships": {edge.short_id: stored for stored, edge in self.edges.items()},
             "entities": {entity.short_id: entity.title for entity in self.entities},
         }
@@ -141,11 +140,10 @@ class IndexView:
 
         The texts themselves, which may be large, are not read for it.
         """
-        table = self._tables.columns("text_units", ("n_tokens",))
-        counts = cells_of(table, "n_tokens")
-        if table is None or any(count is None or count != count for count in counts):
+        table: Any = self._tables.columns("text_units", ("n_tokens",))
+        if table is None or table["n_tokens"].isna().any():
             return None
-        return [int(cast("float", count)) for count in counts]
+        return table["n_tokens"].astype(int).tolist()
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return :meth:`SourceIndex.evidence_of`; every method's response shares the look-up."""
@@ -235,17 +233,11 @@ class IndexView:
 
     def _rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return columns of a table, then the human_readable_id and the text units' ids."""
-        texts = (*columns, "human_readable_id")
-        table = self._tables.columns(name, (*texts, "text_unit_ids"))
-        cells = (texts_of(table, column) for column in texts)
-        return list(zip(*cells, id_lists_of(table, "text_unit_ids"), strict=True))
+        every = (*columns, "human_readable_id", "text_unit_ids")
+        return rows_of(self._tables.columns(name, every), *every)
 
 
 async def read_index_views(headers: Mapping[str, IndexHeader]) -> dict[str, IndexView]:
     """Return key -> view of each index that has text units; others can't be measured."""
     views = {key: await IndexView.open(header) for key, header in headers.items()}
     return {key: view for key, view in views.items() if view.has_text}
-
-
-def _columns(table: "pd.DataFrame | None", key: str, value: str) -> dict[str, str]:
-    return dict(zip(texts_of(table, key), texts_of(table, value), strict=True))

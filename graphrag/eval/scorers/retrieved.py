@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.records import Hop, Retrieved, Walk
-from graphrag.eval.scorers.index_columns import id_lists_of, texts_of
+from graphrag.query.index_header import rows_of
 from graphrag.text.way import read_steps
 
 if TYPE_CHECKING:
@@ -37,13 +37,12 @@ class RetrievalReader:
     """
 
     def __init__(self, tables: "IndexTables") -> None:
-        self._units = dict(_short_ids(tables.columns("text_units", _IDS)))
+        self._units: dict[str, str] = dict(rows_of(tables.columns("text_units", _IDS), *_IDS))
         self._known = frozenset(self._units.values())
         self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
-        table = tables.columns("relationships", (*_IDS, "text_unit_ids"))
-        unit_ids = id_lists_of(table, "text_unit_ids")
-        for (short, relationship), units in zip(_short_ids(table), unit_ids, strict=True):
-            self._relationships.setdefault(short, (relationship, units))
+        columns = (*_IDS, "text_unit_ids")
+        for short, *known in rows_of(tables.columns("relationships", columns), *columns):
+            self._relationships.setdefault(short, (known[0], known[1]))
 
     def read(self, method: str, context_data: object) -> Retrieved:
         """Return what one search showed.
@@ -114,10 +113,6 @@ def _read_walk(frames: "_Frames") -> Walk | None:
     """Return the way of a search that reports one; None of any other."""
     steps = read_steps(_rows(frames, "exploration"))
     return Walk(steps) if steps else None
-
-
-def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
-    return list(zip(texts_of(table, "human_readable_id"), texts_of(table, "id"), strict=True))
 
 
 def _frames(context_data: object) -> "_Frames":

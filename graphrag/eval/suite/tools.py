@@ -16,12 +16,11 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
 from graphrag.eval.runner.queue import check_asked, search_bound, search_time
 from graphrag.eval.scorers.entities import Extraction
-from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.index_header import IndexHeader, describe_model
+from graphrag.query.index_header import IndexHeader, describe_model, rows_of
 from graphrag.query.limits import CallLimit
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage, measure_calls
@@ -81,10 +80,12 @@ class ModelExtractor:
         entities, relationships = await extractor(text, types, "text")
         if errors:
             raise errors[0]
-        sources, targets = (texts_of(relationships, side) for side in ("source", "target"))
-        pairs = tuple(zip(sources, targets, strict=True))
+        named, pairs = (
+            rows_of(entities, "title", "type"),
+            rows_of(relationships, "source", "target"),
+        )
         return Extraction(
-            tuple(texts_of(entities, "title")), pairs, tuple(texts_of(entities, "type"))
+            tuple(title for title, _ in named), tuple(pairs), tuple(kind for _, kind in named)
         )
 
 

@@ -159,15 +159,12 @@ def as_lists(values: Array) -> tuple[Rows, Array]:
         or types.is_large_list(array.type)
         or types.is_fixed_size_list(array.type)
     ):
-        split = [_split(value) for value in as_text(array).to_pylist()]
+        from graphrag.data_model.dfs import split_list_column
+
+        split = [split_list_column(text or "") for text in as_text(array).to_pylist()]
         array = arrow.array(split, arrow.large_list(arrow.large_string()))
     lengths = compute.cast(compute.fill_null(compute.list_value_length(array), 0), "int64")
     return to_numpy(lengths), as_text(compute.list_flatten(array))
-
-
-def _split(value: str | None) -> list[str]:
-    items = (item.strip("[] '\"") for item in (value or "").replace("\n", ",").split(","))
-    return [item for item in items if item]
 
 
 def as_numbers(values: Array) -> npt.NDArray[np.float64]:
