@@ -10,7 +10,7 @@ from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, move_to
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
-from graphrag.eval.cli.compare import show_outcome
+from graphrag.eval.cli.compare import pin_run, show_outcome
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -35,7 +35,7 @@ from graphrag.eval.store.whole_files import run_folder, write_whole
 
 if TYPE_CHECKING:
     from graphrag.eval.results.runs import RunRows
-    from graphrag.eval.suite.cases import Suite
+    from graphrag.eval.suite.cases import EvaluationFile, Suite
     from graphrag.eval.suite.summary import CaseResult, SuiteOutcome
 
 EXIT_CODES = {"passed": DONE, "incomplete": INCOMPLETE, "failed": FAILED}
@@ -69,35 +69,27 @@ def suite(
     wrong usage; 3 a case has no score, or the gate is inconclusive; 100 one is below, a part of
     the scores regressed, or the gate fails.
     """
-    from graphrag.eval.suite.cases import EVALUATION_FILE, find_suite_files, read_evaluation_file
-
     if target is not None and test_suite is not None and target != test_suite:
         raise typer.BadParameter(f"{test_suite} and {target} are two targets; give one.")
     named, file, quiet = target or test_suite or "all", place.file, flags.quiet
     place.store_path()
-    path = place.root / EVALUATION_FILE
-    enabled = read_evaluation_file(path) if path.is_file() else None
-    if enabled is not None and named != "all" and named not in enabled.files:
-        enabled = None
-    files = find_suite_files(named, place.root) if enabled is None else []
+    enabled, files = _find_suites(place.root, named)
     if enabled is not None and not enabled.files:
         what = "enables no suite" if enabled.settings.enabled else "is not enabled"
-        say(f"{path} {what}; nothing ran.", "yellow", stderr=True)
+        say(f"{enabled.path} {what}; nothing ran.", "yellow", stderr=True)
         return DONE
     with starting(quiet):
-        from graphrag.eval.compare.compare import pin_baseline
         from graphrag.eval.results.runs import pinned_run_id, read_rows
         from graphrag.eval.suite.cases import read_suite
-        from graphrag.eval.suite.summary import worst_status
 
-    if enabled is None:
-        suites = [read_suite(path) for path in files]
-    else:
+    suites = [read_suite(path) for path in files]
+    reporting = None
+    if enabled is not None:
         suites = enabled.suites(list(place.read_config().indexes), named)
+        reporting = enabled.settings.reporting
         if place.folder is None:
             place = Place(place.root, place.config, enabled.results_directory.absolute())
             move_to(place.flags())
-    reporting = None if enabled is None else enabled.settings.reporting
     store_path = place.store_path()
     baseline: RunRows | None = None
     held_against: str | None = None
@@ -122,18 +114,28 @@ def suite(
         )
         say(note, stderr=True)
         return INTERRUPTED
-    run_id = str(outcome.run_id)
     _show(outcome, open_console(quiet=quiet), flags.verbose)
-    for note in outcome.notes:
-        say(note, quiet=quiet)
     written = {SUITES_FILE: outcome.render(reporting is None or reporting.save_detailed_results)}
-    own = run_folder(store_path.parent, run_id)
+    own = run_folder(store_path.parent, str(outcome.run_id))
     for folder in (own, store_path.parent):
         write_whole(folder, written)
-    say(f"Kept as run {run_id} in {own}.", quiet=quiet)
+    lines = [*outcome.notes, f"Kept as run {outcome.run_id} in {own}."]
     if file is not None:
         write_whole(file.parent, {file.name: outcome.render_reports()})
-        say(f"Report: {file}", quiet=quiet)
+        lines.append(f"Report: {file}")
+    for line in lines:
+        say(line, quiet=quiet)
+    return _decide(outcome, baseline, store_path, flags)
+
+
+def _decide(
+    outcome: "SuiteOutcome", baseline: "RunRows | None", store_path: Path, flags: SuiteFlags
+) -> int:
+    """Ask the gate, pin the run if that is wanted, and return the exit code."""
+    from graphrag.eval.results.runs import read_rows
+    from graphrag.eval.suite.summary import worst_status
+
+    run_id, quiet = str(outcome.run_id), flags.quiet
     regressed = [part for part in outcome.regressions or () if part.regressed]
     for part in regressed:
         line = (
@@ -150,9 +152,19 @@ def suite(
         code = code or gate
     if flags.set_baseline:
         # After the comparison, which may be with what is pinned until now.
-        path = pin_baseline(read_rows(run_id, store_path), store_path)
-        say(f"Pinned as the baseline in {path}.", quiet=quiet)
+        pin_run(run_id, store_path, quiet)
     return FAILED if regressed else code
+
+
+def _find_suites(root: Path, target: str) -> "tuple[EvaluationFile | None, list[Path]]":
+    """Return the evaluation.yml that the target is of, or the files of suites that it means."""
+    from graphrag.eval.suite.cases import EVALUATION_FILE, find_suite_files, read_evaluation_file
+
+    path = root / EVALUATION_FILE
+    enabled = read_evaluation_file(path) if path.is_file() else None
+    if enabled is not None and (target == "all" or target in enabled.files):
+        return enabled, []
+    return None, find_suite_files(target, root)
 
 
 def _gate(rows: "tuple[RunRows, RunRows]", store_path: Path, flags: SuiteFlags) -> int:
