@@ -69,6 +69,8 @@ def test_a_dry_run_asks_nothing(evaluation, server):
     [
         (("--kinds", "facts"), "there is no kind 'facts'"),
         (("--kinds", ","), "names none"),
+        (("--styles", "keyword"), "there is no style 'keyword'; did you mean 'keywords'?"),
+        (("--for", " "), "--for names nobody"),
         (("--output", "results"), "ends in .json"),
         (("--max-cost", "0.0000001", "-n", "1", "--kinds", "fact"), "0 questions kept of 1"),
         (("--max-cost", "0.0000001", "-n", "99", "--kinds", "link"), "for link, not 99."),

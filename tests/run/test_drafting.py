@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from graphrag.eval.dataset.drafts import Cause
+from graphrag.eval.dataset.drafts import Asker, Cause
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import Drafted, Drafter
 from graphrag.query.index_header import IndexTables
@@ -118,6 +118,34 @@ async def test_quotes_are_kept_in_the_letters_of_the_text_and_may_be_written_aga
     assert kept.quotes == (BUILT,)
     found = await draft("fact", Model(wrong))
     assert set(found.causes()) == {Cause.NOT_IN_TEXT}
+
+
+async def test_each_asker_has_a_share_the_prompt_says_who_asks_and_the_row_too():
+    prompts: list[str] = []
+
+    class Watched(Model):
+        async def completion_async(self, messages, response_format, **_):
+            prompts.append(messages[0]["content"])
+            return await super().completion_async(messages, response_format)
+
+    def made(shown: dict[str, Any]) -> dict[str, Any]:
+        (text,) = (each["text"] for each in shown["texts"])
+        return {"question": f"Tell {text[:14]}!", "answer": text, "quotes": [text]}
+
+    model = Watched(FACT)
+    model.replies["draft"] = made
+    model.replies["oracle"] = lambda shown: {"found": True, "answer": shown["texts"][0]["text"]}
+    askers = [Asker("new employee", style) for style in ("keywords", "vague")] + [Asker("auditor")]
+    found = await Drafter(model, CallLog, askers=askers).draft(materials(), {"fact": 3}, ())
+    rows = [draft.row(None, proofs) for draft, proofs in found.kept]
+    told = [(row["persona"], row.get("style")) for row in rows]
+    assert told == [("new employee", "keywords"), ("new employee", "vague"), ("auditor", None)]
+    drafting = [prompt for prompt in prompts if '"form"' in prompt]
+    for prompt, said in zip(drafting, ("search box", "in a hurry", "auditor"), strict=True):
+        assert said in prompt
+        assert "says who asks" in prompt
+        assert "Somebody asks" not in prompt
+    assert all("asker" not in prompt for prompt in prompts if prompt not in drafting)
 
 
 async def test_what_is_known_is_asked_first_and_kept_with_a_tag_where_that_is_wanted():

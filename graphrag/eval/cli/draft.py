@@ -22,7 +22,7 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.cli.validate import find_roots
-from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, Cause
+from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
 from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
 from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
 from graphrag.eval.report.cells import money
@@ -56,6 +56,13 @@ class DraftFlags:
 
     n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
     kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"
+    personas: Annotated[
+        list[str] | None,
+        option('Who asks, such as "new employee"; may be given again.', "--for"),
+    ] = None
+    styles: Annotated[
+        str | None, option("How they ask, of question,keywords,vague; without it, any way.")
+    ] = None
     assertions: Annotated[
         Path | None,
         option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
@@ -80,7 +87,9 @@ def draft(place: Place, flags: DraftFlags) -> int:
 
     Exit code 3: fewer questions than you asked for, or rows without assertions.
     """
-    kinds = _read_kinds(flags.kinds)
+    kinds = _read_names("kinds", flags.kinds, KINDS)
+    styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
+    askers = [Asker(persona, style) for style in styles for persona in _read_personas(flags)]
     roots = find_roots(place)
     rows = _read_rows(place, flags.assertions, roots)
     default = DRAFT_FILE if rows is None else HELD_FILE
@@ -97,7 +106,7 @@ def draft(place: Place, flags: DraftFlags) -> int:
     stopped: str | None = None
     code = DONE
     try:
-        run_coroutine(_draft(place, roots, kinds, flags, path, drafted, rows))
+        run_coroutine(_draft(place, roots, (kinds, askers), flags, path, drafted, rows))
     except AllowanceStop as error:
         usages = [usage for each in drafted.values() for usage in each.usages]
         spent = sum_usages(usages).cost_usd or 0.0
@@ -122,15 +131,22 @@ def draft(place: Place, flags: DraftFlags) -> int:
     return INCOMPLETE if lacks or any(each.short for each in drafted.values()) else DONE
 
 
-def _read_kinds(text: str) -> list[str]:
-    kinds = [each.strip() for each in text.split(",") if each.strip()]
-    unknown = next((kind for kind in kinds if kind not in KINDS), None)
-    if unknown is not None or not kinds:
-        what = (
-            f": there is no kind {unknown!r}{nearest(unknown, KINDS)}" if unknown else " names none"
-        )
-        raise UsageError(f"--kinds{what}; known: {', '.join(KINDS)}")
-    return list(dict.fromkeys(kinds))
+def _read_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None or not names:
+        what = " names none"
+        if unknown:
+            what = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, known)}"
+        raise UsageError(f"--{flag}{what}; known: {', '.join(known)}")
+    return list(dict.fromkeys(names))
+
+
+def _read_personas(flags: DraftFlags) -> list[str]:
+    personas = [" ".join(each.split()) for each in flags.personas or ()]
+    if "" in personas:
+        raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
+    return list(dict.fromkeys(personas)) or [""]
 
 
 def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[Sample] | None:
@@ -152,7 +168,7 @@ def _bare(rows: Sequence[Sample]) -> list[Sample]:
 async def _draft(
     place: Place,
     roots: dict[str, Path],
-    kinds: Sequence[str],
+    asked_for: tuple[Sequence[str], Sequence[Asker]],
     flags: DraftFlags,
     path: Path,
     drafted: "dict[str, Drafted]",
@@ -174,6 +190,7 @@ async def _draft(
         n = len(_bare(rows))
         say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
         return
+    kinds, askers = asked_for
     wanted = _share_out(flags.n, list(roots), kinds)
     materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
     least, most = (0, 0) if rows is not None else _count_calls(materials, wanted, flags.quiet)
@@ -192,6 +209,7 @@ async def _draft(
                         f"Drafting from {key}: {done}/{of} {kind}"
                     ),
                     flags.keep_known,
+                    askers,
                 )
                 is_rehearsal = is_offline(model_name(answering_config(headers[key])))
                 drafted[key] = Drafted(is_rehearsal=is_rehearsal)

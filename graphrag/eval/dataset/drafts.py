@@ -11,6 +11,7 @@ from graphrag.eval.dataset.samples import Assertion, fold_wording
 from graphrag.text.words import terms
 
 KINDS: tuple[str, ...] = ("fact", "link", "global", "unanswerable")
+STYLES: tuple[str, ...] = ("question", "keywords", "vague")
 REHEARSAL = "rehearsal"
 """The tag of what the embedded models drafted: it tries out the steps, and asks little of sense."""
 KNOWN = "known"
@@ -77,6 +78,25 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, in the words of who has questions drafted, and how: a style of ``STYLES``.
+
+    "" is anybody who works with the documents, and any style.
+    """
+
+    persona: str = ""
+    style: str = ""
+
+    def columns(self) -> dict[str, JsonValue]:
+        """Return what a row says of it."""
+        told = {"persona": self.persona, "style": self.style}
+        return {name: value for name, value in told.items() if value}
+
+
+ANYBODY = Asker()
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A question as it was drafted; ``kind`` is one of ``KINDS``.
 
@@ -92,6 +112,7 @@ class Draft:
     passages: tuple[Passage, ...]
     difficulty: str
     assertions: tuple[Assertion, ...] = ()
+    asker: Asker = ANYBODY
 
     @property
     def lets_choose(self) -> bool:
@@ -122,6 +143,7 @@ class Draft:
             "kind": self.kind,
             "hops": len(self.sources) if self.kind == "link" else 1,
             "difficulty": self.difficulty,
+            **self.asker.columns(),
             **({"tags": tags} if tags else {}),
             "documents": [*documents],
             "vetted_by": None,

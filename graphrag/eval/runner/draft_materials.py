@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple, TypeVar, cast
 
-from graphrag.eval.dataset.drafts import Passage
+from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.query.index_header import IndexTables
 from graphrag.text.ranking import WordIndex
 
@@ -28,6 +28,7 @@ class Material:
     passages: tuple[Passage, ...]
     about: str = ""
     form: str = ""
+    asker: Asker = ANYBODY
 
 
 class _Edge(NamedTuple):

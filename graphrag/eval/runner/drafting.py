@@ -4,12 +4,21 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import cycle, islice
 from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
-from graphrag.eval.dataset.drafts import KNOWN, Cause, Draft, Passage, check_draft, find_quote
+from graphrag.eval.dataset.drafts import (
+    ANYBODY,
+    KNOWN,
+    Asker,
+    Cause,
+    Draft,
+    Passage,
+    check_draft,
+    find_quote,
+)
 from graphrag.eval.dataset.samples import Assertion, Sample
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import Failure
@@ -37,14 +46,32 @@ MOST_TRIES = 4
 _AT_ONCE = 8
 _N_DISTRACTORS = 2
 
-_ASKER = """
+_BY_ANYBODY = """
 - Somebody asks who works with these documents and has not read this one. Ask what such a reader
-  wants to know, not how the text is worded.
+  wants to know, not how the text is worded."""
+_BY_ASKER = """
+- "asker" says who asks, without having read this text. Ask what such a person wants to know, in
+  the words of such a person, and not how the text is worded."""
+_IN_STYLE = {
+    "": "",
+    "question": """
+- "question" is one full question, as it is put to a colleague.""",
+    "keywords": """
+- "question" is what is typed into a search box: two to seven words, no sentence and no question
+  mark, with the names that tell what is looked for.""",
+    "vague": """
+- "question" is put as by somebody who knows little and is in a hurry: short, in everyday words and
+  not in those of the text, but with one right answer in these documents.""",
+}
+_ASKER = (
+    _BY_ANYBODY
+    + """
 - Name people, places and things, and never write "the text", "this report", "the man" or a pronoun
   in the place of a name.
 - "difficulty" is how hard it is to find and put together: "easy", "medium" or "hard".
 - If no sound question of this kind can be asked here, "question", "answer" and "quotes" are empty.
 """
+)
 _RULES = (
     _ASKER
     + """- The answer is as short as it can be. It does not stand in the question, unless this lets
@@ -252,6 +279,7 @@ class Drafter:
     ``model``: drafts, answers and judges; as an LLMJudge's. ``new_log``: makes the log of one
     draft's calls, with the limit and the journal of all. ``on_progress``: told kind, kept so far,
     wanted. ``keeps_known``: whether what is answered without any text is kept, with a tag.
+    ``askers``: each has its share of every kind.
     """
 
     def __init__(
@@ -260,10 +288,12 @@ class Drafter:
         new_log: Callable[[], CallLog],
         on_progress: Callable[[str, int, int], object] | None = None,
         keeps_known: bool = False,
+        askers: Sequence[Asker] = (ANYBODY,),
     ) -> None:
         self._model = JudgeModel(model)
         self._judge = LLMJudge(model)
         self._new_log, self._on_progress, self._keeps_known = new_log, on_progress, keeps_known
+        self._askers = askers
 
     async def draft(
         self,
@@ -280,15 +310,18 @@ class Drafter:
         allowed cost is spent.
         """
         drafted = drafted or Drafted()
+        turns = cycle(self._askers)
         for kind, number in wanted.items():
             left = islice(materials.of(kind), MOST_TRIES * number)
-            n_kept = 0
-            while n_kept < number and (batch := [*islice(left, min(_AT_ONCE, number - n_kept))]):
-                n_kept += await self._try(batch, materials, asked, drafted)
+            open_ = [*islice(turns, number)]
+            while pairs := [*zip(open_[:_AT_ONCE], left, strict=False)]:
+                batch = [replace(material, asker=asker) for asker, material in pairs]
+                for draft in await self._try(batch, materials, asked, drafted):
+                    open_.remove(draft.asker)
                 if self._on_progress is not None:
-                    self._on_progress(kind, n_kept, number)
-            if n_kept < number:
-                drafted.short[kind] = number - n_kept
+                    self._on_progress(kind, number - len(open_), number)
+            if open_:
+                drafted.short[kind] = len(open_)
         return drafted
 
     async def hold(self, samples: Sequence[Sample], drafted: Drafted) -> None:
@@ -333,7 +366,7 @@ class Drafter:
 
     async def _try(
         self, batch: Sequence[Material], materials: Materials, asked: Sequence[str], into: Drafted
-    ) -> int:
+    ) -> list[Draft]:
         known = [*asked, *(draft.question for draft, _ in into.kept)]
         sound: list[Draft] = []
         for draft in filter(None, await self._together(batch, self._propose, into)):
@@ -346,7 +379,7 @@ class Drafter:
         proofs = await self._together(sound, lambda each: self._prove(each, materials), into)
         kept = [proven for proven in proofs if proven is not None]
         into.kept += kept
-        return len(kept)
+        return [draft for draft, _ in kept]
 
     async def _together(
         self, subjects: Sequence[_S], ask: Callable[[_S], Awaitable[_T]], into: Drafted
@@ -380,14 +413,16 @@ class Drafter:
         return reply
 
     async def _propose(self, material: Material) -> Draft:
-        is_global = material.kind == "global"
+        is_global, asker = material.kind == "global", material.asker
+        who = (_BY_ASKER if asker.persona else _BY_ANYBODY) + _IN_STYLE[asker.style]
         reply = await self._ask(
             _GlobalReply if is_global else _DraftReply,
             write_prompt(
-                _TASKS[material.kind],
+                _TASKS[material.kind].replace(_BY_ANYBODY.lstrip(), who.lstrip()),
                 _GLOBAL_SHAPE if is_global else _DRAFT_SHAPE,
-                "form about texts",
+                "asker form about texts" if asker.persona else "form about texts",
             ),
+            asker=asker.persona,
             form=material.form,
             about=material.about,
             texts=_shown(material.passages),
@@ -418,6 +453,7 @@ class Drafter:
             material.passages,
             reply.difficulty,
             assertions,
+            asker,
         )
 
     async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
