@@ -14,9 +14,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.checks import FILES
-from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.query.index_header import IndexHeader, open_tables
+from graphrag.query.index_header import IndexHeader, open_tables, rows_of
 from graphrag.text.phrases import join_names
 
 _Documents = Sequence[tuple[str, bytes]]
@@ -81,7 +80,7 @@ async def _read_documents(name: str, header: IndexHeader) -> _Documents:
             f"Index {name} has no table of its documents, so that it can't be told whether they "
             "are those of the other indexes; build it again."
         )
-    return _digests(zip(texts_of(frame, "title"), texts_of(frame, "text"), strict=True))
+    return _digests(rows_of(frame, "title", "text"))
 
 
 def _read_files(config: ProjectConfig) -> _Documents | None:
