@@ -23,7 +23,7 @@ from graphrag.offline import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.redaction import know_settings, know_variables, redact
 
 _DEFAULTS = graphrag_config_defaults
-_PATHS = {
+PROJECT_PATHS = {
     ("input_storage", "base_dir"): _DEFAULTS.input_storage.base_dir,
     ("output_storage", "base_dir"): _DEFAULTS.output_storage.base_dir,
     ("update_output_storage", "base_dir"): _DEFAULTS.update_output_storage.base_dir,
@@ -32,7 +32,7 @@ _PATHS = {
     ("cache", "storage", "base_dir"): _DEFAULTS.cache.storage.base_dir,
 }
 NO_LONGER_USED = "is no longer used: "
-_FILE_TYPES = {"file", "lancedb", None}
+FILE_TYPES = {"file", "lancedb", None}
 
 
 class ProjectConfig(GraphRagConfig):
@@ -144,7 +144,7 @@ def _parse(path: Path) -> dict[str, object]:
 
 
 def _resolve_paths(values: dict[str, object], folder: Path) -> None:
-    for path, default in _PATHS.items():
+    for path, default in PROJECT_PATHS.items():
         section = values
         for name in path[:-1]:
             if section.get(name) is None:
@@ -153,7 +153,7 @@ def _resolve_paths(values: dict[str, object], folder: Path) -> None:
             if not isinstance(part, dict):
                 return  # the model's own validation names the wrong type
             section = cast("dict[str, object]", part)
-        if section.get("type") not in _FILE_TYPES:
+        if section.get("type") not in FILE_TYPES:
             continue
         given = cast("str", section.get(path[-1]) or default)
         section[path[-1]] = str((folder / given).resolve())

@@ -15,7 +15,12 @@ from graphrag.command_lines import again
 from graphrag.eval.cli.terminal import end_at_once, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.checks import list_input_warnings
-from graphrag.eval.runner.index_building import build_index, is_built, unfinished_folder
+from graphrag.eval.runner.index_building import (
+    build_index,
+    check_language,
+    is_built,
+    unfinished_folder,
+)
 
 
 async def build_missing(
@@ -27,9 +32,10 @@ async def build_missing(
     failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something;
     a second one stops at once.
     """
-    for key, root in roots.items():
-        if is_built(root):
-            continue
+    missing = {key: root for key, root in roots.items() if not is_built(root)}
+    for root in missing.values():
+        check_language(root)
+    for key, root in missing.items():
         for line in await list_input_warnings(key, root):
             warn(line)
         seconds = await _build(key, root, notes)

@@ -8,12 +8,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from graphrag.command_lines import eval_line
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags, draft
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.second_project import make_second
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
 from graphrag.query.methods import embeds
@@ -37,6 +40,16 @@ class InitFlags:
     offline: Annotated[
         bool, option("Make and build a project of the embedded models.", "--offline")
     ] = False
+    folder: Annotated[
+        Path | None, typer.Argument(help="With --like: of the second project.", show_default=False)
+    ] = None
+    like: Annotated[
+        Path | None, option("Make a second project of this one's documents in FOLDER.", "--like")
+    ] = None
+    set: Annotated[list[str] | None, option("With --like: E.g. chunking.size=600.", "--set")] = None
+    method: Annotated[
+        str | None, option("With --like: how to make the graph, standard or fast.", "--method")
+    ] = None
     quiet: Quiet = False
 
 
@@ -45,8 +58,14 @@ def init(place: Place, flags: InitFlags) -> int:
 
     With --offline it makes the project, too: it builds the index with the embedded models and has
     them draft questions, so that it runs at once, without a key. With --input it copies the texts
-    of a folder into the project first.
+    of a folder into the project first. With --like it writes the settings of a second project
+    that reads the first one's documents, prompts and .env, so that you can compare their indexes.
     """
+    if flags.like is not None and flags.folder is not None:
+        changes = flags.set or ()
+        return make_second(place, flags.like, flags.folder, changes, flags.method, flags.quiet)
+    if flags.like or flags.folder or flags.set or flags.method:
+        raise UsageError("--like takes a folder for the second project: --like PROJECT FOLDER.")
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")

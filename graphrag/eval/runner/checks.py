@@ -15,6 +15,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
@@ -100,6 +101,7 @@ def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHead
         key
         for key, header in built.items()
         for maker in [header.config.extract_graph.completion_model_id]
+        if NOUN_PHRASES not in (header.config.workflows or ())
         if maker in header.config.completion_models
         and is_offline(model_name(header.config.completion_models[maker]))
     ]

@@ -12,6 +12,7 @@ from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
@@ -130,7 +131,9 @@ def _facts_of(header: IndexHeader) -> IndexFacts:
         "chunk overlap": config.chunking.overlap,
         "entity types": ", ".join(config.extract_graph.entity_types),
     }
-    if extraction is not None:
+    if NOUN_PHRASES in (config.workflows or ()):
+        facts["extraction model"] = "none (noun phrases)"
+    elif extraction is not None:
         facts["extraction model"] = model_name(extraction)
     if embedding is not None:
         facts[EMBEDDING_MODEL] = model_name(embedding)

@@ -4,11 +4,13 @@ import asyncio
 import hashlib
 import json
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from graphrag.config.enums import NounPhraseExtractorType
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SettingsError, check_index_prompts
 from graphrag.eval.errors import ConfigError, IndexBuildError
@@ -16,10 +18,18 @@ from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
 from graphrag.query.index_header import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
+from graphrag.text.phrases import join_names
 
 if TYPE_CHECKING:
     from graphrag.index.typing.pipeline import Pipeline
 
+NOUN_PHRASES = "extract_graph_nlp"
+"""The workflow that makes a graph of noun phrases, without a model."""
+_CORPORA = (
+    *(("corpora", "brown"), ("corpora", "treebank"), ("tokenizers", "punkt")),
+    *(("tokenizers", "punkt_tab"), ("taggers", "averaged_perceptron_tagger_eng")),
+)
+"""What the release's extraction by patterns loads, and the folder of NLTK's data that has it."""
 OnStep = Callable[[str], None]
 """Receives the name of the workflow that begins."""
 OnProgress = Callable[[int, int], None]
@@ -31,6 +41,48 @@ def is_built(root: Path) -> bool:
     output = Path(str(_read(root).output_storage.base_dir))
     names = ("entities", "relationships", "text_units", "communities", "community_reports")
     return all(any(output.glob(f"{name}.*")) for name in names)
+
+
+def check_language(root: Path) -> None:
+    """Refuse a project whose graph is made of noun phrases, where what finds them is not here.
+
+    The release would try to download it, and build an index without a graph. ConfigError says what
+    is missing, and how to get it.
+    """
+    config = _read(root)
+    if NOUN_PHRASES not in (config.workflows or ()):
+        return
+    analyzer = config.extract_graph_nlp.text_analyzer
+    if analyzer.extractor_type == NounPhraseExtractorType.RegexEnglish:
+        if missing := _missing_corpora():
+            raise ConfigError(
+                f"Index {root} can't be built: its fast extraction needs {join_names(missing)} of "
+                f"NLTK; get them with: {sys.executable} -m nltk.downloader {' '.join(missing)}; or "
+                "set extract_graph_nlp.text_analyzer.extractor_type to syntactic_parser, and "
+                "model_name there to a spaCy model that you have."
+            )
+        return
+    from spacy.util import is_package
+
+    model = str(analyzer.model_name)
+    if not is_package(model) and not Path(model).exists():
+        raise ConfigError(
+            f"Index {root} can't be built: its fast extraction needs the spaCy model {model}; get "
+            f"it with: {sys.executable} -m spacy download {model}"
+        )
+
+
+def _missing_corpora() -> list[str]:
+    import nltk
+
+    find = cast("Callable[[str], object]", nltk.data.find)
+    missing: list[str] = []
+    for folder, name in _CORPORA:
+        try:
+            find(f"{folder}/{name}")
+        except LookupError:
+            missing.append(name)
+    return missing
 
 
 def unfinished_folder(root: Path) -> Path:
@@ -53,6 +105,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
 
     config = _read(root)
+    check_language(root)
     try:
         check_index_prompts(config)
     except SettingsError as error:
