@@ -22,6 +22,7 @@ from graphrag.eval.report.run import describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
+from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
@@ -31,7 +32,7 @@ from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
-from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
@@ -352,6 +353,28 @@ def _cut(header: IndexHeader) -> list[int]:
         n = math.ceil(max(1, tokens - chunks.overlap) / max(1, chunks.size - chunks.overlap))
         counts += [min(chunks.size, tokens // n + chunks.overlap * (n > 1))] * n
     return counts
+
+
+def describe_building(name: str, header: IndexHeader, units: Sequence[int]) -> str:
+    """Say that an index is not built, and what that takes at least, as far as its texts tell."""
+    config = header.config
+    told = f"Index {name} is not built, and building it is not in these figures. --max-cost does "
+    told += "not bound it."
+    if NOUN_PHRASES in (config.workflows or ()):
+        return f"{told} No model is asked for its graph, only for reports and vectors."
+    graph = config.extract_graph
+    maker = config.completion_models.get(graph.completion_model_id)
+    if maker is None or not units:
+        return told
+    passes = 2 if graph.max_gleanings else 1
+    prompt = LIKELY.count(graph.resolved_prompts().extraction_prompt)
+    tokens, price = passes * (sum(units) + len(units) * prompt), _price(model_name(maker))
+    usd = f", ${tokens * price[0]:,.2f}," if price and price[0] else ""
+    return (
+        f"{told} Reading its {len(units):,} text units for a graph takes about "
+        f"{counted(passes * len(units), 'call')} of {model_name(maker)} with {tokens:,} prompt "
+        f"tokens{usd} and what the replies take; descriptions, reports and vectors come on top."
+    )
 
 
 def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:

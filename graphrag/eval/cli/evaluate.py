@@ -1,7 +1,13 @@
 """``graphrag eval`` itself: what its flags ask for is built, reckoned or run."""
 
 from graphrag.eval.cli.building import build_missing
-from graphrag.eval.cli.dry_run import DryRun, count_units, read_earlier, show_dry_run
+from graphrag.eval.cli.dry_run import (
+    DryRun,
+    count_units,
+    describe_building,
+    read_earlier,
+    show_dry_run,
+)
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunFlags, RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, open_console
@@ -43,11 +49,8 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
 
 
 async def _reckon(plan: PreparedRun, unbuilt: list[str], quiet: bool) -> None:
-    lines = [
-        f"Index {key} is not built, and building it is not in these figures. --max-cost does not "
-        "bound it."
-        for key in unbuilt
-    ]
+    units = await count_units(plan.headers, unbuilt)
+    lines = [describe_building(name, plan.headers[name], units.get(name, ())) for name in unbuilt]
     costs = plan.details.index_costs
     lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
     run = DryRun(
@@ -56,7 +59,7 @@ async def _reckon(plan: PreparedRun, unbuilt: list[str], quiet: bool) -> None:
         plan.headers,
         plan.methods,
         plan.judge,
-        await count_units(plan.headers, unbuilt),
+        units,
         read_earlier(plan.config.store_path, plan.details.models),
     )
     show_dry_run(open_console(quiet=quiet), run, plan.details.models, lines)
