@@ -355,14 +355,10 @@ def _compare_methods(
     comparisons: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
     kinds = [_pair_rows(by_method[a], by_method[b]) for a, b in pairs]
-    is_repeated = any(row.trial for rows in by_method.values() for row in rows)
     for metric in metrics:
         in_family = metric == metrics[0]  # document by document only where something is claimed
-        if is_repeated:
-            items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
-            counts = [_pair_items(items[a], items[b]) for a, b in pairs]
-        else:
-            counts = [_pair_scores(of, metric) for of in kinds]
+        items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
+        counts = [_pair_items(items[a], items[b]) for a, b in pairs]
         results = [
             paired_items(
                 each,
@@ -404,18 +400,10 @@ def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
     return [(*kind, times[end]) for end, kind in kinds.items()]
 
 
-def _pair_scores(kinds: Sequence[_Kind], metric: str) -> PairCounts:
-    """Count the scores of the questions that both methods were asked, each of them once."""
-    counts = Counter[tuple[Score, Score, Hashable]]()
-    for document, a, b, times in kinds:
-        if a is not None and b is not None:
-            counts[paired_score(a, metric), paired_score(b, metric), document or None] += times
-    return counts
-
-
 def _pair_items(
     a: Mapping[QuestionKey, float | None], b: Mapping[QuestionKey, float | None]
 ) -> PairCounts:
+    """Count the scores of the questions that both methods were asked, each of them once."""
     return Counter[tuple[Score, Score, Hashable]](
         (score, b[key], key[0] or None) for key, score in a.items() if key in b
     )
