@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.replies import (
+    ReplyForm,
     UnreadableReplyError,
     blame,
     bound_in_force,
@@ -102,49 +103,44 @@ class CompletionModel(Protocol):
         """Ask; the response, or with ``stream=True`` an async iterator of chunks."""
 
 
-class _MendedReply(BaseModel):
-    """A reply whose keys may be missing or more than asked for, and whose ids may be texts.
-
-    Its form asks for each key, as services that hold a model to a form want it.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _mend(cls, given: object) -> object:
-        values = cast("dict[str, object]", given) if isinstance(given, dict) else {}
-        if not values.keys() & cls.model_fields.keys():
-            raise ValueError(f"none of the keys {', '.join(cls.model_fields)} is in it")
-        mended: dict[str, object] = {}
-        for name, field in cls.model_fields.items():
-            value = values.get(name)
-            if field.annotation is str:
-                mended[name] = "" if value is None else value
-                if name == "missing":
-                    line = " ".join(str(mended[name]).split())
-                    mended[name] = "" if line.casefold().strip(".") in _NOTHING else line
-                continue
-            if isinstance(value, (str, int)):
-                value = [value]
-            each = cast("list[object]", value) if isinstance(value, list) else []
-            if field.annotation == list[int]:
-                each = [int(n) for item in each for n in re.findall(r"-?\d+", str(item))[:1]]
-            mended[name] = each
-        return mended
+def _read_missing(value: object) -> str:
+    line = " ".join(str(value).split())
+    return "" if line.casefold().strip(".") in _NOTHING else line
 
 
-class ReasonedAnswer(_MendedReply):
-    """Reply to the last call; ids are as shown in the context.
+def _read_list(value: object) -> list[object]:
+    if isinstance(value, str | int):
+        return [value]
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _read_ids(value: object) -> list[int]:
+    """Return ids that may be texts, such as "Sources (64)"."""
+    each = _read_list(value)
+    return [int(number) for item in each for number in re.findall(r"-?\d+", str(item))[:1]]
+
+
+_Ids: TypeAlias = Annotated[list[int], BeforeValidator(_read_ids)]
+
+
+class ReasonedAnswer(ReplyForm):
+    """Reply to the last call; ids are as shown in the context, keys may be missing.
 
     The order of the fields is the order of writing. ``answer`` is empty without anything to answer
     from.
     """
 
-    missing: str
-    answer: str
-    relationships: list[int]
-    sources: list[int]
+    missing: Annotated[str, BeforeValidator(_read_missing)] = ""
+    answer: str = ""
+    relationships: _Ids = Field(default_factory=list[int])
+    sources: _Ids = Field(default_factory=list[int])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_something(cls, given: object) -> object:
+        if not isinstance(given, dict) or not given.keys() & cls.model_fields.keys():
+            raise ValueError(f"none of the keys {', '.join(cls.model_fields)} is in it")
+        return cast("object", given)
 
 
 class NextStep(ReasonedAnswer):
@@ -154,9 +150,9 @@ class NextStep(ReasonedAnswer):
     ``follow`` numbers of rows.
     """
 
-    keep: list[int]
-    follow: list[int]
-    look_up: list[str]
+    keep: _Ids = Field(default_factory=list[int])
+    follow: _Ids = Field(default_factory=list[int])
+    look_up: Annotated[list[str], BeforeValidator(_read_list)] = Field(default_factory=list[str])
 
 
 async def ask(
