@@ -115,7 +115,6 @@ class Retrieved(Stored):
 
 
 SEARCH_FAILED = "Search failed"
-NOT_JUDGED = "Not judged"
 
 
 FailureKind: TypeAlias = Literal["error", "timeout", "refused", "unreadable", "empty", "cut_off"]
@@ -202,7 +201,7 @@ def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
     return replace(first, repeats=repeats, doubt=doubt)
 
 
-NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
+NOT_JUDGED = JudgeResult(None, "Not judged")
 _DEFAULT = frozenset(DEFAULT_METRICS)
 
 
