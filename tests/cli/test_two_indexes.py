@@ -101,6 +101,18 @@ def test_only_the_indexes_that_methods_ask_are_built(make_evaluation):
     assert not (evaluation.project / "output").exists()
 
 
+def test_validate_shows_the_indexes_side_by_side(make_evaluation):
+    evaluation = make_evaluation(methods=["bm25", {**SMALL, "method": "bm25"}])
+    project = add_project(evaluation, OFFLINE_SETTINGS)
+    asyncio.run(build_index(project, lambda _: None))
+    printed = in_process("validate", "--root", str(evaluation.root)).output
+    _, table = printed.split("The indexes side by side")
+    for name in ("clock", "clock-30"):
+        n = str(len(units_of(evaluation.root / name)))
+        (row,) = (line.split() for line in table.splitlines() if line.split()[:1] == [name])
+        assert (row[1], row[4], row[6]) == (n, "1.000", n)
+
+
 def test_indexes_of_other_documents_are_refused_by_name(make_evaluation):
     evaluation = make_evaluation(methods=["bm25", {**SMALL, "method": "bm25"}], metrics=[])
     project = add_project(

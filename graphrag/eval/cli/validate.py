@@ -18,7 +18,7 @@ from graphrag.eval.store.whole_files import write_file
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.validation.report import PipelineValidationReport
+    from graphrag.eval.validation.report import Metric, PipelineValidationReport
 
 
 def validate(
@@ -42,8 +42,8 @@ def validate(
     """Check the built indexes; --fix also indexes their vectors.
 
     Checks the project in --root or, in a folder that has a configuration and no project, every
-    index that the configuration names. Exit code 100: a check failed. --questions needs no index
-    and reads no model's settings.
+    index that the configuration names, and shows them side by side. Exit code 100: a check failed.
+    --questions needs no index and reads no model's settings.
     """
     if questions:
         if fix or json or markdown:
@@ -51,7 +51,7 @@ def validate(
             raise UsageError(msg)
         return check_questions(place, quiet)
 
-    roots = find_roots(place, prefer_config=fix)
+    roots = find_roots(place, prefer_config=fix, of_variants=True)
     if len(roots) > 1 and (json or markdown):
         msg = "Several projects are checked; name one by --root for --json or --markdown."
         raise UsageError(msg)
@@ -68,9 +68,11 @@ def validate(
     if fix:
         index_vectors(roots, quiet)
     is_sound = True
-    for root in roots.values():
+    metrics: dict[str, Mapping[str, Metric]] = {}
+    for name, root in roots.items():
         with working(open_console(stderr=True, quiet=quiet), f"Checking the index of {root}"):
             report = validate_index(root)
+        metrics[name] = report.metrics()
         for path, content in (
             (json, report.to_json() + "\n"),
             (markdown, report.detailed_report()),
@@ -82,6 +84,8 @@ def validate(
                 raise UsageError(str(error)) from error
         show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
         is_sound = is_sound and report.overall_passed
+    if len(metrics) > 1 and not quiet:
+        show(open_console(), [compare_indexes(metrics)])
     return DONE if is_sound else FAILED
 
 
@@ -108,6 +112,32 @@ def list_validation(report: "PipelineValidationReport") -> Iterator[Part]:
         yield from (Line(f"Warning: {warning}", "yellow") for warning in phase.warnings)
 
 
+_COMPARED = {
+    "units": "chunks_count",
+    "entities": "entities_count",
+    "relationships": "relationships_count",
+    "coverage": "coverage_ratio",
+    "connectivity": "connectivity",
+    "vectors": "text_unit_text_vectors",
+}
+
+
+def compare_indexes(metrics: "Mapping[str, Mapping[str, Metric]]") -> Table:
+    """Return what indexes hold side by side, by their names; ``metrics``: those of each report."""
+    from graphrag.eval.validation.report import format_metric
+
+    return Table(
+        "The indexes side by side",
+        [("index", "text"), *((heading, "count") for heading in _COMPARED)],
+        [
+            [name, *(format_metric(of.get(metric)) for metric in _COMPARED.values())]
+            for name, of in metrics.items()
+        ],
+        "units: text units; vectors: theirs; coverage: share of each document's text in its text "
+        "units; connectivity: joined pairs of entities for each entity.",
+    )
+
+
 def answer_validation(report: "PipelineValidationReport") -> Line:
     """Return the answer alone."""
     return Line(report.summary, "green" if report.overall_passed else "bold red")
@@ -132,9 +162,12 @@ def check_questions(place: Place, quiet: bool = False) -> int:
     return DONE
 
 
-def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:
+def find_roots(
+    place: Place, prefer_config: bool = True, of_variants: bool = False
+) -> dict[str, Path]:
     """Return key -> project: those of the configuration, else the root itself.
 
+    ``of_variants``: with the projects that variants have of their own, by the indexes' names.
     Unless the configuration is preferred, a root that is a project stands for itself; --config
     names one that is. ConfigError if it can't be read, or configures no index.
     """
@@ -144,7 +177,8 @@ def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:
     config = EvaluationConfig.from_yaml(place.config_path, place.root, allow_outside=True)
     if not config.indexes and not is_own:
         raise ConfigError(f"{place.config_path} configures no index; name a project by --root.")
-    return config.project_folders() or own
+    more = config.own_projects() if of_variants else {}
+    return {**config.project_folders(), **more} or own
 
 
 def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
