@@ -10,6 +10,9 @@ import yaml
 from support.clock_evaluation import ROWS, TEXT, Evaluation, flat, in_process
 from support.projects import OFFLINE_SETTINGS
 
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.index_building import build_index
 
 SMALL = {"name": "local-30", "method": "local", "index": {"clock": "./clock-30"}}
@@ -127,6 +130,20 @@ def test_indexes_of_other_documents_are_refused_by_name(make_evaluation):
     assert not (project / "output").exists()
     asyncio.run(build_index(project, lambda _: None))
     assert "clock.txt only in clock;" in flat(evaluation.done(code=2).output)
+    runner = EvaluationRunner(EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml"))
+    with pytest.raises(ConfigError, match="indexes clock and clock-30 differ"):
+        asyncio.run(runner.run_evaluation([{**ROWS[0], "imdb_key": "clock"}]))
+
+
+def test_a_document_that_came_after_the_first_index_is_seen_before_the_second(make_evaluation):
+    evaluation = make_evaluation(methods=["bm25", {**SMALL, "method": "bm25"}], metrics=[])
+    second = evaluation.root / "clock-30"
+    words = ("init", "--like", str(evaluation.project), str(second), "--set", "chunking.size=30")
+    assert in_process(*words, "--root", str(evaluation.root)).exit_code == 0
+    (evaluation.project / "input" / "more.txt").write_text("And more.", encoding="utf-8")
+    refused = flat(evaluation.done("--index", code=2).output)
+    assert "differ: more.txt only in clock-30. Methods are compared" in refused
+    assert not (second / "output").exists()
 
 
 def test_evidence_by_text_units_holds_for_one_index(make_evaluation):

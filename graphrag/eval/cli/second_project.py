@@ -81,7 +81,7 @@ def make_second(
     name = folder.resolve().name.removeprefix(f"{source.parent.name}-")
     entry = f"- {{name: local-{name}, method: local, index: {{{key}: {at}}}}}"
     for line in (
-        f"Wrote {folder / 'settings.yaml'}; it reads the documents of {first}.",
+        f"Wrote {folder / 'settings.yaml'}; it reads the documents of {source.parent}.",
         f"Next: put this under methods of {place.config_path}: {entry}",
         f"Then build and ask it with: {eval_line('--root', place.root, '--index')}",
     ):

@@ -122,7 +122,7 @@ def _family(model: str) -> str:
     return re.split(r"[-:_\d]", name)[0] or name
 
 
-FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
+_FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
 """Kind of input that is read as text -> the names of its files, unless the settings say others."""
 
 
@@ -136,10 +136,10 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     """
     config = read_settings(root)
     kind, encoding = str(config.input.type), config.input.encoding or "utf-8"
-    if str(config.input_storage.type) != "file" or kind not in FILES:
+    if str(config.input_storage.type) != "file" or kind not in _FILES:
         return []
     folder = config.input_storage.base_dir
-    pattern = config.input.file_pattern or FILES[kind]
+    pattern = config.input.file_pattern or _FILES[kind]
     try:
         faults = await asyncio.to_thread(_read_input, Path(str(folder)), pattern, encoding)
     except LookupError:  # an encoding that Python does not know: the release says so

@@ -53,6 +53,7 @@ from graphrag.eval.runner.queue import (
     read_response,
     search_failure,
 )
+from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.scorers.retrieved import RetrievalReader
@@ -164,8 +165,10 @@ class EvaluationRunner:
         names = {self._methods.index_of(key, name) for key in asked for name in chosen} | asked
         found = {name: root for name in sorted(names) if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
-        kept = {k: r for k, r in found.items() if keeps and is_project(r)}
+        reads = keeps or bool(self._own_roots)
+        kept = {k: r for k, r in found.items() if reads and is_project(r)}
         headers = await read_headers(kept, self._methods.reads_vectors(chosen))
+        await check_indexes(config, samples, headers)
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:

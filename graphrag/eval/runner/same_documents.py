@@ -1,8 +1,6 @@
 """Several indexes of the same documents: what is refused before their answers are compared."""
 
-import asyncio
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -13,7 +11,7 @@ from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.checks import FILES
+from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_header import IndexHeader, open_tables, rows_of
 from graphrag.text.phrases import join_names
@@ -50,17 +48,26 @@ async def check_indexes(
 
 
 async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
-    """Refuse projects of one key that read different files, before any of them is built.
+    """Refuse projects of one key that read different documents, before one of them is built.
 
-    Input that is not in files of this machine is compared when the indexes are there.
+    Of those that are not built they are read as the release will read them.
     """
     for names in _rivals(config).values():
+        there = {name: roots[name] for name in names if name in roots}
+        if all(map(is_built, there.values())):
+            continue
         try:
-            settings = {name: read_settings(roots[name]) for name in names if name in roots}
+            settings = {name: read_settings(root) for name, root in there.items()}
         except SettingsError as error:
             raise ConfigError(str(error)) from error
-        files = {name: await asyncio.to_thread(_read_files, of) for name, of in settings.items()}
-        _refuse_others({name: each for name, each in files.items() if each is not None})
+        _refuse_others(
+            {
+                name: await _read_documents(name, IndexHeader(of))
+                if is_built(there[name])
+                else await _read_input(of)
+                for name, of in settings.items()
+            }
+        )
 
 
 def _rivals(config: EvaluationConfig) -> dict[str, list[str]]:
@@ -83,20 +90,16 @@ async def _read_documents(name: str, header: IndexHeader) -> _Documents:
     return _digests(rows_of(frame, "title", "text"))
 
 
-def _read_files(config: ProjectConfig) -> _Documents | None:
-    kind, folder = str(config.input.type), Path(str(config.input_storage.base_dir))
-    if str(config.input_storage.type) != "file" or kind not in FILES:
-        return None
-    pattern = re.compile(config.input.file_pattern or FILES[kind])
-    paths = [path for path in sorted(folder.rglob("*")) if pattern.search(str(path))]
-    return _digests(
-        (p.relative_to(folder).as_posix(), p.read_bytes()) for p in paths if p.is_file()
-    )
+async def _read_input(config: ProjectConfig) -> _Documents:
+    from graphrag_input import create_input_reader  # half a second
+    from graphrag_storage import create_storage
+
+    reader = create_input_reader(config.input, create_storage(config.input_storage))
+    return _digests([(document.title, document.text) async for document in reader])
 
 
-def _digests(texts: Iterable[tuple[str, str | bytes]]) -> _Documents:
-    encoded = ((name, text.encode() if isinstance(text, str) else text) for name, text in texts)
-    return [(name, hashlib.blake2b(text, digest_size=16).digest()) for name, text in encoded]
+def _digests(texts: Iterable[tuple[str, str]]) -> _Documents:
+    return [(name, hashlib.blake2b(text.encode(), digest_size=16).digest()) for name, text in texts]
 
 
 def _refuse_others(documents: Mapping[str, _Documents]) -> None:
@@ -114,4 +117,4 @@ def _refuse_others(documents: Mapping[str, _Documents]) -> None:
 
 
 def _titles(documents: _Documents, digests: Mapping[bytes, int]) -> list[str]:
-    return [title for title, digest in documents if digest in digests]
+    return sorted(title for title, digest in documents if digest in digests)
