@@ -306,6 +306,24 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation):
     assert tog.performance.latency_median.n == 2
 
 
+async def test_a_program_holds_a_run_against_an_earlier_one(evaluation):
+    with EvaluationStore(evaluation.store_path) as store:
+        first = await run_suites([parse_suite(EXTRACTION)], config_of(evaluation), store)
+        again, lone = [
+            await run_suites(
+                [parse_suite(EXTRACTION)], config_of(evaluation), store, baseline=run_id
+            )
+            for run_id in (first.run_id, "a run of another store")
+        ]
+        kept = [run.details.report for run in store.runs()]
+    held = [(each.suite, each.metric, each.n_pairs, each.regressed) for each in again.regressions]
+    assert held == [("names", "entities", 2, False), ("names", "relationships", 1, False)]
+    assert (first.regressions, lone.regressions) == (None, None)
+    told = [any("are not compared" in note for note in each.notes) for each in (again, lone)]
+    assert told == [False, True]
+    assert [report["regressions"] is not None for report in kept] == [False, True, False]
+
+
 async def test_what_is_judged_beside_correctness_in_a_run_is_left_out(evaluation):
     pairs, by_claim = [["tog", "local"]], {"by": "claim"}  # which the embedded judge is refused
     evaluation.configure(
