@@ -132,6 +132,7 @@ def _decide(
     outcome: "SuiteOutcome", baseline: "RunRows | None", store_path: Path, flags: SuiteFlags
 ) -> int:
     """Ask the gate, pin the run if that is wanted, and return the exit code."""
+    from graphrag.eval.compare.compare import compare_rows
     from graphrag.eval.results.runs import read_rows
     from graphrag.eval.suite.summary import worst_status
 
@@ -148,7 +149,12 @@ def _decide(
         say("Not compared with the baseline, as cases have no score.", "yellow", quiet=quiet)
     elif baseline is not None:
         rows = read_rows(run_id, store_path), baseline
-        gate = explained(lambda: _gate(rows, store_path, flags))
+
+        def ask_gate() -> int:
+            comparison = compare_rows(rows, store_path, margin=flags.margin)
+            return show_outcome(comparison, store_path, quiet=quiet)
+
+        gate = explained(ask_gate)
         code = code or gate
     if flags.set_baseline:
         # After the comparison, which may be with what is pinned until now.
@@ -165,13 +171,6 @@ def _find_suites(root: Path, target: str) -> "tuple[EvaluationFile | None, list[
     if enabled is not None and (target == "all" or target in enabled.files):
         return enabled, []
     return None, find_suite_files(target, root)
-
-
-def _gate(rows: "tuple[RunRows, RunRows]", store_path: Path, flags: SuiteFlags) -> int:
-    from graphrag.eval.compare.compare import compare_rows
-
-    comparison = compare_rows(rows, store_path, margin=flags.margin)
-    return show_outcome(comparison, store_path, quiet=flags.quiet)
 
 
 def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:

@@ -77,9 +77,7 @@ _Value = TypeVar("_Value")
 _KIND = "suite_case"
 """Of the judgments that keep each result whole: to continue a run, and to compare with it."""
 _RESULT = TypeAdapter(CaseResult)
-_NOT_COMPARED = (
-    "Parts of the scores are not compared: the results of the baseline are not kept here."
-)
+_NOT_COMPARED = "Parts of the scores are not compared: the baseline's are not kept here."
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -107,7 +108,7 @@ class SharedTools:
         self.runner = EvaluationRunner(config, judge, roots)
         self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
-        self._extractors: dict[str, ModelExtractor] = {}
+        self.extractor = cache(self._extractor)
         self._views: dict[str, IndexView] = {}
         self._opening = asyncio.Lock()
 
@@ -115,11 +116,8 @@ class SharedTools:
         """Return a log for the calls of one search of its own."""
         return CallLog(self._limit, bound=search_bound(self.config), time=search_time(self.config))
 
-    def extractor(self, index: str) -> ModelExtractor:
-        """Return the extractor of a project, made once."""
-        if index not in self._extractors:
-            self._extractors[index] = ModelExtractor(self._headers[index].config)
-        return self._extractors[index]
+    def _extractor(self, index: str) -> ModelExtractor:
+        return ModelExtractor(self._headers[index].config)
 
     async def view(self, index: str) -> IndexView:
         """Return a built index, opened once."""
