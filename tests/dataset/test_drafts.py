@@ -52,6 +52,9 @@ def test_a_quote_is_found_in_the_letters_of_its_text():
         ({"question": "What is the company credit card limit for managers?"}, None),
         ({"question": "Who approves the event budget of clerks?"}, None),
         ({"question": "How are the event hooks of httpx.AsyncClient to be written?"}, None),
+        ({"question": "When does `state-save` write them?"}, None),
+        ({"question": "What does max_clocks do to its towers?"}, None),
+        ({"question": "Who e.g. built it for them?"}, Cause.NO_SUBJECT),
         ({"question": "What did the company announce to clerks?"}, Cause.NO_SUBJECT),
         ({"question": "When was the event and who paid for clocks?"}, Cause.NO_SUBJECT),
         (

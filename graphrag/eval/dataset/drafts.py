@@ -46,7 +46,9 @@ _MARKS = (
 """Apostrophes, quotation marks, dashes: those of a kind are one where a quote is looked for."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
 _SAYS_LITTLE = {*terms("name title kind")}
-_NAME = re.compile(r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d")
+_NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, os.path
+    r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d|`\w|--\w|\w\(\)|\w{2}[_.]\w{2}"
+)
 
 
 class Cause(StrEnum):

@@ -76,8 +76,9 @@ _RULES = (
     _ASKER
     + """- The answer is as short as it can be. It does not stand in the question, unless this lets
   choose between alternatives that it names.
-- "quotes" are passages copied from the texts letter by letter, each at most two sentences long,
-  which together prove the answer.
+- "quotes" are passages copied from the texts letter by letter, each at most two sentences long.
+  Together they prove the answer to somebody who sees nothing else, and so they name what it is
+  about: beside "It holds five." stands the sentence that says what "it" is.
 """
 )
 _DRAFT_SHAPE = '{"question": "...", "answer": "...", "quotes": ["..."], "difficulty": "easy"}'
@@ -125,8 +126,10 @@ follows from "answer", the accepted one, or from "quotes", which prove it.
 )
 _ORACLE_SHAPE = '{"found": true or false, "answer": "..."}'
 ORACLE_PROMPT = write_prompt(
-    "Answer a question from the given texts and from nothing else. If they do not say, "
-    '"found" is false and "answer" is "".\n',
+    """Answer a question from the given texts and from nothing else. What the question takes for
+granted is no evidence: the texts or their titles must say themselves what their statements are
+about. If they do not, or do not give the answer, "found" is false and "answer" is "".
+""",
     _ORACLE_SHAPE,
     "question texts",
 )
@@ -150,7 +153,8 @@ asks for it. "same" is 1 if that is nothing, else 0.
 
 REPAIR_PROMPT = write_prompt(
     """The "quotes" are to prove the answer to a question, and some do not stand in the texts. Write
-them again: passages copied from the texts letter by letter, each at most two sentences long.
+them again: passages copied from the texts letter by letter, each at most two sentences long, which
+prove the answer to somebody who sees nothing else.
 """,
     '{"quotes": ["..."]}',
     "question answer quotes texts",
