@@ -102,6 +102,18 @@ def test_calls_that_are_not_kept_or_not_seen_are_told_apart(make_evaluation):
     assert (refused.exit_code, "--calls goes with --question" in refused.output) == (2, True)
 
 
+def test_what_has_the_form_of_a_key_is_left_out_of_what_is_kept(make_evaluation, monkeypatch):
+    known, formed = "zx81.of.the.environment", "sk-proj-an0therOnesKey4tTheSameService"
+    monkeypatch.setenv("PLANTED_API_KEY", known)
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    evaluation.write_rows([{**ROWS[0], "question": f"Who built the clock? {formed} {known}"}])
+    evaluation.done("-q")
+    told = str(evaluation.calls())
+    assert "Who built the clock? [redacted] [redacted]" in told
+    assert formed not in told
+    assert known not in told
+
+
 def test_the_page_unfolds_each_call_by_keys_in_light_and_dark(asked_copy, browser):
     page = (asked_copy.output / "report.html").as_uri()
     for scheme in ("light", "dark"):
