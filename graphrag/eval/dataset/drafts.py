@@ -45,7 +45,7 @@ _MARKS = (
 )
 """Apostrophes, quotation marks, dashes: those of a kind are one where a quote is looked for."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
-_SAYS_LITTLE = {*terms("name title kind")}
+_SAYS_LITTLE = "name title kind"
 _NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, os.path
     r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d|`\w|--\w|\w\(\)|\w{2}[_.]\w{2}"
 )
@@ -206,7 +206,7 @@ def _names_subject(question: str) -> bool:
         return True
     if _points(question):
         return False
-    return not _PRONOUN.search(question) and len({*terms(question)} - _SAYS_LITTLE) > 1
+    return not _PRONOUN.search(question) and len({*terms(question)} - {*terms(_SAYS_LITTLE)}) > 1
 
 
 def _points(question: str) -> bool:

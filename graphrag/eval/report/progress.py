@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -16,9 +16,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from graphrag.eval.records import QueryResult
 from graphrag.eval.report.cells import money
-from graphrag.eval.runner.queue import Tally
+
+if TYPE_CHECKING:  # every command loads this module
+    from graphrag.eval.records import QueryResult
+    from graphrag.eval.runner.queue import Tally
 
 LINE_AFTER_S = 10.0
 SAME_LINE_AFTER_S = 60.0
@@ -100,7 +102,7 @@ class BarProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+    def advance(self, tally: "Tally", latest: "QueryResult | None") -> None:
         """Move the bar."""
         note = describe_tally(tally)
         self._bar.update(self._task, completed=tally.done, total=tally.total, note=note)
@@ -112,14 +114,14 @@ class LineProgress(Pulse):
     def __init__(self, console: Console) -> None:
         super().__init__(partial(console.print, soft_wrap=True), "Evaluating ...", at_once=False)
 
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+    def advance(self, tally: "Tally", latest: "QueryResult | None") -> None:
         """Print the first line and the last, and hand on what stands between."""
         line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
         is_end = latest is None or tally.done == tally.total
         (self.say if is_end else self.update)(line)
 
 
-def describe_tally(tally: Tally) -> str:
+def describe_tally(tally: "Tally") -> str:
     """Return failures, unscored verdicts, tokens and cost as one line."""
     parts = [f"{tally.tokens:,} tokens"] if tally.tokens else []
     if tally.cost_usd:
