@@ -166,18 +166,24 @@ def test_flips_are_counted_of_answers_and_few_questions_give_no_number():
     assert (answer.chip, answer.next) == ("TOO FEW", "hundreds more questions decide")
 
 
+def with_budgets(comparison, new, baseline):
+    def side(of, by_index):
+        asked = {key: {"tog": {"settings": {BUDGET: size}}} for key, size in by_index.items()}
+        return replace(of, setup=RunSetup({"indexes": asked}))
+
+    given = side(comparison.new, new), side(comparison.baseline, baseline)
+    return answer_comparison(replace(comparison, new=given[0], baseline=given[1]))
+
+
 def test_a_budget_that_changed_is_said_first(comparison):
-    budgets = {"new": 8000, "baseline": 2000}
-    sides = {
-        side: replace(
-            getattr(comparison, side),
-            setup=RunSetup({"indexes": {"clock": {"tog": {"settings": {BUDGET: tokens}}}}}),
-        )
-        for side, tokens in budgets.items()
-    }
-    answer = answer_comparison(replace(comparison, **sides))
+    answer = with_budgets(comparison, {"clock": 8000}, {"clock": 2000})
     told = "Budgets of context changed: tog 2,000 -> 8,000 tokens. Undecided"
     assert answer.headline.startswith(told)
+
+
+def test_an_index_that_one_run_asked_says_nothing_of_budgets(comparison):
+    answer = with_budgets(comparison, {"clock": 2000}, {"clock": 2000, "tower": 2000})
+    assert "Budgets" not in answer.headline
 
 
 def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison):

@@ -87,12 +87,19 @@ def answer_comparison(
 
 
 def _changed_budgets(comparison: RunComparison) -> str:
-    """Say which methods had another budget of context in the baseline; "" without any."""
+    """Say which methods had another budget of context in the baseline; "" without any.
+
+    An index that only one of the runs asked says nothing of that.
+    """
     sides = comparison.baseline, comparison.new
     then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
     compared = dict.fromkeys(method for method, _, _ in list_decided(comparison))
-    changed = [m for m in compared if m in then and m in now and then[m] != now[m]]
-    each = [f"{m} {tell_budget(then[m])} -> {tell_budget(now[m])}" for m in changed]
+    each: list[str] = []
+    for method in compared:
+        keys = then.get(method, {}).keys() & now.get(method, {}).keys()
+        earlier, later = ({key: of[method][key] for key in keys} for of in (then, now))
+        if earlier != later:
+            each.append(f"{method} {tell_budget(earlier)} -> {tell_budget(later)}")
     return f"Budgets of context changed: {'; '.join(each)} tokens. " if each else ""
 
 
