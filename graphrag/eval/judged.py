@@ -117,13 +117,17 @@ words and order.
 Score 0 when the reader comes away believing something else, without a part of what the accepted
 answer consists of, or without an answer.
 
-- Several candidates: if it names more than one and settles on none, score 0, even if the right one
-  is among them. If it weighs several and settles on the right one, score 1.
-- Hedges: "probably", or a remark on how sure the sources are, changes nothing as long as one answer
-  is given. Saying that it does not know is no answer.
+- Several candidates: if it says that it is one or the other and settles on none, score 0, even if
+  the right one is among them. If it weighs several and settles on the right one, score 1. A list
+  that is meant to be true as a whole is one answer: what it names, it says.
+- Hedges: "probably", an "if", or a remark on how sure the sources are or that it is from general
+  knowledge changes nothing as long as one answer is given. Saying that it does not know is no
+  answer.
+- Numbers: one that is rounded counts if "ground_truth" rounds to it.
 - The right words in a wrong statement: a name or number counts only for what it is said of.
 - More than was asked: neither length nor detail earns or costs anything. An addition counts only if
-  it contradicts the accepted answer; then score 0.
+  it contradicts the accepted answer; then score 0. What "ground_truth" says beyond what is asked
+  may be left out.
 """,
         fields=("question", "ground_truth", "predicted"),
         one=(
@@ -138,7 +142,7 @@ answer consists of, or without an answer.
         zero_if_failed=True,
         doubt=(
             'there is reason to think that "ground_truth"\nis wrong or one of several right '
-            'answers, as when "predicted" quotes sources that\ncontradict it'
+            'answers: "predicted" quotes sources that contradict it, or\nyou know it'
         ),
         version=2,
     ),
@@ -228,7 +232,7 @@ knowledge, even if it also says that the documents do not tell.
     one="",
     zero="",
     zero_if_failed=True,
-    doubt='"predicted" quotes sources that do\nanswer the question',
+    doubt='"predicted" quotes sources that seem\nto answer the question all the same',
 )
 """What correctness is where the documents hold no answer."""
 

@@ -126,7 +126,8 @@ def _reply_from_context(request: Request) -> Reply:
         if "follow_up_queries" in instructions:
             return search_replies.answer_drift_local(request)
         return search_replies.answer_from_tables(request)
-    if read_context(request.system) or "-----Sources-----" in request.system:
+    marks = "-----Sources-----", "No sources are given"
+    if read_context(request.system) or any(mark in request.system for mark in marks):
         return search_replies.answer_from_tables(request)
     raise _unknown("something else")
 

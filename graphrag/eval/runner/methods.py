@@ -69,20 +69,17 @@ if TYPE_CHECKING:
 
 _Figure = TypeVar("_Figure", int, float)
 _FIELD = re.compile(r"\{(question|index)\}")
-VERSION = 1
+VERSION = 2
 CONTROL_PROMPT = """You answer questions.
 {source}
 Form of the answer: {response_type}
-When you do not know the answer, say so.
-
------Sources-----
-id|text
-{table}
-"""
+When you do not know the answer, say so; when you are not sure, give the likeliest and say that.
+{table}"""
 _INSTRUCTIONS = {
     "closed_book": "No sources are given; rely on what you know.",
     "oracle": "Rely on the sources below alone, and cite them as [Data: Sources (ids)].",
 }
+_TABLE = "\n-----Sources-----\nid|text\n"
 
 
 def answering_config(header: IndexHeader) -> "ModelConfig":
@@ -109,10 +106,9 @@ async def ask_control(
     contexts = list(sample.evidence) if name == "oracle" else []
     if name == "oracle" and not contexts:
         raise ValueError("the sample quotes no evidence, so there is nothing to show")
-    rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
-    system = CONTROL_PROMPT.format(
-        source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
-    )
+    rows = [f"{number}|{' '.join(text.split())}\n" for number, text in enumerate(contexts)]
+    table = "".join([_TABLE, *rows]) if rows else ""
+    system = CONTROL_PROMPT.format(source=_INSTRUCTIONS[name], response_type=form, table=table)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": sample.question}]
     started = time.perf_counter()
     with phase("response"):
