@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import csv
+import gzip
 import json
 import os
 import re
@@ -308,6 +309,16 @@ def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
         assert (a, b) == (compared["a"], compared["b"])
         assert of["p_holm"] == pytest.approx(float(p), abs=1e-4)
         assert (of["low_simultaneous"] <= 0 <= of["high_simultaneous"]) == (float(p) > 0.05)
+
+
+def test_the_run_with_a_large_language_model_is_told_as_its_rows_are(project_root):
+    folder = project_root / "docs" / "large_run"
+    printed = subprocess.check_output([sys.executable, folder / "table.py"], text=True)
+    assert printed.strip() in (folder / "index.md").read_text(encoding="utf-8")
+    with gzip.open(folder / "requests.jsonl.gz", "rt", encoding="utf-8") as file:
+        replies = [json.loads(line) for line in file]
+    assert f"({len(replies)})" in (folder / "index.md").read_text(encoding="utf-8")
+    assert all(row["request"] and row["reply"] for row in replies)
 
 
 def test_links_between_documents_lead_somewhere(project_root):
