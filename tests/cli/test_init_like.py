@@ -38,7 +38,7 @@ def contents_of(folder: Path) -> dict[str, str]:
 
 def test_a_second_project_reads_the_first_ones_documents(tmp_path, monkeypatch):
     settings = server_settings("http://localhost:1/v1").replace("key: test", "key: ${CLOCK_KEY}")
-    settings += "community_reports: {graph_prompt: prompts/report.txt}\n"
+    settings += "community_reports: {graph_prompt: prompts/report.txt}\ninput_storage:\n"
     settings += f"output_storage: {{type: file, base_dir: {tmp_path / 'first' / 'output'}}}\n"
     first = write_project(tmp_path / "first", settings)
     before = contents_of(first)

@@ -418,6 +418,14 @@ def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken()
     for lacking in ({"a": cheap}, {"a": cheap, "a-600": IndexCost("f", {"all": 7.0})}):
         unknown = answer_of(results.on_terms(replace(terms, index_costs=lacking)))
         assert unknown.headline == "tog and ppr tie, and which of them is cheaper is not known."
+    # Of two that share an index the need decides, whatever a third method asks.
+    three = {"bm25": range(90), "ppr": range(90), "tog": range(10)}
+    shared = {"bm25": {"a": "a"}, "ppr": {"a": "a"}, "tog": {"a": "a-600"}}
+    searches = {name: name for name in three}
+    told = answer_of(
+        evaluate(three, usd=1e-6).on_terms(replace(terms, search_methods=searches, indexes=shared))
+    )
+    assert told.headline == "Use bm25: as good as ppr here, and it needs no graph."
     # Searches of text units take nothing to build, whatever else their index took.
     texts = replace(terms, search_methods={"tog": "bm25", "ppr": "bm25"}, index_costs={})
     assert answer_of(results.on_terms(texts)).headline.startswith("Use ppr: ")

@@ -166,7 +166,7 @@ def _fast_workflows() -> list[str]:
 
 def _put(values: _Values, keys: Sequence[str], value: object) -> None:
     for n, key in enumerate(keys[:-1], 1):
-        inner = values.setdefault(key, {})
+        inner = values[key] = {} if values.get(key) is None else values[key]
         if not isinstance(inner, dict):
             msg = f"--set {'.'.join(keys)}: {'.'.join(keys[:n])} is a value and holds no settings"
             raise UsageError(f"{msg}.")

@@ -43,22 +43,20 @@ class Prices:
         each = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
         return f"Budgets of context differ: {'; '.join(each)} tokens."
 
-    @property
-    def of_indexes(self) -> dict[str, float | None]:
-        """Method -> price of 1,000 questions with the index; None where that is not known.
+    def in_all(self, methods: Sequence[str]) -> dict[str, float | None]:
+        """Return method -> price of 1,000 questions with the index; None where that is not known.
 
-        Empty unless methods ask different indexes. See :attr:`unit`.
+        Empty unless these methods ask different indexes. See :attr:`unit`.
         """
-        asked = list(self._terms.indexes.values())
-        if all(each == asked[0] for each in asked):
+        if not any(self._terms.differ_in_index(methods[0], each) for each in methods):
             return {}
-        return {method: self._in_all(method) for method in self._results.efficiency}
-
-    def _in_all(self, method: str) -> float | None:
-        index, own = cost_of(self._terms, method, self.unit), self._amount(method)
-        if self._terms.need_of(method) is None or index is None or own is None:
-            return None
-        return index + N_PRICED * own[0]
+        prices: dict[str, float | None] = {}
+        for method in methods:
+            index, own = cost_of(self._terms, method, self.unit), self._amount(method)
+            of_own = None if own is None else N_PRICED * own[0]
+            is_known = self._terms.need_of(method) is not None
+            prices[method] = sum_known([index, of_own]) if is_known else None
+        return prices
 
     @property
     def unit(self) -> Unit:
@@ -71,8 +69,8 @@ class Prices:
 
         Where methods ask different indexes and their prices are known, that is all of them.
         """
-        prices = self.of_indexes
-        if prices and None not in [prices.get(method) for method in methods]:
+        prices = self.in_all(methods)
+        if prices and None not in prices.values():
             return list(methods)
         least = min(map(self._rank, methods), default=0)
         return [method for method in methods if self._rank(method) == least]
@@ -81,23 +79,20 @@ class Prices:
         """Return the method that costs least; None where that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
-        prices = self.of_indexes
-        if any(self._terms.differ_in_index(methods[0], each) for each in methods):
-            known = {m: price for m in methods if (price := prices.get(m)) is not None}
-            is_whole = len(known) == len(methods) and self._are_equal(methods)
-            return min(known, key=known.__getitem__) if is_whole else None
-        amounts = {method: self._amount(method) for method in methods}
-        known = {method: amount[0] for method, amount in amounts.items() if amount is not None}
+        amounts: dict[str, float | None] = self.in_all(methods) or {
+            method: None if (own := self._amount(method)) is None else own[0] for method in methods
+        }
+        known = {method: amount for method, amount in amounts.items() if amount is not None}
         if len(known) < len(amounts) or not self._are_equal(methods):
             return None
         return min(known, key=known.__getitem__)
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
         """Return why a method is taken that is as good as its rivals, as what "it" does."""
-        prices = {m: price for m, price in self.of_indexes.items() if m in (method, *rivals)}
-        others = [price for m, price in prices.items() if m != method and price is not None]
+        prices = self.in_all([method, *rivals])
+        others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
-        if own is not None and others and own < min(others):
+        if own is not None and len(others) == len(rivals) and own < min(others):
             told = f"{self._tell(own)} against {self._tell(min(others))} or more"
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])

@@ -163,7 +163,8 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
     """
     of, terms = Prices(results, analysis), results.terms
     means = {method: score for method, score in analysis.scores.items() if score.n}
-    known = {m: price for m, price in of.of_indexes.items() if price is not None and m in means}
+    prices = of.in_all(list(means)) if means else {}
+    known = {method: price for method, price in prices.items() if price is not None}
     if len(known) < 2:
         return None
     widest = max(known.values())
@@ -181,7 +182,8 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
     unit = "US dollars" if of.unit == "cost_usd" else "tokens"
     name = f"{unit} of {N_PRICED:,} questions with the index"
     unknown = [method for method in means if method not in known]
-    note = "Bars are 95 % intervals. Better is up and to the left."
+    note = "Bars are 95 % intervals. "
+    note += of.budgets or "Better is up and to the left."
     note += f" Of {join_names(unknown)} the price is not known." * bool(unknown)
     return Drawing(
         f"{analysis.primary} in % against {name}",
