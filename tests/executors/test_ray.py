@@ -1,5 +1,6 @@
 """Whole units handed to workers: in this process, and once by Ray itself, where it is installed."""
 
+import json
 import signal
 import sqlite3
 import sys
@@ -58,10 +59,20 @@ def rows_of(evaluation: Evaluation) -> dict[str, list[tuple[object, ...]]]:
     ]
     with sqlite3.connect(evaluation.store_path) as db:
         kept = {
-            table: sorted(db.execute(f"SELECT {columns} FROM {table}"), key=repr)
+            table: sorted(map(in_order, db.execute(f"SELECT {columns} FROM {table}")), key=repr)
             for table, columns in _TABLES.items()
         }
     return {**kept, "exchanges": sorted(told)}
+
+
+def in_order(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Return a row whose JSON has its keys sorted: which metric's call ends first is chance."""
+    return tuple(
+        json.dumps(json.loads(value), sort_keys=True)
+        if isinstance(value, str) and value.startswith("{")
+        else value
+        for value in row
+    )
 
 
 class Begun:

@@ -175,6 +175,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_
         "graphrag.offline",
         "graphrag.query.counted_result",
         "graphrag.query.model_facts",
+        "graphrag.query.own_time",
         "graphrag.query.usage",
         "graphrag_overlay",
     }
