@@ -558,15 +558,10 @@ def claims_table(figures: "Figures") -> Table | None:
     """Return how the claims of responses were ruled on; None where they were not split."""
     if not figures.claims:
         return None
-    names = ("responses", "no claims", "claims", "contradicted", "not found")
+    names = "responses", "no claims", "claims", "contradicted", "not found", "misplaced citations"
     return Table(
         "Claims that what was shown supports, %",
-        [
-            METHOD,
-            ("supported", "interval"),
-            *((name, "count") for name in names),
-            ("misplaced citations", "count"),
-        ],
+        [METHOD, ("supported", "interval"), *((name, "count") for name in names)],
         [
             [
                 *(method, percent(of.supported), of.supported.n, of.n_without),
