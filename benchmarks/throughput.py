@@ -91,9 +91,12 @@ def count_calls(url: str) -> tuple[int, float | None]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a client: what it imports is compiled once, into this folder."""
+    """Return the environment of a client: what it imports is compiled once, into this folder.
+
+    Or where PYTHONPYCACHEPREFIX says, if that is set; if it is empty, beside the modules.
+    """
     given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return {**given, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    return {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), **given}
 
 
 def other_python(library: str, index: Path) -> Path:

@@ -15,7 +15,7 @@ _VECTOR = [1.0, *([0.0] * 383)]
 
 
 def minimal(schema: dict[str, object], top: dict[str, object]):
-    """Return the least value that has a schema."""
+    """Return the least value that has a schema, of a list one item."""
     if "$ref" in schema:
         return minimal(top["$defs"][schema["$ref"].rsplit("/", 1)[-1]], top)
     if "enum" in schema or "const" in schema:
@@ -24,7 +24,9 @@ def minimal(schema: dict[str, object], top: dict[str, object]):
         return minimal(schema["anyOf"][0], top)
     if schema.get("type") == "object":
         return {k: minimal(v, top) for k, v in schema.get("properties", {}).items()}
-    plain = {"array": [], "integer": 1, "number": 1.0, "boolean": True, "null": None}
+    if schema.get("type") == "array":  # one, so that an answer cites what it rests on
+        return [minimal(schema.get("items", {}), top)]
+    plain = {"integer": 1, "number": 1.0, "boolean": True, "null": None}
     return plain.get(schema.get("type", ""), "as the text says")
 
 
