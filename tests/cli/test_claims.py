@@ -110,7 +110,7 @@ def test_one_false_claim_of_six_is_named(evaluation, server):
         **{"n_citations": 4, "n_misplaced": 1},
     }
     assert "83.3" in result.output
-    assert "1 of 4" in result.output
+    assert "4           1" in result.output
     shown = evaluation.run("show", "--question", "q1", COLUMNS="200").output
     assert "contradicted: Tobias Reed paid for the clock. [Sources (0)]" in flat(shown)
     assert "misplaced citation: Sources (1) in: Crowe is a smuggler." in flat(shown)

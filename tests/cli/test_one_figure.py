@@ -132,10 +132,10 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
     on_page = page_cells(page, "Every metric in %")
     main = page_cells(page, "Score: correctness")
     with EvaluationStore(evaluation.store_path) as store:
-        live = {
-            (method, metric): (cell, n)
-            for method, metric, cell, n in read_live(store, store.runs()[0]).means
-        }
+        table = read_live(store, store.runs()[0]).means
+    live = {
+        (m, n): cell for m, *row in table.rows for n, cell in zip(table.names[1:], row, strict=True)
+    }
     (history, *_) = json.loads(evaluation.run("history", "--json").stdout)
     for method in ("frail", "firm"):
         counts, outcomes = summary["counts"][method], summary["outcomes"][method]
@@ -165,9 +165,9 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
             if shown is not both and n_failed:
                 told.append((f"{metric}, failed as 0", both))
             for name, scores in told:
-                cell, n = live[method, name]
+                cell, _, n = live[method, name].partition(" n ")
                 assert cell.startswith(f"{share(fmean(scores))} (")
-                assert n == len(scores)
+                assert int(n) == len(scores)
                 assert on_page[method, name] == f"{cell} n {n}"
                 assert terminal[method, name] == f"{cell} n {n}"
                 if metric == "correctness":

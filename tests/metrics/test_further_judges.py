@@ -2,6 +2,7 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -26,13 +27,14 @@ from graphrag.eval.scorers.pairwise import (
 )
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityJudge
 from graphrag.eval.scorers.rubric import (
+    RUBRIC,
     DimensionScore,
-    DimensionSummary,
     LLMEvaluationPrompt,
     RubricJudge,
     preview,
 )
-from graphrag.eval.stats.intervals import mean_scale
+from graphrag.eval.scorers.scorer import PartSummary, ScoreSummary
+from graphrag.eval.stats.intervals import mean_binary, mean_real
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.models import open_completion
@@ -299,14 +301,20 @@ def test_a_grade_outside_the_scale_can_not_be_made(score):
         DimensionScore(score, "x")
 
 
+def describe(part: PartSummary) -> Any:
+    return RUBRIC.describe(ScoreSummary(4, {"relevance": part}, {}))["relevance"]
+
+
 def test_a_missing_grade_is_left_out_of_the_mean_and_counted():
-    summary = DimensionSummary(4, mean_scale([5, 2, None])).to_dict()
+    places, counts = [None, None, None], {"2": 1, "5": 1}
+    mean, good = mean_real([5, 2, None], places, (1, 5)), mean_binary([1, 0, None], places)
+    summary = describe(PartSummary(mean, counts, good))
     assert (summary["n_planned"], summary["n_scored"], summary["mean"]) == (4, 2, 3.5)
     assert summary["distribution"] == {"1": 0, "2": 1, "3": 0, "4": 0, "5": 1}
     assert summary["share_at_least_4"] == 0.5
     low, high = summary["ci"]
     assert 1 <= low <= 3.5 <= high <= 5
-    assert DimensionSummary(1, mean_scale([])).to_dict()["mean"] is None
+    assert describe(PartSummary(mean_real([], [], (1, 5)), {}))["mean"] is None
 
 
 def test_types_come_from_the_index_and_ends_of_relationships_count_as_entities():

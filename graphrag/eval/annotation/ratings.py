@@ -19,7 +19,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import EACH_ALONE, UNKNOWN, p_value, percent, plain, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
-from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_scale
+from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
 from graphrag.text.input_files import read_input
 from graphrag.text.phrases import counted
@@ -326,14 +326,15 @@ def report_ratings(
 
 def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Satisfaction:
     """Average the ratings of one method, which gave so many answers in all."""
-    scale = mean_scale([a.rating for a in answers], [a.document or None for a in answers])
+    documents = [a.document or None for a in answers]
+    satisfied = [a.rating >= SATISFIED for a in answers]
     counts = Counter(rating for answer in answers for rating in answer.ratings)
     return Satisfaction(
         n_answers=n_answers,
         n_rated=len(answers),
         n_ratings=counts.total(),
-        mean=scale.estimate,
-        share_satisfied=scale.share_at_least_4,
+        mean=mean_real([a.rating for a in answers], documents, (LOWEST, HIGHEST)),
+        share_satisfied=mean_binary(satisfied, documents),
         distribution={rating: counts[rating] for rating in range(LOWEST, HIGHEST + 1)},
     )
 

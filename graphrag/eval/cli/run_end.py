@@ -221,9 +221,10 @@ class Supervisor:
                 for method, of in outcomes.items()
                 if metric in of
             }
-            for method, of in report.figures.graded.get(metric, {}).items():
+            for method, scores in report.figures.scores.get(metric, {}).items():
                 means |= {
-                    f"{method}: {metric}.{part}": grade.estimate for part, grade in of.items()
+                    f"{method}: {metric}.{name}": part.estimate
+                    for name, part in scores.parts.items()
                 }
             unknown += [] if means else [metric]
             for name, estimate in means.items():

@@ -195,6 +195,12 @@ class JudgeSettings(FrozenSection):
             raise ValueError(f"must be odd, so that there is a majority, not {value}")
         return value
 
+    @property
+    def scorers(self) -> tuple[str, ...]:
+        """Those that are asked about single responses, beside the metrics."""
+        own = ("rubric", "quality", "assertions")
+        return (*(name for name in own if getattr(self, name)), *self.graded)
+
     def pairs(self, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Return the pairs of methods that are held against each other."""
         if isinstance(self.pairwise, bool):

@@ -22,7 +22,8 @@ UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
 _LEAST_P = 0.001
-_SHARES = ("assertions", "claims")
+SHARES = ("assertions", "claims")
+"""Scorers whose parts are shown in per cent."""
 _OWN_UNIT = ("latency_s", "median_latency_s", "combined_score")
 
 
@@ -102,7 +103,7 @@ def figure(name: str, value: float | None) -> str:
     if name == "cost_usd":
         return money(value)
     kind, has_part, _ = name.partition(".")
-    is_share = kind in _SHARES if has_part else name not in _OWN_UNIT
+    is_share = kind in SHARES if has_part else name not in _OWN_UNIT
     return share(value) if is_share else number(value)
 
 

@@ -10,11 +10,10 @@ from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.cells import UNKNOWN, UNSCORED, money, p_value, plain, points, share, span
+from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, share, span
 from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
-from graphrag.eval.scorers.further import SCORERS
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted, join_names
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.results.index_costs import Payoff
-    from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.store.index_costs import IndexCost
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
@@ -45,7 +43,7 @@ def list_brief(
 
     ``notes`` say what else failed. ValueError if the results hold no analysis.
     """
-    parts = [*_list_opening(results), *_list_rulings(figures)]
+    parts = [*_list_opening(results), *_list_scores(figures)]
     spent = run_tables.spent_table(results)
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
@@ -104,12 +102,11 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     They stand below those of :func:`list_results`, which says what all of them are labeled with.
     """
     yield from run_tables.measures_tables(figures.measures)
-    yield from _list_rulings(figures)
+    yield from _list_scores(figures)
     loss, criteria = run_tables.loss_table(figures), run_tables.criteria_table(figures)
     if loss is not None:
         yield loss
-    yield from map(Line, describe_grades(figures))
-    yield from run_tables.graded_tables(figures)
+    yield from map(Line, describe_preferences(figures))
     if criteria is not None:
         yield from criteria.split()
     taken = index_cost_table(figures.index_costs)
@@ -123,12 +120,10 @@ def list_index_notes(figures: "Figures") -> list[str]:
     return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
 
 
-def _list_rulings(figures: "Figures") -> Iterator[Part]:
-    claims, assertions = run_tables.claims_table(figures), run_tables.assertions_table(figures)
-    if claims is not None:
-        yield from claims.split(4)
-    if assertions is not None:
-        yield assertions
+def _list_scores(figures: "Figures") -> Iterator[Part]:
+    for table in run_tables.score_tables(figures):
+        n_parts = sum(kind == "percent" for _, kind in table.columns)
+        yield from table.split(3 if n_parts > 2 else 5)
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
@@ -321,20 +316,8 @@ def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
     return lines
 
 
-def describe_grades(figures: "Figures") -> Iterator[str]:
-    """Yield what further judges say: rubric, quality, responses held against each other."""
-    rubric = {
-        method: {name: summary.scale.estimate for name, summary in of.items()}
-        for method, of in figures.rubric.items()
-    }
-    for name, grades in (("rubric", rubric), ("quality", figures.quality)):
-        title = SCORERS[name].title
-        cells = [f"{method} {_grade(of)}" for method, of in grades.items()]
-        if cells:
-            yield (
-                f"{title} (95 % interval, not corrected): {'; '.join(cells)}. The summary file has "
-                "every dimension."
-            )
+def describe_preferences(figures: "Figures") -> Iterator[str]:
+    """Yield how responses fared that were held against each other."""
     if figures.pairwise:
         yield "Responses held against each other, in both orders:"
     for (a, b), of in figures.pairwise.items():
@@ -343,17 +326,6 @@ def describe_grades(figures: "Figures") -> Iterator[str]:
             f"{of.n_missing} missing; sign test {p_value(of.p)} (not corrected); the order decided "
             f"{share(of.flip_rate.mean, '%', UNKNOWN)}"
         )
-
-
-def _grade(dimensions: "Mapping[str, Estimate]") -> str:
-    """Return the overall grade, else the lowest and the highest dimension."""
-    if "overall_score" in dimensions:
-        return plain(dimensions["overall_score"], missing=UNSCORED)
-    means = {name: each.mean for name, each in dimensions.items() if each.mean is not None}
-    if not means:
-        return UNSCORED
-    ends = (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
-    return " to ".join(f"{plain(dimensions[name])} {name}" for name in dict.fromkeys(ends))
 
 
 def describe_firsts(results: "EvaluationResults") -> list[str]:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
+    SHARES,
     UNKNOWN,
     UNSCORED,
     has_two_means,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.scorers.measures import MethodMeasures
+    from graphrag.eval.stats.outcomes import Outcomes
 
 METHOD: tuple[str, Kind] = ("method", "text")
 RIGHT = {
@@ -152,17 +155,24 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
 
 
 def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
-    """Return each method's means on metrics by the judge, each with its interval and n.
+    """Return each method's means on metrics by the judge, each with its interval and n."""
+    return means_table(metrics, analysis.outcomes, _by_judge(analysis))
+
+
+def means_table(
+    metrics: Sequence[str], outcomes: "Mapping[str, Mapping[str, Outcomes]]", by_judge: str = ""
+) -> Table:
+    """Return each method's means on metrics.
 
     Where a failed search has nothing to judge, and searches failed, the mean in which they count 0
     has a column of its own.
     """
-    outcomes, columns = analysis.outcomes, list[tuple[str, bool]]()
+    columns = list[tuple[str, bool]]()
     for metric in metrics:
         differs = any(has_two_means(of[metric]) for of in outcomes.values())
         columns += [(metric, False)] + [(metric, True)] * differs
     return Table(
-        f"Every metric in %{_by_judge(analysis)} (95 % interval each), n questions",
+        f"Every metric in %{by_judge} (95 % interval each), n questions",
         [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
         [
             [name, *(mean_and_n(of[metric], failed_as_0=as_0) for metric, as_0 in columns)]
@@ -505,75 +515,41 @@ def _count_ends(row: LossRow) -> dict[str, int]:
     }
 
 
-def assertions_table(figures: "Figures") -> Table | None:
-    """Return how far each method's answers meet the assertions; None without any."""
-    if not figures.assertions:
-        return None
-    ends = {"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"}
-    return Table(
-        "Assertions met, in % (95 % interval)",
-        [
-            *(METHOD, ("vital", "percent"), ("with okay", "percent")),
-            *((heading, "count") for heading in ends.values()),
-        ],
-        [
-            [
-                method,
-                *(f"{percent(e)} n {e.n:,}" for e in (of.vital, of.with_okay)),
-                *(of.rulings.get(end, 0) for end in ends),
-            ]
-            for method, of in figures.assertions.items()
-        ],
-        "A response's figure is the share of its question's vital assertions that it meets; with "
-        "okay counts all, the okay ones half. A failed search and a declined answer meet none. n: "
-        f"responses. The counts are of vital assertions not met. {EACH_ALONE}",
-    )
-
-
-def graded_tables(figures: "Figures") -> list[Table]:
-    """Return a table of each scorer that a package brings: means, and how often each grade."""
+def score_tables(figures: "Figures") -> list[Table]:
+    """Return a table of each scorer that has said anything: means of its parts, and counts."""
     tables: list[Table] = []
-    for name, by_method in figures.graded.items():
-        rows = {(m, part): of for m, parts in by_method.items() for part, of in parts.items()}
-        grades = sorted({g for of in rows.values() for g in of.distribution}, key=float)
+    for name, by_method in figures.scores.items():
+        summaries = by_method.values()
+        if not any(of.counts or any(p.estimate.n for p in of.parts.values()) for of in summaries):
+            continue
+        scorer = SCORERS[name]
+        shown = percent if name in SHARES else partial(plain, missing=UNSCORED)
+        counts = {method: of.counts for method, of in by_method.items()}
+        counted = scorer.counted
+        if not counted and len(scorer.parts) == 1:
+            (part,) = scorer.parts
+            counts = {method: of.parts[part].distribution for method, of in by_method.items()}
+            counted = {g: g for g in sorted({g for of in counts.values() for g in of}, key=float)}
         tables.append(
             Table(
-                f"{SCORERS[name].title}: mean (95 % interval), and answers with each grade",
+                f"{scorer.title} (95 % interval)",
                 [
-                    *(METHOD, ("part", "text"), ("mean", "interval"), ("n", "count")),
-                    *((grade, "count") for grade in grades),
+                    METHOD,
+                    *((part.replace("_", " "), "percent") for part in scorer.parts),
+                    *((heading, "count") for heading in counted.values()),
                 ],
                 [
-                    [*key, plain(of.estimate, missing=UNSCORED), of.estimate.n]
-                    + [of.distribution.get(grade, 0) for grade in grades]
-                    for key, of in rows.items()
+                    [
+                        method,
+                        *(f"{shown(p.estimate)} n {p.estimate.n:,}" for p in of.parts.values()),
+                        *(counts[method].get(what, 0) for what in counted),
+                    ]
+                    for method, of in by_method.items()
                 ],
-                f"n: answers with a grade. {EACH_ALONE}",
+                f"{scorer.note} n: responses with a score. {EACH_ALONE}".strip(),
             )
         )
     return tables
-
-
-def claims_table(figures: "Figures") -> Table | None:
-    """Return how the claims of responses were ruled on; None where they were not split."""
-    if not figures.claims:
-        return None
-    names = "responses", "no claims", "claims", "contradicted", "not found", "misplaced citations"
-    return Table(
-        "Claims that what was shown supports, %",
-        [METHOD, ("supported", "interval"), *((name, "count") for name in names)],
-        [
-            [
-                *(method, percent(of.supported), of.supported.n, of.n_without),
-                *(of.n_claims, of.n_contradicted, of.n_not_found),
-                f"{of.n_misplaced:,} of {of.n_citations:,}" if of.n_citations else None,
-            ]
-            for method, of in figures.claims.items()
-        ],
-        "Supported: mean over responses of the share of their claims that are, with 95 % limits; a "
-        "response without a claim has no share. A citation is misplaced if the text that it names "
-        "supports no claim that it stands for.",
-    )
 
 
 def criteria_table(figures: "Figures") -> Table | None:

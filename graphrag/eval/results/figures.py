@@ -1,7 +1,7 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges, criteria."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
@@ -17,12 +17,10 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import Row, Section, paired_score
+from graphrag.eval.results.rows import NOT_KEPT, Row, Section, paired_score
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import calls_of, tokens_of
-from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
-from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED, ClaimEvaluation
-from graphrag.eval.scorers.further import SCORERS
+from graphrag.eval.scorers.further import OWN_SCORERS, SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_NEEDED,
@@ -40,19 +38,15 @@ from graphrag.eval.scorers.measures import (
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
 from graphrag.eval.scorers.quality import QUALITY
-from graphrag.eval.scorers.rubric import RUBRIC, DimensionSummary
-from graphrag.eval.scorers.scorer import Scorer
-from graphrag.eval.stats.intervals import Estimate, grouped, mean_real, mean_scale
+from graphrag.eval.scorers.scorer import PartSummary, Scorer, ScoreSummary
+from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
-_Grades: TypeAlias = list[float | None]
 _UNSAFE = re.compile(r"[^\w.-]")
-_ENDS = {"supported": "said", None: "unscored"}
-"""What a vital assertion that is not met is counted as, where that is not its ruling."""
 _OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
 _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
 
@@ -70,57 +64,8 @@ class CriterionResult:
     lower_is_better: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AssertionSummary:
-    """How far the answers of a method meet the assertions of their questions.
-
-    ``vital``, ``with_okay``: means of the shares over ``n_responses`` (questions with assertions,
-    failed searches among them), each response counting once however many assertions it is held to.
-    ``rulings``: how many single vital assertions are met, contradicted, missing, said although they
-    must not be, or have no ruling.
-    """
-
-    vital: Estimate
-    with_okay: Estimate
-    n_responses: int
-    rulings: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class GradeSummary:
-    """A part of what a scorer gave ``n_planned`` answers; a missing grade is left out.
-
-    ``estimate``: mean within the scorer's limits, with t limits; ``distribution``: grade -> answers
-    that have it.
-    """
-
-    n_planned: int
-    estimate: Estimate
-    distribution: Mapping[str, int]
-
-
-Graded = Mapping[str, Mapping[str, Mapping[str, GradeSummary]]]
-"""Scorer -> method -> part -> summary."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimSummary:
-    """The claims of one method's responses.
-
-    ``supported``: mean over responses of the share of their claims that are supported, in [0, 1];
-    those without a claim (``n_without``) and those that the judge failed on (``n_unscored``) have
-    none. The rest are counts over the responses that are scored: claims, citations that were held
-    against the claims that they stand for, and those of them whose text supports none.
-    """
-
-    supported: Estimate
-    n_without: int
-    n_unscored: int
-    n_claims: int
-    n_contradicted: int
-    n_not_found: int
-    n_citations: int
-    n_misplaced: int
+Scores = Mapping[str, Mapping[str, ScoreSummary]]
+"""Scorer -> method -> summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +73,10 @@ class Figures:
     """The figures of the first trial.
 
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
-    method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
-    method -> measure -> mean in [0, 1] with t limits, ``graded``: the scorers that packages bring,
-    by name, method and part; ``assertions`` the same over the responses
-    to questions that have any, a failed search 0; ``claims``: by method; ``pairwise``: (a, b) ->
-    preferences; empty unless judged. ``usage``: what the further judges cost. ``retrieval``:
-    retrieval_results.json but for what was retrieved, see :func:`retrieval_pieces`.
-    ``evaluations``: by method.
+    method and index, then by method. ``scores``: of each scorer that was asked; ``pairwise``:
+    (a, b) -> preferences; empty unless judged. ``usage``: what the further judges cost.
+    ``retrieval``: retrieval_results.json but for what was retrieved, see
+    :func:`retrieval_pieces`. ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
     ``traced``: the measures and stages of each first answer. ``index_costs``: index key -> what
     it took to build, None where that is not known; ``payoffs``: see ``compute_payoffs``.
@@ -143,15 +85,11 @@ class Figures:
     measures: dict[str, MethodMeasures]
     loss: list[LossRow]
     criteria: list[CriterionResult]
-    rubric: dict[str, dict[str, DimensionSummary]]
-    quality: dict[str, dict[str, Estimate]]
+    scores: Scores
     pairwise: dict[tuple[str, str], PreferenceSummary]
     usage: Usage
     retrieval: Section
     evaluations: dict[str, Section]
-    assertions: dict[str, AssertionSummary] = field(default_factory=dict[str, AssertionSummary])
-    claims: Mapping[str, ClaimSummary] = field(default_factory=dict[str, ClaimSummary])
-    graded: Graded = field(default_factory=dict[str, Mapping[str, Mapping[str, GradeSummary]]])
     curves: BudgetCurves | None = None
     traced: Sequence[tuple[MeasuredAnswer, LossRecord]] = field(default=(), repr=False)
     index_costs: Mapping[str, IndexCost | None] = field(default_factory=dict[str, IndexCost | None])
@@ -160,21 +98,19 @@ class Figures:
     def to_dict(self) -> Section:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
-        is_there = (self.rubric, self.quality, self.assertions, self.graded, self.pairwise)
+        graded: Section = {
+            name: {method: SCORERS[name].describe(of) for method, of in by_method.items()}
+            for name, by_method in self.scores.items()
+        }
+        own = {name: graded.pop(name, {}) for name in OWN_SCORERS}
+        is_there = (graded, self.pairwise, *(own[name] for name in OWN_SCORERS if name != CLAIMS))
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         taken["reused_replies"] = self.usage.reused_replies
         return {
             "measures": {method: of.to_dict() for method, of in self.measures.items()},
             "loss": [asdict(row) for row in self.loss],
             "criteria": [asdict(result) for result in self.criteria],
-            "rubric": {
-                method: {name: summary.to_dict() for name, summary in of.items()}
-                for method, of in self.rubric.items()
-            },
-            "quality": to_jsonable_python(self.quality),
-            "assertions": to_jsonable_python(self.assertions),
-            **({"graded": to_jsonable_python(self.graded)} if self.graded else {}),
-            "claims": to_jsonable_python(self.claims),
+            **to_jsonable_python({**own, **({"graded": graded} if graded else {})}),
             "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
@@ -243,34 +179,7 @@ def compute_figures(
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, whole, view, needed, has_verdicts))
     by_method = summarize_measures(measured, settings)
-    methods = list(dict.fromkeys(result.method for result in first))
-    n_asked = Counter(result.method for result in first)
-    rubric = {
-        method: {
-            name: DimensionSummary(n_asked[method], mean_scale(scores, documents))
-            for name, scores, documents in _grades(sources.judged, RUBRIC, method)
-        }
-        for method in (methods if config.judge.rubric else ())
-    }
-    quality = {
-        method: {
-            name: mean_real(scores, documents, QUALITY.limits)
-            for name, scores, documents in _grades(sources.judged, QUALITY, method)
-        }
-        for method in (methods if config.judge.quality else ())
-    }
-    graded = {
-        scorer.name: {
-            method: {
-                part: _summarize(scorer, n_asked[method], scores, documents)
-                for part, scores, documents in _grades(sources.judged, scorer, method)
-            }
-            for method in methods
-        }
-        for scorer in filter(None, map(SCORERS.find, config.judge.graded))
-    }
-    assertions = _assertions(methods, first, samples, sources.judged)
-    claims = _claims(methods, sources.judged) if config.judges_claims else {}
+    scores = _score(config, first, samples, sources.judged)
     values = {(m.sample_id, m.method): m.values for m in measured}
     entries = grouped(
         (
@@ -291,19 +200,12 @@ def compute_figures(
         method: {
             **sources.means.get(method, {}),
             **(by_method[method].means() if method in by_method else {}),
-            **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
-            **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
             **{
-                f"{kind}.{part}": of.estimate.mean
-                for kind, of_scorer in graded.items()
-                for part, of in of_scorer.get(method, {}).items()
+                f"{name}.{part}": of.estimate.mean
+                for name, by_method in scores.items()
+                if method in by_method
+                for part, of in by_method[method].parts.items()
             },
-            **{
-                f"assertions.{name}": getattr(of, name).mean
-                for name in ASSERTION_MEASURES
-                if (of := assertions.get(method)) is not None
-            },
-            **({CLAIMS_SUPPORTED: claims[method].supported.mean} if method in claims else {}),
             "judge_score": report["summary"]["avg_judge_score"],
         }
         for method, report in evaluations.items()
@@ -312,10 +214,7 @@ def compute_figures(
         measures=by_method,
         loss=summarize_loss(records),
         criteria=check_criteria(settings.criteria, means),
-        rubric=rubric,
-        quality=quality,
-        graded=graded,
-        claims=claims,
+        scores=scores,
         pairwise=_pairwise(config, first, sources.judged),
         usage=sum_usages(judged.usage for _, judged in sources.judged),
         retrieval=retrieval_report(
@@ -325,7 +224,6 @@ def compute_figures(
             metadata,
         ),
         evaluations=evaluations,
-        assertions=assertions,
         curves=draw_curves(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
@@ -363,86 +261,59 @@ def _answered(
     )
 
 
-def _values(judged: _Judged, kind: str, method: str) -> tuple[list[Section], list[str]]:
-    """Return what was judged of each first answer, and its document."""
-    of_kind = [
-        (each.value, unit.sample.imdb_key)
-        for unit, each in judged
-        if each.kind == kind and unit.method == method and unit.trial == 0
-    ]
-    return [value for value, _ in of_kind], [document for _, document in of_kind]
-
-
-def _grades(
-    judged: _Judged, scorer: Scorer, method: str
-) -> Iterator[tuple[str, _Grades, list[str]]]:
-    """Yield each part with its values of the first answers, and the answers' documents."""
-    values, documents = _values(judged, scorer.name, method)
-    grades = [scorer.numbers(value) for value in values]
-    yield from ((part, [each[part] for each in grades], documents) for part in scorer.parts)
-
-
-def _summarize(
-    scorer: Scorer, n_planned: int, scores: _Grades, documents: list[str]
-) -> GradeSummary:
-    known = Counter(f"{score:g}" for score in scores if score is not None)
-    counts = dict(sorted(known.items(), key=lambda each: float(each[0])))
-    return GradeSummary(n_planned, mean_real(scores, documents, scorer.limits), counts)
-
-
-def _assertions(
-    methods: Sequence[str],
+def _score(
+    config: EvaluationConfig,
     results: Sequence[QueryResult],
     samples: Mapping[str, Sample],
     judged: _Judged,
-) -> dict[str, AssertionSummary]:
-    """Return how far each method's answers meet assertions; nothing before one was ruled on."""
-    ruled = {
-        (unit.sample.id, unit.method): AssertionEvaluation.from_dict(each.value)
-        for unit, each in judged
-        if each.kind == "assertions" and unit.trial == 0
-    }
-    held = {sample.id: sample.assertions for sample in samples.values() if sample.assertions}
-    summaries: dict[str, AssertionSummary] = {}
-    for method in methods if ruled else ():
-        of_method = [r for r in results if r.method == method and r.sample_id in held]
-        evaluations = [
-            ruled.get((r.sample_id, method))
-            if r.failure is None
-            else AssertionEvaluation.of_no_answer(held[r.sample_id])
-            for r in of_method
-        ]
-        shares = {
-            name: mean_real(
-                [None if each is None else getattr(each, name) for each in evaluations],
-                [result.imdb_key for result in of_method],
-                (0.0, 1.0),
-            )
-            for name in ASSERTION_MEASURES
+) -> Scores:
+    """Add up what each scorer says of first answers.
+
+    What scores failed searches says nothing before it was asked about an answer.
+    """
+    gradings = defaultdict[str, dict[tuple[str, str], Mapping[str, object]]](dict)
+    for unit, each in judged:
+        if unit.trial == 0:
+            gradings[each.kind][unit.sample.id, unit.method] = each.value
+    of_method = grouped((result.method, result) for result in results)
+    names = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
+    return {
+        scorer.name: {
+            method: _summarize(scorer, of, samples, gradings[scorer.name])
+            for method, of in of_method.items()
         }
-        vital = [r for each in evaluations if each for r in each.rulings if r.weight == "vital"]
-        ends = Counter("met" if r.is_met else _ENDS.get(r.ruling, str(r.ruling)) for r in vital)
-        summaries[method] = AssertionSummary(**shares, n_responses=len(of_method), rulings=ends)
-    return summaries
+        for scorer in filter(None, map(SCORERS.find, names))
+        if scorer.of_no_answer is None or scorer.name in gradings
+    }
 
 
-def _claims(methods: Sequence[str], of_run: _Judged) -> dict[str, ClaimSummary]:
-    summaries: dict[str, ClaimSummary] = {}
-    for method in methods:
-        values, documents = _values(of_run, CLAIMS, method)
-        judged = [ClaimEvaluation.from_dict(value) for value in values]
-        rulings = Counter(c.ruling for each in judged for c in each.claims if each.failure is None)
-        summaries[method] = ClaimSummary(
-            mean_real([each.supported for each in judged], documents, (0.0, 1.0)),
-            sum(not each.claims and each.failure is None for each in judged),
-            sum(each.failure is not None for each in judged),
-            rulings.total(),
-            rulings["contradicted"],
-            rulings["not_found"],
-            sum(each.n_citations for each in judged),
-            sum(len(each.misplaced) for each in judged),
+def _summarize(
+    scorer: Scorer,
+    results: Sequence[QueryResult],
+    samples: Mapping[str, Sample],
+    gradings: Mapping[tuple[str, str], Mapping[str, object]],
+) -> ScoreSummary:
+    planned = [r for r in results if scorer.asks(samples.get(r.sample_id, NOT_KEPT))]
+    counts, numbers, documents = Counter[str](), list[dict[str, float | None]](), list[str]()
+    for r in planned:
+        sample, given = samples.get(r.sample_id, NOT_KEPT), gradings.get((r.sample_id, r.method))
+        value = scorer.grading(sample, r.failure is not None, given)
+        if value is not None:
+            counts.update(scorer.count(value))
+            numbers.append(scorer.numbers(value))
+            documents.append(r.imdb_key)
+    parts: dict[str, PartSummary] = {}
+    for part in scorer.parts:
+        scores = [each[part] for each in numbers]
+        known = Counter(f"{score:g}" for score in scores if score is not None)
+        least = scorer.good
+        good = None if least is None else [None if s is None else s >= least for s in scores]
+        parts[part] = PartSummary(
+            mean_real(scores, documents, scorer.limits),
+            dict(sorted(known.items(), key=lambda each: float(each[0]))),
+            None if good is None else mean_binary(good, documents),
         )
-    return summaries
+    return ScoreSummary(len(planned), parts, counts)
 
 
 def _pairwise(

@@ -10,6 +10,7 @@ from math import isfinite
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, NOT_JUDGED, JudgeResult, QueryResult
 from graphrag.eval.stats.intervals import grouped
@@ -21,6 +22,8 @@ Section: TypeAlias = dict[str, Any]
 """What a results file holds, JSON-ready; docs/files.md describes it."""
 _Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 
+NOT_KEPT = Sample("", "", "", "")
+"""Stands for a question that a store does not hold."""
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
 

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import (
@@ -23,10 +22,10 @@ from graphrag.eval.records import (
 from graphrag.eval.results.analysis import latencies_of
 from graphrag.eval.results.rows import (
     FAILED_AS_0,
+    NOT_KEPT,
     Ends,
     QuestionKey,
     Row,
-    Section,
     digest_reference,
     item_means,
     item_scores,
@@ -35,8 +34,6 @@ from graphrag.eval.results.rows import (
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
-from graphrag.eval.scorers.assertions import ASSERTION_MEASURES, AssertionEvaluation
-from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.stats.latency import quantile_value
@@ -52,7 +49,7 @@ from graphrag.eval.store.database import (
 )
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
-from graphrag.eval.store.records import CLAIMS, Run, RunSetup
+from graphrag.eval.store.records import Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_labels import label_names
@@ -69,7 +66,6 @@ Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 _FAILED = JudgeResult(0, SEARCH_FAILED)
-_NOT_KEPT = Sample("", "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     for outcome in store.outcomes(run.run_id):
         if outcome.trial and not every_trial:
             continue
-        sample = samples.get(outcome.sample_id, _NOT_KEPT)
+        sample = samples.get(outcome.sample_id, NOT_KEPT)
         has_failed, judged = bool(outcome.failed), verdicts.get(outcome.unit, {})
         if has_failed:
             judged = dict.fromkeys(judgeable(sample, METRICS), _FAILED)
@@ -317,35 +313,22 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
     judgements = store.judgements(run.run_id)
     responses = store.responses(run.run_id, with_texts=False) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
-    brought = sorted(run.setup.further.difference(SCORERS, ("pairwise", CLAIMS)))
-    asked = [kind for kind in SCORERS if kind in run.setup.further]
-    asked += [kind for kind in brought if SCORERS.find(kind) is not None]
-    names = [f"{kind}.{part}" for kind in asked for part in SCORERS[kind].parts]
-    names += [CLAIMS_SUPPORTED] if CLAIMS in run.setup.further else []
-    figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
-    if "assertions" in {judged.kind for judged in judgements}:  # none: the judge is yet to come
-        held = {s.id: s.assertions for s in store.samples(run.run_id) if s.assertions}
-        for response in units.values():
-            if response.failure is not None and response.sample_id in held:
-                of = AssertionEvaluation.of_no_answer(held[response.sample_id])
-                for name in ASSERTION_MEASURES:
-                    place = figures[response.method][f"assertions.{name}"]
-                    place[keys[response.sample_id]] = getattr(of, name)
-    for judged in judgements:
-        unit = units.get(judged.subject)
-        if unit is not None:
-            for name, value in _read_grades(judged.kind, judged.value).items():
-                of_name = figures[unit.method].setdefault(f"{judged.kind}.{name}", {})
-                of_name[keys[unit.sample_id]] = value
+    samples = {sample.id: sample for sample in store.samples(run.run_id)} if units else {}
+    kept = {(each.kind, each.subject): each.value for each in judgements}
+    kinds, further = {kind for kind, _ in kept}, run.setup.further
+    named = map(SCORERS.find, dict.fromkeys((*SCORERS, *sorted(further | kinds))))
+    scorers = [s for s in named if s is not None and s.name in further | kinds]
+    figures: _Collected = {
+        method: {f"{scorer.name}.{part}": {} for scorer in scorers for part in scorer.parts}
+        for method in run.setup.methods
+    }
+    for scorer in scorers:
+        for unit, of in units.items() if scorer.name in kinds else ():  # else it is yet to come
+            sample, given = samples.get(of.sample_id, NOT_KEPT), kept.get((scorer.name, unit))
+            value = scorer.grading(sample, of.failure is not None, given)
+            for part, number in () if value is None else scorer.numbers(value).items():
+                figures[of.method][f"{scorer.name}.{part}"][keys[of.sample_id]] = number
     return cast("ByMethod", figures)
-
-
-def _read_grades(kind: str, value: Section) -> dict[str, float | None]:
-    """Return what a further judge said of an answer; empty of one that is not installed here."""
-    if kind == CLAIMS:
-        return {"supported": cast("float | None", value["supported"])}
-    scorer = SCORERS.find(kind)
-    return {} if scorer is None else scorer.numbers(value)
 
 
 def _retrieval(output_dir: Path, run_id: str) -> ByMethod:

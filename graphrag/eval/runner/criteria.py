@@ -9,7 +9,6 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.judging import FAITHFULNESS
-from graphrag.eval.scorers.claims import CLAIMS_SUPPORTED
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.measures import list_forms
@@ -27,7 +26,6 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     """
     of = config.measures
     forms = {form.name: form.measure for form in list_forms(of.cutoffs, of.further)}
-    scorers = [*SCORERS, *config.judge.graded]
     for name in config.judge.graded:
         if SCORERS.find(name) is None:
             raise ConfigError(f"judge.graded: no installed package brings {name}; leave it out.")
@@ -35,8 +33,7 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
         *forms,
         *METRICS,
         *AVERAGES,
-        *(f"{kind}.{part}" for kind in scorers for part in SCORERS[kind].parts),
-        CLAIMS_SUPPORTED,
+        *(f"{each.name}.{part}" for each in SCORERS.values() for part in each.parts),
     ]
     for criterion in config.measures.criteria:
         name = criterion.metric
@@ -62,7 +59,7 @@ def _lack_of_judge(
     kind = name.partition(".")[0]
     if name in ("judge_score", "combined_score"):
         kind = "quality" if config.judge.quality else "correctness"
-    if kind not in (*SCORERS, CLAIMS, *METRICS):
+    if kind not in (*SCORERS, *METRICS):
         return None
     if skip_judge:
         return "the judge is not asked"
@@ -71,7 +68,7 @@ def _lack_of_judge(
             return "judge.faithfulness is not by: claim"
         kind = FAITHFULNESS
     if kind in SCORERS:
-        if kind not in config.judge.graded and not getattr(config.judge, kind, False):
+        if kind not in config.judge.scorers:
             return f"judge.{kind} is off"
         lacks = kind == "assertions" and not any(sample.assertions for sample in samples)
         return "no question has assertions" if lacks else None

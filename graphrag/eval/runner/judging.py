@@ -208,10 +208,8 @@ EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 
 def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
     """Return the further judges that are asked about single responses to some of the samples."""
-    judge = config.judge
-    holds = judge.assertions and any(sample.assertions for sample in samples)
-    named = {"rubric": judge.rubric, "quality": judge.quality, "assertions": holds}
-    return [*(kind for kind, is_asked in named.items() if is_asked), *judge.graded]
+    holds = any(sample.assertions for sample in samples)
+    return [name for name in config.judge.scorers if holds or name != "assertions"]
 
 
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
@@ -326,6 +324,7 @@ class FurtherJudges:
         )
         said, context = response.response, response.context_text
         of = Material(unit.sample, said, context, unit.method, response.abstained, types)
+        assert scorer.grade is not None  # else it comes with the verdicts
         return await scorer.grade(self._model, of)
 
     async def _compare(self, unit: Unit, other: Unit) -> Grading:

@@ -4,6 +4,7 @@ Vital and okay statements are those of nugget evaluation (Voorhees 2003, TREC qu
 Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is said here.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -18,13 +19,14 @@ from graphrag.eval.scorers.judge import (
     rule_on,
     write_prompt,
 )
-from graphrag.eval.scorers.scorer import Grading, Material, Scorer
+from graphrag.eval.scorers.scorer import Grading, Material, Scorer, ScoreSummary
 from graphrag.query.replies import ReplyForm
 
 ASSERTIONS_VERSION = 1
 """Raised when what a ruling means, or how it counts, changes."""
-ASSERTION_MEASURES = ("vital", "with_okay")
-"""In the order of files and tables."""
+_MEASURES = ("vital", "with_okay")
+_ENDS = {"supported": "said", None: "unscored"}
+"""What a vital assertion that is not met is counted as, where that is not its ruling."""
 _OKAY = 0.5
 """What an okay assertion counts beside a vital one, where credit is given for it."""
 
@@ -105,7 +107,7 @@ class AssertionEvaluation(Stored):
 
     def to_dict(self) -> dict[str, object]:
         """Return the shares, the rulings and the failure."""
-        shares = {name: getattr(self, name) for name in ASSERTION_MEASURES}
+        shares = {name: getattr(self, name) for name in _MEASURES}
         return {**shares, **asdict(self)}
 
     @classmethod
@@ -163,13 +165,35 @@ async def _grade(judge: JudgeModel, of: Material) -> Grading:
     return given.to_dict(), [given.failure]
 
 
+def _count(value: Mapping[str, object]) -> Counter[str]:
+    rulings = AssertionEvaluation.from_dict(value).rulings
+    return Counter(
+        "met" if each.is_met else _ENDS.get(each.ruling, str(each.ruling))
+        for each in rulings
+        if each.weight == "vital"
+    )
+
+
+def _describe(of: ScoreSummary) -> dict[str, object]:
+    shares = {name: part.estimate for name, part in of.parts.items()}
+    return {**shares, "n_responses": of.n_planned, "rulings": of.counts}
+
+
 ASSERTIONS = Scorer(
     name="assertions",
-    title="Assertions met, 0 to 1",
-    parts=ASSERTION_MEASURES,
+    title="Assertions met, in %",
+    parts=_MEASURES,
     limits=(0.0, 1.0),
     prompt=ASSERTIONS_PROMPT,
     version=ASSERTIONS_VERSION,
     reads=("question", "answer", "assertions"),
     grade=_grade,
+    asks=lambda sample: bool(sample.assertions),
+    of_no_answer=lambda of: AssertionEvaluation.of_no_answer(of.assertions).to_dict(),
+    count=_count,
+    counted={"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"},
+    note="A response's figure is the share of its question's vital assertions that it meets; with "
+    "okay counts all, the okay ones half. A failed search and a declined answer meet none. The "
+    "counts are of vital assertions not met.",
+    describe=_describe,
 )

@@ -6,8 +6,8 @@ how it is asked and counted here is said here.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -21,6 +21,7 @@ from graphrag.eval.scorers.judge import (
     rule_on,
     write_prompt,
 )
+from graphrag.eval.scorers.scorer import Scorer, ScoreSummary
 from graphrag.eval.scorers.traced import Citation, read_citations
 from graphrag.query.replies import ReplyForm
 from graphrag.text.tables import read_context
@@ -29,8 +30,6 @@ from graphrag.text.words import sentences
 
 CLAIMS_VERSION = 2
 """Raised when what a ruling means changes otherwise than by the prompts' text."""
-CLAIMS_SUPPORTED = "claims.supported"
-"""The figure of a run that is the mean of ``ClaimEvaluation.supported``."""
 Ruling = Literal["supported", "contradicted", "not_found"]
 _MOST_NAMED = 3
 _CITATION = re.compile(r"\[\s*data\s*:[^\]]*(?:\]|$)", re.IGNORECASE)
@@ -291,3 +290,50 @@ def _check_citations(
                     checked[MisplacedCitation(part.text, text)] = text in named
         uncited = [] if cited else [*uncited, part]
     return checked
+
+
+def _count(value: Mapping[str, object]) -> dict[str, int]:
+    of = ClaimEvaluation.from_dict(value)
+    rulings = Counter(c.ruling for c in of.claims if of.failure is None)
+    return {
+        "n_without": int(not of.claims and of.failure is None),
+        "n_unscored": int(of.failure is not None),
+        "n_claims": rulings.total(),
+        "n_contradicted": rulings["contradicted"],
+        "n_not_found": rulings["not_found"],
+        "n_citations": of.n_citations,
+        "n_misplaced": len(of.misplaced),
+    }
+
+
+_NONE = _count(ClaimEvaluation(()).to_dict()) | {"n_without": 0}
+
+
+def _describe(of: ScoreSummary) -> dict[str, object]:
+    return {"supported": of.parts["supported"].estimate, **_NONE, **of.counts}
+
+
+CLAIMED = Scorer(
+    name="claims",
+    title="Claims that what was shown supports, in %",
+    parts=("supported",),
+    limits=(0.0, 1.0),
+    prompt=SPLIT_PROMPT + RULING_PROMPT,
+    version=CLAIMS_VERSION,
+    reads=("question", "answer", "context"),
+    grade=None,
+    count=_count,
+    counted={
+        "n_without": "no claims",
+        "n_claims": "claims",
+        "n_contradicted": "contradicted",
+        "n_not_found": "not found",
+        "n_citations": "citations",
+        "n_misplaced": "misplaced",
+    },
+    note="Supported: mean over responses of the share of their claims that are; a response without "
+    "a claim has no share. A citation is misplaced if the text that it names supports no claim "
+    "that it stands for.",
+    describe=_describe,
+)
+"""What stands behind verdicts on faithfulness that are given claim by claim."""

@@ -139,4 +139,5 @@ QUALITY = Scorer(
     version=QUALITY_VERSION,
     reads=("question", "ground_truth", "answer", "context"),
     grade=_grade,
+    describe=lambda of: {name: part.estimate for name, part in of.parts.items()},
 )

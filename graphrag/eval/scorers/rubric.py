@@ -18,8 +18,7 @@ from graphrag.eval.scorers.judge import (
     Unanswered,
     fill_prompt,
 )
-from graphrag.eval.scorers.scorer import NO_CONTEXT, Grading, Material, Scorer
-from graphrag.eval.stats.intervals import ScaleEstimate
+from graphrag.eval.scorers.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 
 RUBRIC_VERSION = 2
@@ -420,32 +419,21 @@ def _read_evaluation(text: str, shown: str) -> LLMEvaluation:
         return LLMEvaluation.unscored(Failure("judge", "unreadable", str(error)))
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionSummary:
-    """A dimension over ``n_planned`` answers; a missing grade is left out, never read as a 1.
-
-    ``scale``: mean in [1, 5] with its t interval, distribution, share of 4 and 5.
-    """
-
-    n_planned: int
-    scale: ScaleEstimate
-
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values; ``distribution`` has a count for each of "1" to "5"."""
-        estimate, high = self.scale.estimate, self.scale.share_at_least_4
-        ends = [estimate.low, estimate.high]
-        return {
-            "n_planned": self.n_planned,
-            "n_scored": estimate.n,
-            "mean": estimate.mean,
-            "ci": None if estimate.low is None else ends,
-            "ci_method": estimate.method,
-            "distribution": {
-                str(score): self.scale.distribution.get(float(score), 0) for score in range(1, 6)
-            },
-            "share_at_least_4": high.mean,
-            "share_at_least_4_ci": None if high.low is None else [high.low, high.high],
+def _describe(of: ScoreSummary) -> dict[str, object]:
+    sections: dict[str, object] = {}
+    for name, part in of.parts.items():
+        mean, good = part.estimate, part.good
+        sections[name] = {
+            "n_planned": of.n_planned,
+            "n_scored": mean.n,
+            "mean": mean.mean,
+            "ci": None if mean.low is None else [mean.low, mean.high],
+            "ci_method": mean.method,
+            "distribution": {grade: part.distribution.get(grade, 0) for grade in "12345"},
+            "share_at_least_4": good and good.mean,
+            "share_at_least_4_ci": None if not good or good.low is None else [good.low, good.high],
         }
+    return sections
 
 
 async def _grade(judge: JudgeModel, of: Material) -> Grading:
@@ -476,4 +464,6 @@ RUBRIC = Scorer(
     n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
     grade=_grade,
     read=_read,
+    good=4.0,
+    describe=_describe,
 )

@@ -1,8 +1,8 @@
 """Judges of single responses beyond the 0 and 1 of the metrics: a declaration of each."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator
 
@@ -17,6 +17,9 @@ from graphrag.eval.scorers.judge import (
     write_prompt,
 )
 from graphrag.query.replies import read_choice
+
+if TYPE_CHECKING:
+    from graphrag.eval.stats.intervals import Estimate
 
 NO_ANSWER = "Nothing to judge: no answer was given"
 NO_CONTEXT = "Nothing to judge: the method does not tell its context"
@@ -43,6 +46,41 @@ Grading = tuple[Mapping[str, object], Sequence[Failure | None]]
 """What a judge said of a response, JSON-ready, and what failed in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartSummary:
+    """One number of the gradings: its mean, and number -> answers that have it.
+
+    ``good``: share of the answers with ``Scorer.good`` or more; None where that is not said.
+    """
+
+    estimate: "Estimate"
+    distribution: Mapping[str, int]
+    good: "Estimate | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSummary:
+    """What a scorer says of ``n_planned`` answers of a method; a missing grade is left out.
+
+    ``counts``: what single gradings count, see ``Scorer.count``, added up.
+    """
+
+    n_planned: int
+    parts: Mapping[str, PartSummary]
+    counts: Mapping[str, int]
+
+
+def _describe_parts(of: ScoreSummary) -> dict[str, object]:
+    return {
+        name: {
+            "n_planned": of.n_planned,
+            "estimate": part.estimate,
+            "distribution": part.distribution,
+        }
+        for name, part in of.parts.items()
+    }
+
+
 def _read_parts(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
     numbers = {name: value.get(name) for name in parts}
     return {n: v if isinstance(v, int | float) else None for n, v in numbers.items()}
@@ -59,9 +97,15 @@ class Scorer:
       a grade means changes otherwise.
     - ``reads``: what stands in the prompt: of question, ground_truth, answer, context and
       assertions; ``n_further_tokens`` beside them. They are for the dry run.
-    - ``grade``: asks the judge's model; never raises.
+    - ``grade``: asks the judge's model; never raises. None: it is graded with the verdicts.
     - ``read``: gives the parts of what ``grade`` gave, None where one has no score; by default they
       stand in it under their names.
+    - ``asks``: says whether responses to a sample are graded.
+    - ``of_no_answer``: gives the grading of a failed search; None: it is left out.
+    - ``count``: gives name -> times of what is counted in a grading; ``counted``: name -> heading
+      of a table's columns, ``note`` how it is to be read.
+    - ``good``: the least number that is a good one, if there is one.
+    - ``describe``: gives what files say of a method.
     """
 
     name: str
@@ -71,13 +115,28 @@ class Scorer:
     prompt: str
     version: int
     reads: tuple[str, ...]
-    grade: Callable[[JudgeModel, Material], Awaitable[Grading]]
+    grade: Callable[[JudgeModel, Material], Awaitable[Grading]] | None
     n_further_tokens: int = 0
     read: Callable[[Mapping[str, object], Sequence[str]], dict[str, float | None]] = _read_parts
+    asks: Callable[[Sample], bool] = lambda _: True
+    of_no_answer: Callable[[Sample], Mapping[str, object]] | None = None
+    count: Callable[[Mapping[str, object]], Mapping[str, int]] = lambda _: {}
+    counted: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    note: str = ""
+    good: float | None = None
+    describe: Callable[[ScoreSummary], dict[str, object]] = _describe_parts
 
     def numbers(self, value: Mapping[str, object]) -> dict[str, float | None]:
         """Return part -> number of a grading, None where it has no score."""
         return self.read(value, self.parts)
+
+    def grading(
+        self, sample: Sample, has_failed: bool, given: Mapping[str, object] | None
+    ) -> Mapping[str, object] | None:
+        """Return what counts of a response: what was given, or what a failed search is worth."""
+        if has_failed and self.of_no_answer is not None and self.asks(sample):
+            return self.of_no_answer(sample)
+        return given
 
 
 Field = Literal["question", "ground_truth", "answer", "context"]

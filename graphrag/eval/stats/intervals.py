@@ -4,7 +4,7 @@ What takes arrays has documents as their last axis, so that ``benchmarks/coverag
 data sets at once through the very formulas that a report uses.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -91,15 +91,6 @@ class DocumentView:
     n_agreeing: int | None
     label: str
     note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleEstimate:
-    """The mean of a 1-5 score and what it hides: score -> how many, and the share of 4 and 5."""
-
-    estimate: Estimate
-    distribution: Mapping[float, int]
-    share_at_least_4: Estimate
 
 
 def choose_structure(sizes: Mapping[Hashable, int]) -> Structure:
@@ -354,23 +345,6 @@ def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) ->
         label += ", low power"
         note = f"only {len(means)} documents: almost nothing can be claimed about new ones"
     return DocumentView(means, estimate, agreeing, label, note)
-
-
-def mean_scale(
-    scores: Sequence[Score], documents: Sequence[Hashable] | None = None
-) -> ScaleEstimate:
-    """Return the mean of scores in [1, 5], their distribution, and the share of 4 and 5.
-
-    None is left out. ValueError if a score is NaN or outside [1, 5], or there is not one
-    document a score.
-    """
-    values = present(scores, 1, 5)
-    places: Sequence[Hashable] = [None] * len(scores) if documents is None else documents
-    return ScaleEstimate(
-        mean_real(scores, places, (1.0, 5.0)),
-        dict(sorted(Counter(float(value) for value in values).items())),
-        mean_binary([None if s is None else s >= 4 for s in scores], places),
-    )
 
 
 def scale_interval(

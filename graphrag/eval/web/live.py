@@ -2,17 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import product
 
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import Failure
-from graphrag.eval.report.cells import has_two_means, money, percent
-from graphrag.eval.report.run_tables import tabulate_failures
+from graphrag.eval.report.cells import money
+from graphrag.eval.report.run_tables import means_table, tabulate_failures
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
-from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.database import EvaluationStore
@@ -36,9 +34,9 @@ class LiveRun:
     Of ``n_planned`` searches (None: unknown) ``n_searched`` answered or failed, of which ``n_done``
     wait for no verdict; ``n_failed`` searches, ``n_unscored`` verdicts and judgments failed,
     ``n_in_flight`` calls were sent and not answered. ``failures`` are by cause, the most frequent
-    first; ``means``: method, metric, mean in per cent with its interval, results behind it;
-    ``slowest``: seconds, method, question, the slowest first; ``spent`` what it took, ``left`` how
-    long it may go on, "" where unknown; ``recorded_at`` when the latest result was kept.
+    first; ``means``: methods x metrics; ``slowest``: seconds, method, question, the slowest first;
+    ``spent`` what it took, ``left`` how long it may go on, "" where unknown; ``recorded_at`` when
+    the latest result was kept.
     """
 
     run: Run
@@ -49,7 +47,7 @@ class LiveRun:
     n_unscored: int
     n_in_flight: int
     failures: Table | None
-    means: Sequence[tuple[str, str, str, int]]
+    means: Table | None
     slowest: Sequence[tuple[str, str, str]]
     spent: str
     left: str
@@ -64,21 +62,13 @@ class LiveRun:
 
     def tables(self) -> list[Table]:
         """Return methods x metrics, what failed, and the slowest searches, where there are any."""
-        cells = {(method, name): f"{mean} n {n:,}" for method, name, mean, n in self.means}
-        names = list(dict.fromkeys(name for _, name in cells))
         far = "" if self.run.status == "finished" else " of what is done so far; not a result"
-        means = Table(
-            f"Mean scores in % (95 % interval){far}",
-            [("method", "text"), *((name, "percent") for name in names)],
-            [
-                [method, *(cells.get((method, name)) for name in names)]
-                for method in dict.fromkeys(method for method, _ in cells)
-            ],
+        note = (
             "Quick answers come first, so this is not a fair sample of the run. Each interval "
             "holds for one look: don't stop because it looks good."
-            if far
-            else "",
         )
+        title = f"Mean scores in % (95 % interval){far}"
+        means = self.means and replace(self.means, title=title, note=note if far else "")
         slowest = Table(
             "Slowest searches",
             [("seconds", "seconds"), ("method", "text"), ("question", "text")],
@@ -130,7 +120,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         n_unscored=len(unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
         failures=tabulate_failures(causes.most_common(_CAUSES)) if causes else None,
-        means=[] if run.setup.is_of_suites else _means(store, run, asked, done),
+        means=None if run.setup.is_of_suites or not asked else _means(store, run, asked, done),
         slowest=[
             (
                 f"{seconds:.2f}",
@@ -148,19 +138,12 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
 
 def _means(
     store: EvaluationStore, run: Run, asked: Sequence[str], done: Sequence[StoredResponse]
-) -> list[tuple[str, str, str, int]]:
+) -> Table | None:
     keys = {(each.method, each.sample_id) for each in done if not each.trial}
     rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
     by_method = {m: [row for row in rows if row.method == m] for m in run.setup.methods}
     outcomes = {m: summarize_rows(of, asked, len(of), True) for m, of in by_method.items()}
-    means: list[tuple[str, str, str, int]] = []
-    for metric, method in product(asked, outcomes):
-        of = outcomes[method][metric]
-        means.append((method, metric, percent(of.mean), of.mean.n))
-        if has_two_means(of):
-            both = of.end_to_end
-            means.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
-    return means
+    return means_table(asked, outcomes) if any(by_method.values()) else None
 
 
 def _cause(failure: Failure) -> str:

@@ -32,7 +32,7 @@ _Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "question.js")
 _COMPACT = (",", ":")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
-_NO_FIGURES = Figures({}, [], [], {}, {}, {}, Usage(), {}, {})
+_NO_FIGURES = Figures({}, [], [], {}, {}, Usage(), {}, {})
 _NOTHING: Mapping[str, str] = {}
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
@@ -73,7 +73,7 @@ def report_pieces(
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
         label=run_tables.label_results(results),
-        graded=run_tables.graded_tables(figures),
+        scores=run_tables.score_tables(figures),
         answer=answer_run(results),
         sure=[
             *run.describe_comparisons(analysis),
@@ -159,8 +159,6 @@ def _tables(
         "kinds": kinds_table(results),
         "failures": run_tables.failures_table(results),
         **_split_loss(figures),
-        "assertions": run_tables.assertions_table(figures),
-        "claims": run_tables.claims_table(figures),
         "criteria": run_tables.criteria_table(figures),
     }
 
