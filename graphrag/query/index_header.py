@@ -228,7 +228,7 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
     schema = store.index_schema[text_unit_text_embedding]
     texts: Any = connection.open_table(schema.index_name)
 
-    def vector_of(name: str) -> list[float]:
+    def vector_of(name: str) -> list[float] | None:
         quoted = name.replace("'", "''")
         found = texts.search().where(f"{schema.id_field} = '{quoted}'")
         return found.limit(1).to_list()[0][schema.vector_field]

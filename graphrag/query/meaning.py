@@ -71,8 +71,9 @@ def check_maker(
 ) -> None:
     """Check that an embedded model made the vectors of an index by embedding a text unit again.
 
-    ``vector_of``: id of a text unit -> its stored vector. Raises OtherVectorsError. Of other
-    models, and of tables that are no parquet files, nothing is known.
+    ``vector_of``: id of a text unit -> its stored vector, None where it has none. Raises
+    OtherVectorsError. Of other models, of tables that are no parquet files, and of a first text
+    unit without a vector, nothing is known.
     """
     model = config.embedding_models.get(config.embed_text.embedding_model_id)
     path = Path(config.output_storage.base_dir or "") / "text_units.parquet"
@@ -86,7 +87,10 @@ def check_maker(
     rows = (row for batch in batches for row in batch.to_pylist())
     for row in islice(rows, 1):
         with suppress(IndexError, KeyError):
-            vector = np.asarray(vector_of(row["id"]), np.float64)
+            stored = vector_of(row["id"])
+            if stored is None:
+                return
+            vector = np.asarray(stored, np.float64)
             is_other = model.model == WORDLLAMA and len(vector) not in WORDLLAMA_LENGTHS
             texts = [row["text"] or ""]
             if is_other or vector @ embed_texts(model.model, texts, len(vector))[0] < _SAME:

@@ -78,7 +78,7 @@ def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
 
     Raises VectorStoreError if the store is not LanceDB, or there is none.
     """
-    return tuple(_read_state(table, schema) for table, schema in _open_tables(config))
+    return tuple(_read_state(table, schema) for _, table, schema in open_vector_tables(config))
 
 
 def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
@@ -90,10 +90,14 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
     are tables that were optimized before. Searches may go on meanwhile. Raises VectorStoreError if
     the store is not LanceDB, there is none, or it can't be written.
     """
-    return tuple(_optimise(table, schema) for table, schema in _open_tables(config))
+    return tuple(_optimise(table, schema) for _, table, schema in open_vector_tables(config))
 
 
-def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema]]":
+def open_vector_tables(config: "GraphRagConfig") -> "Iterator[tuple[str, Table, IndexSchema]]":
+    """Open the tables of vectors that there are: the embedding's name, table and schema of each.
+
+    Raises VectorStoreError if the store is not LanceDB, or there is none.
+    """
     store = config.vector_store
     if not uses_lancedb(config):
         raise VectorStoreError(
@@ -111,7 +115,7 @@ def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Table, IndexSchema
     for name in sorted(all_embeddings):
         schema = store.index_schema.get(name)
         if schema is not None and schema.index_name in present:
-            yield connection.open_table(schema.index_name), schema
+            yield name, connection.open_table(schema.index_name), schema
 
 
 def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:

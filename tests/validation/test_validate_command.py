@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import lancedb
 import pytest
 from click.testing import Result
 from support.projects import OFFLINE_SETTINGS, build_project
@@ -106,3 +107,20 @@ def test_what_can_not_be_validated_ends_with_2(index, tmp_path):
         assert each.exit_code == 2
         assert each.stderr.splitlines()[-1].startswith("Error: ")
         assert "Traceback" not in each.stderr
+
+
+def test_a_run_over_an_index_that_lacks_vectors_says_so(index):
+    """The score of a search that can't find some texts looks like one of the method."""
+    from graphrag.cli.main import app
+
+    (index.root / "questions.csv").write_text("question,answer\nWho knows?,Marta\n", "utf-8")
+    config = "dataset: {path: questions.csv}\nindexes: {isle: .}\nmethods: [basic]\n"
+    (index.root / "eval_config.yaml").write_text(config, encoding="utf-8")
+    line = ["eval", "--root", str(index.root)]
+    assert "Missing vectors" not in CliRunner().invoke(app, line).output
+    unit, n = index.read("text_units")["id"].iloc[0], len(index.read("text_units"))
+    stored = lancedb.connect(str(index.output / "lancedb")).open_table("text_unit_text")
+    stored.update(where=f"id = '{unit}'", values={"vector": None})
+    warned = CliRunner().invoke(app, line, env={"COLUMNS": "400"}).output
+    assert f"isle: Missing vectors: 1 of {n} text_units have none in text_unit_text" in warned
+    assert "No search by meaning finds these: build the index anew" in warned

@@ -145,15 +145,23 @@ def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> li
 
 
 def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
-    """Name the tables of vectors whose searches are slow, or miss some of the vectors.
+    """Name the tables of vectors whose searches are slow, or miss some of the rows.
 
     Stores other than LanceDB are not looked at. Blocks while the tables are read.
     """
-    from graphrag.query.vector_index import uses_lancedb, vector_state
+    from graphrag.query.vector_index import open_vector_tables, uses_lancedb, vector_state
 
     warnings: list[str] = []
     for key, header in headers.items():
-        for table in vector_state(header.config) if uses_lancedb(header.config) else ():
+        config = header.config
+        if not uses_lancedb(config):
+            continue
+        for kind, stored, schema in open_vector_tables(config):
+            for problem in _check_rows(stored, schema, config, _SOURCES[kind]):
+                warnings.append(
+                    f"{key}: {problem} No search by meaning finds these: build the index anew"
+                )
+        for table in vector_state(config):
             if not table.needs_optimising:
                 continue
             fault = (
