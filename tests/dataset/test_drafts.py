@@ -1,5 +1,7 @@
 """What is checked of a drafted question without a model."""
 
+from dataclasses import replace
+
 import pytest
 
 from graphrag.eval.dataset.drafts import Cause, Draft, Passage, check_draft, find_quote
@@ -45,6 +47,10 @@ def test_a_quote_is_found_in_the_letters_of_its_text():
         ({"quotes": ()}, Cause.NO_QUOTES),
         ({"quotes": ("Idris Vane built the Tower clock",)}, Cause.NOT_IN_TEXT),
         ({"answer": "The tower clock"}, Cause.TELLS_ANSWER),
+        ({"question": "How old was Vane at the U-20 cup?", "answer": "20"}, None),
+        ({"question": "Was Vane 20 at the U-20 cup?", "answer": "20"}, Cause.TELLS_ANSWER),
+        ({"question": "Which grade has Ashcombe's tower?", "answer": "Grade I"}, None),
+        ({"question": "Is a clock what Vane built?", "answer": "A clock"}, Cause.TELLS_ANSWER),
         ({"question": "Who built it for them?"}, Cause.NO_SUBJECT),
         ({"question": "What did the man build in Ashcombe?"}, None),
         ({"question": "What did the man build for the bank?"}, Cause.NO_SUBJECT),
@@ -52,6 +58,7 @@ def test_a_quote_is_found_in_the_letters_of_its_text():
         ({"question": "What is the company credit card limit for managers?"}, None),
         ({"question": "Who approves the event budget of clerks?"}, None),
         ({"question": "How are the event hooks of httpx.AsyncClient to be written?"}, None),
+        ({"question": "How much smaller have the man-db databases become?"}, None),
         ({"question": "When does `state-save` write them?"}, None),
         ({"question": "What does max_clocks do to its towers?"}, None),
         ({"question": "Who e.g. built it for them?"}, Cause.NO_SUBJECT),
@@ -81,3 +88,14 @@ def test_a_quote_is_found_in_the_letters_of_its_text():
 def test_a_draft_is_refused_for_its_words(changes, cause):
     asked = ["Who built the old tower clock of Ashcombe?"] if cause is Cause.DUPLICATE else []
     assert check_draft(Draft(**{**FACT, **changes}), asked) is cause
+
+
+def test_what_asks_the_same_texts_for_the_same_is_asked_once_in_whatever_words():
+    first = Draft(**FACT)
+    again = replace(first, question="Which maker does Ashcombe owe its hours to?")
+    assert check_draft(replace(again, answer="Idris Vane."), [], [first]) is Cause.DUPLICATE
+    assert check_draft(replace(again, answer="1911"), [], [first]) is None
+    linked = Draft(**{**LINK, "answer": "Idris Vane", "question": "Whose clock had Holm pay?"})
+    assert check_draft(linked, [], [first]) is None
+    missing = replace(first, kind="unanswerable", answer="")
+    assert check_draft(replace(again, kind="unanswerable", answer=""), [], [missing]) is None

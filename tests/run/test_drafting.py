@@ -71,6 +71,7 @@ class Model:
             found = is_enough and bool(made["answer"])
             return {"found": found, "answer": made["answer"] if found else ""}
 
+        self.prompts: list[str] = []
         self.replies: dict[str, Callable[[dict[str, Any]], object]] = {
             "draft": lambda _: {"difficulty": "easy", **made},
             "oracle": oracle,
@@ -86,6 +87,7 @@ class Model:
         }
 
     async def completion_async(self, messages, response_format, **_):
+        self.prompts.append(messages[0]["content"])
         shown = json.loads(messages[0]["content"].rpartition("Material:\n")[2])
         fields = {*response_format.model_fields}
         names = {"rulings": "rulings", "score": "judge", "same": "same", "quotes": "draft"}
@@ -121,18 +123,11 @@ async def test_quotes_are_kept_in_the_letters_of_the_text_and_may_be_written_aga
 
 
 async def test_each_asker_has_a_share_the_prompt_says_who_asks_and_the_row_too():
-    prompts: list[str] = []
-
-    class Watched(Model):
-        async def completion_async(self, messages, response_format, **_):
-            prompts.append(messages[0]["content"])
-            return await super().completion_async(messages, response_format)
-
     def made(shown: dict[str, Any]) -> dict[str, Any]:
         (text,) = (each["text"] for each in shown["texts"])
         return {"question": f"Tell {text[:14]}!", "answer": text, "quotes": [text]}
 
-    model = Watched(FACT)
+    model = Model(FACT)
     model.replies["draft"] = made
     model.replies["oracle"] = lambda shown: {"found": True, "answer": shown["texts"][0]["text"]}
     askers = [Asker("new employee", style) for style in ("keywords", "vague")] + [Asker("auditor")]
@@ -140,12 +135,24 @@ async def test_each_asker_has_a_share_the_prompt_says_who_asks_and_the_row_too()
     rows = [draft.row(None, proofs) for draft, proofs in found.kept]
     told = [(row["persona"], row.get("style")) for row in rows]
     assert told == [("new employee", "keywords"), ("new employee", "vague"), ("auditor", None)]
-    drafting = [prompt for prompt in prompts if '"form"' in prompt]
+    drafting = [prompt for prompt in model.prompts if '"form"' in prompt]
     for prompt, said in zip(drafting, ("search box", "in a hurry", "auditor"), strict=True):
         assert said in prompt
         assert "says who asks" in prompt
         assert "Somebody asks" not in prompt
-    assert all("asker" not in prompt for prompt in prompts if prompt not in drafting)
+    assert all("asker" not in prompt for prompt in model.prompts if prompt not in drafting)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "is_short"),
+    [("fact", FACT, True), ("global", GLOBAL, False), ("unanswerable", MISSING, False)],
+)
+async def test_no_short_answer_is_asked_for_where_it_must_say_all_that_is_vital(
+    kind: str, reply: Mapping[str, Any], is_short: bool
+):
+    model = Model(reply)
+    await draft(kind, model)
+    assert ("as short as it can be" in model.prompts[0]) is is_short
 
 
 async def test_what_is_known_is_asked_first_and_kept_with_a_tag_where_that_is_wanted():

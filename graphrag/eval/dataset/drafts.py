@@ -25,7 +25,7 @@ _POINTING = re.compile(
     r"\b(?:the|this|that|these|those) (?:above |given |following |same |said )?(?:text|passage|"
     r"document|excerpt|article|report|advisory|author|speaker|narrator|man|woman|boy|girl|person|"
     r"people|character|company|event|place|city|scene|section|paragraph|story|study)\b"
-    r"(?! (?:of|who|whom|whose|that|which|called|named|in|on|at|from|with|about|by)\b)",
+    r"(?!-\w| (?:of|who|whom|whose|that|which|called|named|in|on|at|from|with|about|by)\b)",
     re.IGNORECASE,
 )
 # Nouns that point to nothing before another noun: "the company card", "the event budget".
@@ -46,6 +46,8 @@ _MARKS = (
 """Apostrophes, quotation marks, dashes: those of a kind are one where a quote is looked for."""
 _PRONOUN = re.compile(r"\b(?:he|she|they|him|her|his|hers|them|their|it|its)\b", re.IGNORECASE)
 _SAYS_LITTLE = "name title kind"
+# The 20 of "20 years", which "U-20" does not tell; the I of "Grade I", which is no term.
+_ALONE = re.compile(r"(?!^A\b)(?<![\w-])(?:\d+(?:[.,]\d+)*\w*|[A-Z])(?![\w-])")
 _NAME = re.compile(  # or code, as in `state-save`, --size, close(), max_size, os.path
     r"(?<!^)(?<![.?!] )\b[A-Z][\w'-]+|\d|`\w|--\w|\w\(\)|\w{2}[_.]\w{2}"
 )
@@ -128,6 +130,11 @@ class Draft:
         """The passages that hold a quote."""
         return tuple(p for p in self.passages if any(quote in p.text for quote in self.quotes))
 
+    def repeats(self, other: "Draft") -> bool:
+        """Whether it asks the texts of another for the same, in whatever words."""
+        is_same = {*terms(self.answer)} == {*terms(other.answer)} != set[str]()
+        return is_same and {*self.sources} == {*other.sources}
+
     def row(
         self, key: str | None, proofs: JsonValue, is_rehearsal: bool = False
     ) -> dict[str, JsonValue]:
@@ -156,10 +163,10 @@ class Draft:
         return row
 
 
-def check_draft(draft: Draft, asked: Sequence[str]) -> Cause | None:
+def check_draft(draft: Draft, asked: Sequence[str], others: Sequence[Draft] = ()) -> Cause | None:
     """Return why a draft is no good by its words alone, None if nothing speaks against it.
 
-    ``asked``: the questions that there are already.
+    ``asked``: the questions that there are already. ``others``: the drafts that are kept so far.
     """
     least = 2 if draft.kind == "link" else 1
     if not draft.quotes or (draft.kind != "global" and len(draft.quotes) < least):
@@ -173,7 +180,8 @@ def check_draft(draft: Draft, asked: Sequence[str]) -> Cause | None:
         return Cause.TELLS_ANSWER
     if not _names_subject(draft.question):
         return Cause.NO_SUBJECT
-    return Cause.DUPLICATE if any(_alike(draft.question, other) for other in asked) else None
+    asks_again = any(_alike(draft.question, other) for other in asked)
+    return Cause.DUPLICATE if asks_again or any(map(draft.repeats, others)) else None
 
 
 def find_quote(quote: str, text: str) -> str | None:
@@ -193,7 +201,8 @@ def _any_form_of(letter: str) -> str:
 
 def _tells(question: str, answer: str) -> bool:
     wanted = terms(answer)
-    return bool(wanted) and set(wanted) <= set(terms(question))
+    is_there = bool(wanted) and set(wanted) <= set(terms(question))
+    return is_there and {*_ALONE.findall(answer)} <= {*_ALONE.findall(question)}
 
 
 def _names_subject(question: str) -> bool:

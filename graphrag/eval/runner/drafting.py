@@ -72,14 +72,19 @@ _ASKER = (
 - If no sound question of this kind can be asked here, "question", "answer" and "quotes" are empty.
 """
 )
+_QUOTES = """- "quotes" are passages copied from the texts letter by letter, each of two sentences
+  at most. Together, each beside its text's title, they prove the answer to somebody who sees
+  nothing else: one of them, or a title, says what "it" is in "It holds five.". Quote nothing that
+  proves nothing, and nothing only to name what a title names.
+"""
 _RULES = (
     _ASKER
-    + """- The answer is as short as it can be. It does not stand in the question, unless this lets
-  choose between alternatives that it names.
-- "quotes" are passages copied from the texts letter by letter, each at most two sentences long.
-  Together they prove the answer to somebody who sees nothing else, and so they name what it is
-  about: beside "It holds five." stands the sentence that says what "it" is.
+    + """- One answer alone is right, also to who knows more than the texts: not "Which edition?"
+  where both a year and a number are right.
+- The answer is as short as it can be. It does not stand in the question, unless this lets choose
+  between alternatives that it names.
 """
+    + _QUOTES
 )
 _DRAFT_SHAPE = '{"question": "...", "answer": "...", "quotes": ["..."], "difficulty": "easy"}'
 _GLOBAL_SHAPE = (
@@ -95,6 +100,8 @@ leaves out the name that joins them. A "comparison" asks how two things differ o
 earlier or larger. A "set" asks for all that the texts name of one kind.
 
 - Quote each of the texts at least once.
+- It is something to want to know: no riddle made of pieces of the texts, and no count of years
+  between things that have nothing to do with each other.
 """
     + _RULES.lstrip(),
     "global": """Write one question about what the texts have in common: a theme, a change, a
@@ -102,11 +109,16 @@ pattern or a reason. No single one of them answers it. "about" is a summary of a
 texts. "assertions" are three to six statements, each true by the texts and whole by itself:
 "vital" is what a good answer must say, "okay" what it may say.
 """
-    + _RULES,
+    + _ASKER
+    + """- The answer says all that is vital, and no more.
+"""
+    + _QUOTES,
     "unanswerable": """Write one question that sounds as if the text answered it, about the people,
-places or things in it, but which it does not answer. What is asked for must not be known from
-elsewhere either. "answer" is "". "quotes" holds the one passage, copied letter by letter, that
-comes nearest.
+places or things in it, but which it does not answer, and to which the answer is not widely known.
+Documents like this one could well answer it: it asks for a reason, a name, a date, a place, a way
+or an amount that matters to who works with them. It takes nothing for granted that the text does
+not say: not "How many complained?" where nobody is said to. "answer" is "". "quotes" holds the one
+passage, copied letter by letter, that comes nearest.
 """
     + _ASKER,
 }
@@ -371,13 +383,13 @@ class Drafter:
     async def _try(
         self, batch: Sequence[Material], materials: Materials, asked: Sequence[str], into: Drafted
     ) -> list[Draft]:
-        known = [*asked, *(draft.question for draft, _ in into.kept)]
+        kept_before = [draft for draft, _ in into.kept]
         sound: list[Draft] = []
         for draft in filter(None, await self._together(batch, self._propose, into)):
-            cause = check_draft(draft, known)
+            others = [*kept_before, *sound]
+            cause = check_draft(draft, [*asked, *(each.question for each in others)], others)
             if cause is None:
                 sound.append(draft)
-                known.append(draft.question)
             else:
                 into.thrown_away.append(_throw_away(draft, cause))
         proofs = await self._together(sound, lambda each: self._prove(each, materials), into)
