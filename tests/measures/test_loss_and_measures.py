@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.answers import answer
 from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
@@ -21,7 +22,7 @@ from graphrag.eval.scorers.loss import (
     summarize_loss,
     trace_loss,
 )
-from graphrag.eval.scorers.measures import Answered, measure, rank_sources, summarize_measures
+from graphrag.eval.scorers.measures import measure, rank_sources, summarize_measures
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.scorers.traced import check_citations, check_paths
 from graphrag.query.graph_index import GraphIndex
@@ -113,8 +114,8 @@ def test_everything_that_a_real_search_walks_and_cites_is_in_the_index(isle, vie
 def answered(view, **changes):
     (unit,) = view.sources.units_with(QUOTE)
     retrieved = Retrieved("tog", (unit,), 1, entities=("OSWIN TARRANT",))
-    given = Answered("s1", "isle", "tog", "An engineer.", "", retrieved, 1, 1000, 2.0)
-    return replace(given, **changes)
+    given = {"method": "tog", "response": "An engineer.", "retrieved": retrieved, "correctness": 1}
+    return answer(**{**given, "tokens": 1000, "latency_s": 2.0, **changes})
 
 
 def trace(sample, given, index, is_judged=True):
@@ -179,7 +180,7 @@ def test_each_answer_is_lost_at_one_stage_that_its_method_depends_on(view, chang
 
 def test_a_run_that_asks_for_no_verdict_still_tells_where_evidence_went(view):
     changes = ({}, NOTHING, WRONG | SHOWN)
-    given = [replace(answered(view, **each), correctness=None) for each in changes]
+    given = [answered(view, **{**each, "correctness": None}) for each in changes]
     found = [trace(SAMPLE, each, view, is_judged=False).end for each in given]
     assert found == ["unjudged", "retrieved", "in_answer"]
 
@@ -195,7 +196,7 @@ def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tabl
     kept = tables["text_units"].drop(index=tables["text_units"].index[row])
     kept = kept[~kept["text"].str.contains("Tarrant")]
     index = IndexView(IndexTables(**{**tables, "text_units": kept}))
-    given = Answered("s1", "isle", "basic", "A baker", correctness=0)
+    given = answer("basic", "A baker", correctness=0)
     assert trace(SAMPLE, given, index).first_break == "in_text_unit"
 
 
@@ -267,7 +268,7 @@ FULL = replace(
 
 
 def test_every_measure_of_a_response_has_its_value(view):
-    values = measure(FULL, answered(view), view, MeasuresSettings(cutoffs=(2,))).values
+    values = measure(FULL, answered(view), view, MeasuresSettings(cutoffs=(2,)), 1.0).values
     labelled = {name: value for name, value in values.items() if value is not None}
     ones = """hit_rate mrr recall precision shown_hit_rate shown_recall shown_unit_recall
     hit_rate_at_2 recall_at_2 keyword_relevance judge_score combined_score"""
@@ -296,7 +297,7 @@ def test_every_method_scores_on_real_searches(isle, view, reader):
     rows, records = [], []
     for method, result in isle[1].items():
         retrieved = reader.read(method, result.context_data)
-        given = Answered("s1", "isle", method, result.response, "", retrieved, 1, 100, 1.0)
+        given = answer(method, result.response, retrieved=retrieved, correctness=1)
         rows.append(measure(SAMPLE, given, view))
         records.append(trace(SAMPLE, given, view))
         ranking = rank_sources(view.evidence_of(SAMPLE), retrieved.text_unit_ids)

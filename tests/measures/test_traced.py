@@ -1,16 +1,18 @@
 """Paths, names and citations of an answer against the index and what was shown."""
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.answers import answer
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Hop, Retrieved
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.measures import Answered, measure, summarize_measures
+from graphrag.eval.scorers.measures import measure, summarize_measures
 from graphrag.eval.scorers.traced import (
     CITATION_MEASURES,
     PATH_MEASURES,
@@ -167,16 +169,17 @@ def test_without_paths_every_measure_is_none(retrieved, index):
 def test_they_are_measures_of_the_evaluation():
     sample = Sample("s", "k", "Who?", "Ada")
     retrieved = shown(WHOLE, units=["u0"])
-    answered = Answered("s", "k", "tog", "Ada [Data: Sources (0, 7)]", "", retrieved)
+    made = partial(answer, "tog", "Ada [Data: Sources (0, 7)]")
+    answered = made(retrieved=retrieved)
     values = measure(sample, answered, INDEX).values
     assert {name: values[name] for name in PATH_MEASURES} == dict.fromkeys(PATH_MEASURES, 1.0)
     assert values["citation_validity"] == 0.5
-    failed = measure(sample, replace(answered, failed=True), INDEX).values
+    failed = measure(sample, made(retrieved=retrieved, failed=True), INDEX).values
     assert list(failed) == list(values)
     assert {failed[name] for name in (*PATH_MEASURES, *CITATION_MEASURES)} == {None}
-    abstained = measure(sample, replace(answered, abstained=True), INDEX).values
+    abstained = measure(sample, made(retrieved=retrieved, abstained=True), INDEX).values
     assert abstained["context_cited"] is None
-    silent = measure(sample, replace(answered, retrieved=None), INDEX)
+    silent = measure(sample, made(), INDEX)
     summary = summarize_measures([silent, measure(sample, answered, INDEX)])["tog"]
     validity = summary.measures["citation_validity"]
     assert (validity.estimate.mean, validity.n_excluded) == (0.5, 1)

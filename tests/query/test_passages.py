@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from hypothesis import given, strategies
+from support.answers import answer
 from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
@@ -16,7 +17,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import trace_loss
-from graphrag.eval.scorers.measures import Answered, measure
+from graphrag.eval.scorers.measures import measure
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader, IndexTables
@@ -167,7 +168,8 @@ async def test_a_quote_of_a_passage_that_was_left_out_was_not_shown(config, meth
     found = await index.search(method, question)
     retrieved = RetrievalReader(index.tables).read(method, found.context_data)
     view = IndexView(index.tables)
-    answered = Answered("s", "isle", method, "Ferrol", str(found.context_text), retrieved, 0)
+    shown = str(found.context_text)
+    answered = answer(method, "Ferrol", context_text=shown, retrieved=retrieved, correctness=0)
 
     assert retrieved.in_part == ("unit-1",)
     for quote, shown in ((LAMP, 1.0), (OTHER, 0.0)):

@@ -1,9 +1,9 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges, criteria."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import compress
 from statistics import fmean
 from typing import TypeAlias, cast
@@ -17,7 +17,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import NOT_KEPT, Row, Section, paired_score
+from graphrag.eval.results.rows import NOT_KEPT, Row, Section
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.further import OWN_SCORERS, SCORERS
@@ -30,7 +30,6 @@ from graphrag.eval.scorers.loss import (
     trace_loss,
 )
 from graphrag.eval.scorers.measures import (
-    Answered,
     MeasuredAnswer,
     MethodMeasures,
     measure,
@@ -46,6 +45,8 @@ from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.json_pieces import json_pieces
 
 _Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
+_Gradings: TypeAlias = Mapping[str, Mapping[tuple[str, str], Mapping[str, object]]]
+"""Scorer -> id and method of a first answer -> grading."""
 _UNSAFE = re.compile(r"[^\w.-]")
 _OF_ANSWERS = ("correctness", "quality", "tokens", "latency_s", "failed")
 _AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
@@ -151,49 +152,40 @@ def compute_figures(
     first = [result for result in results if result.trial == 0]
     samples = {sample.id: sample for sample in sources.samples}
     settings = config.measures
-    overall = {
-        (unit.sample.id, unit.method): QUALITY.numbers(judged.value)["overall_score"]
-        for unit, judged in sources.judged
-        if judged.kind == "quality" and unit.trial == 0
-    }
-    firsts = (row for row in sources.rows if row.trial == 0)
-    outlines = [
-        _answered(result, row, config, sources.is_judged, overall)
-        for result, row in zip(first, firsts, strict=True)
-    ]
+    gradings = _group_gradings(sources.judged)
+    told = [_tell(result, config, sources, gradings) for result in first]
     views, index_of = sources.views, sources.terms.index_of
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
-    measurable, answered = list(compress(first, is_there)), list(compress(outlines, is_there))
+    measurable, measured_told = list(compress(first, is_there)), list(compress(told, is_there))
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in measurable if each.retrieved is not None}
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
     has_verdicts = sources.is_judged and "correctness" in config.metrics
-    for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
+    for result, of in zip(sources.read_whole(measurable), measured_told, strict=True):
         sample = samples[result.sample_id]
         view = views[index_of(result.imdb_key, result.method)]
-        whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
         is_told = result.method in telling
-        measured.append(measure(sample, whole, view, settings, is_told=is_told))
+        measured.append(measure(sample, result, view, settings, of["judge_score"], is_told))
         search = sources.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
-        records.append(trace_loss(sample, whole, view, needed, has_verdicts))
+        records.append(trace_loss(sample, result, view, needed, has_verdicts))
     by_method = summarize_measures(measured, settings)
-    scores = _score(config, first, samples, sources.judged)
+    scores = _score(config, first, samples, gradings)
     values = {(m.sample_id, m.method): m.values for m in measured}
     entries = grouped(
         (
-            each.method,
+            result.method,
             {
                 "question": result.question,
                 **{k: of.get(k) for k in ("hit_rate", "mrr")},
-                "judge_score": each.judge_score,
-                "num_tokens": each.tokens,
+                "judge_score": each["judge_score"],
+                "num_tokens": each["tokens"],
                 "combined_score": of.get("combined_score"),
             },
         )
-        for result, each in zip(first, outlines, strict=True)
-        for of in [values.get((each.sample_id, each.method), {})]
+        for result, each in zip(first, told, strict=True)
+        for of in [values.get((result.sample_id, result.method), {})]
     )
     evaluations = _evaluation_files(config, entries, metadata)
     means: dict[str, dict[str, float | None]] = {
@@ -202,9 +194,9 @@ def compute_figures(
             **(by_method[method].means() if method in by_method else {}),
             **{
                 f"{name}.{part}": of.estimate.mean
-                for name, by_method in scores.items()
-                if method in by_method
-                for part, of in by_method[method].parts.items()
+                for name, summaries in scores.items()
+                if method in summaries
+                for part, of in summaries[method].parts.items()
             },
             "judge_score": report["summary"]["avg_judge_score"],
         }
@@ -218,8 +210,8 @@ def compute_figures(
         pairwise=_pairwise(config, first, sources.judged),
         usage=sum_usages(judged.usage for _, judged in sources.judged),
         retrieval=retrieval_report(
-            [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
-            list(zip(answered, measured, strict=True)),
+            [samples[key] for key in dict.fromkeys(r.sample_id for r in measurable)],
+            list(zip(measured_told, measured, strict=True)),
             settings,
             metadata,
         ),
@@ -233,53 +225,54 @@ def compute_figures(
     )
 
 
-def _answered(
-    result: QueryResult,
-    row: Row,
-    config: EvaluationConfig,
-    is_judged: bool,
-    overall: Mapping[tuple[str, str], float | None],
-) -> Answered:
-    """Return what is known of a response beside what it retrieved and was shown."""
-    # A failed search is 0 in what the judge was to be asked, and in nothing else.
-    has_verdict = not row.censored or (is_judged and "correctness" in config.metrics)
-    quality = overall.get((result.sample_id, result.method))
-    if row.censored and is_judged and overall:  # none while the quality judge has not come to it
+def _group_gradings(judged: _Judged) -> _Gradings:
+    gradings: dict[str, dict[tuple[str, str], Mapping[str, object]]] = {}
+    for unit, each in judged:
+        if unit.trial == 0:
+            gradings.setdefault(each.kind, {})[unit.sample.id, unit.method] = each.value
+    return gradings
+
+
+def _tell(
+    result: QueryResult, config: EvaluationConfig, sources: FigureSources, gradings: _Gradings
+) -> Section:
+    """Return what files say of a response beside its measures.
+
+    A failed search is 0 in what the judge was to be asked, and in nothing else; in quality not
+    while that judge has not come to it.
+    """
+    has_failed, given = result.failure is not None, gradings.get("quality", {})
+    value = given.get((result.sample_id, result.method))
+    quality = None if value is None else QUALITY.numbers(value)["overall_score"]
+    if has_failed and sources.is_judged and given:
         quality = 0.0
-    return Answered(
-        sample_id=result.sample_id,
-        imdb_key=result.imdb_key,
-        method=result.method,
-        response=result.response,
-        correctness=paired_score(row, "correctness") if has_verdict else None,
-        quality=quality,
-        tokens=result.efficiency.tokens,
-        latency_s=result.efficiency.latency,
-        failed=row.censored,
-        abstained=result.abstained,
-        judged_by="quality" if config.judge.quality else "correctness",
-    )
+    has_verdict = not has_failed or (sources.is_judged and "correctness" in config.metrics)
+    correctness = result.scores.correctness.score if has_verdict else None
+    return {
+        "correctness": correctness,
+        "quality": quality,
+        "tokens": result.efficiency.tokens,
+        "latency_s": result.efficiency.latency,
+        "failed": has_failed,
+        "judge_score": quality if config.judge.quality else correctness,
+    }
 
 
 def _score(
     config: EvaluationConfig,
     results: Sequence[QueryResult],
     samples: Mapping[str, Sample],
-    judged: _Judged,
+    gradings: _Gradings,
 ) -> Scores:
     """Add up what each scorer says of first answers.
 
     What scores failed searches says nothing before it was asked about an answer.
     """
-    gradings = defaultdict[str, dict[tuple[str, str], Mapping[str, object]]](dict)
-    for unit, each in judged:
-        if unit.trial == 0:
-            gradings[each.kind][unit.sample.id, unit.method] = each.value
     of_method = grouped((result.method, result) for result in results)
     names = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
     return {
         scorer.name: {
-            method: _summarize(scorer, of, samples, gradings[scorer.name])
+            method: _summarize(scorer, of, samples, gradings.get(scorer.name, {}))
             for method, of in of_method.items()
         }
         for scorer in filter(None, map(SCORERS.find, names))
@@ -404,22 +397,23 @@ def _evaluation_files(
 
 def retrieval_report(
     samples: Sequence[Sample],
-    responses: Sequence[tuple[Answered, MeasuredAnswer]],
+    responses: Sequence[tuple[Section, MeasuredAnswer]],
     settings: MeasuresSettings,
     metadata: Mapping[str, object],
 ) -> Section:
     """Put the measures together, question by question; their means stand in the summary file.
 
-    ``responses``: one for each question and method, of these samples, measured with ``settings``.
+    ``responses``: what is told beside the measures, one for each question and method, of these
+    samples, measured with ``settings``.
     ``metadata`` is JSON-ready, and written as it is. What was retrieved is not in it, see
     ``retrieval_pieces``. Undefined is None.
     """
     methods = {sample.id: Section() for sample in samples}
-    for answered, measured in responses:
-        methods[answered.sample_id][answered.method] = {
+    for told, measured in responses:
+        methods[measured.sample_id][measured.method] = {
             "measures": dict(measured.values),
             "n_unmatched_sources": measured.n_unmatched,
-            **{name: getattr(answered, name) for name in _OF_ANSWERS},
+            **{name: told[name] for name in _OF_ANSWERS},
         }
     return {
         "timestamp": metadata.get("timestamp"),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.records import QueryResult
 from graphrag.eval.scorers.evidence import Evidence
 from graphrag.eval.scorers.index_view import IndexGraph, IndexView
-from graphrag.eval.scorers.measures import Answered, retrieval_stages
+from graphrag.eval.scorers.measures import retrieval_stages
 from graphrag.eval.scorers.wording import states_answer
 from graphrag.eval.stats.intervals import grouped
 
@@ -62,7 +63,7 @@ class LossRecord:
 
 def trace_loss(
     sample: Sample,
-    answered: Answered,
+    result: QueryResult,
     index: IndexView,
     needed: tuple[Stage, ...] = (),
     is_judged: bool = True,
@@ -86,24 +87,27 @@ def trace_loss(
     """
     evidence = index.evidence_of(sample)
     items = [item for item in evidence if item.counts]
-    is_right = None if answered.correctness is None else answered.correctness == 1
+    # A failed search is wrong only where the judge was to be asked.
+    is_known = is_judged or result.failure is None
+    score = result.scores.correctness.score if is_known else None
+    is_right = None if score is None else score == 1
     lost: Stage | None = None
     if items and not (is_judged and is_right is None):
-        stages = retrieval_stages(items, answered)
+        stages = retrieval_stages(items, result)
         breaks = [
             _first_break(_index_stages(sample, item, index.graph, needed), found, shown)
             for item, (found, shown) in zip(items, stages, strict=True)
         ]
         lost = next((stage for stage in STAGES if stage in breaks), None)
         if lost is None and not is_right:
-            said = states_answer(sample.ground_truth, "" if answered.failed else answered.response)
+            said = states_answer(sample.ground_truth, "" if result.failure else result.response)
             if said is False:
                 lost = "in_answer" if all(shown for _, shown in stages) else None
             elif is_right is False:
                 lost = "judged_correct"
     return LossRecord(
-        method=answered.method,
-        imdb_key=answered.imdb_key,
+        method=result.method,
+        imdb_key=result.imdb_key,
         n_evidence=len(items),
         n_unmatched=len(evidence) - len(items),
         first_break=lost,

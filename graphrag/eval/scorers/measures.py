@@ -10,7 +10,7 @@ from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.records import Retrieved
+from graphrag.eval.records import QueryResult, Retrieved
 from graphrag.eval.scorers.entities import NameRule, score_entities
 from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.scorers.index_view import IndexView
@@ -21,39 +21,7 @@ from graphrag.query.calls import describe_error
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
 Kind: TypeAlias = Literal["binary", "share", "unbounded"]
-JudgeSource: TypeAlias = Literal["correctness", "quality"]
 DEFAULT_MEASURES = MeasuresSettings()
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """One response with all that the measures without a model look at.
-
-    ``context_text`` is what the method showed to its model, None when it does not tell;
-    ``retrieved`` is None when it was not recorded, or the search failed. ``correctness``: the
-    verdict, 0 or 1, and ``quality``, in [0, 1]: the quality judge's overall score, None when
-    unscored; ``judged_by`` says which of them counts as the judge's. ``tokens``: prompt and output
-    tokens of the search.
-    """
-
-    sample_id: str
-    imdb_key: str
-    method: str
-    response: str
-    context_text: str | None = ""
-    retrieved: Retrieved | None = None
-    correctness: int | None = None
-    tokens: int | None = None
-    latency_s: float | None = None
-    failed: bool = False
-    abstained: bool = False
-    quality: float | None = None
-    judged_by: JudgeSource = "correctness"
-
-    @property
-    def judge_score(self) -> float | None:
-        """The score of the judge that counts, in [0, 1]; None without one."""
-        return self.quality if self.judged_by == "quality" else self.correctness
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +74,7 @@ def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ran
 
 
 def retrieval_stages(
-    items: Sequence[Evidence], answered: Answered
+    items: Sequence[Evidence], result: QueryResult
 ) -> list[tuple[bool | None, bool | None]]:
     """Return whether each item was retrieved, and whether it was shown to the model.
 
@@ -114,16 +82,16 @@ def retrieval_stages(
     text unit that is shown by passages nothing else counts, if it is known. None where it is not.
     """
     stages: list[tuple[bool | None, bool | None]] = []
-    given, context = answered.retrieved, QuotableTexts([answered.context_text or ""])
+    given, context = result.retrieved, QuotableTexts([result.context_text or ""])
     for item in items:
         retrieved: bool | None = False
         shown: bool | None = False
-        if not answered.failed and given is not None and given.text_unit_ids is not None:
+        if result.failure is None and given is not None and given.text_unit_ids is not None:
             retrieved = not item.unit_ids.isdisjoint(given.text_unit_ids)
-            shown = not item.unit_ids.isdisjoint(_shown_units(item, answered))
-        elif not answered.failed:
-            retrieved, shown = None, False if answered.context_text else None
-        if not shown and item.kind == "quote" and answered.context_text is not None:
+            shown = not item.unit_ids.isdisjoint(_shown_units(item, result))
+        elif result.failure is None:
+            retrieved, shown = None, False if result.context_text else None
+        if not shown and item.kind == "quote" and result.context_text is not None:
             # The whole context is known, even of a method that does not say what it retrieved.
             quote = read_quote(item.text)
             # Of a quote that text units cut no more than a half need be shown of them.
@@ -135,12 +103,12 @@ def retrieval_stages(
     return stages
 
 
-def _shown_units(item: Evidence, answered: Answered) -> set[str]:
+def _shown_units(item: Evidence, result: QueryResult) -> set[str]:
     """Return the text units whose text counts as shown with all that they hold."""
-    given = answered.retrieved
+    given = result.retrieved
     if given is None:
         return set()
-    is_told = item.kind == "quote" and answered.context_text is not None
+    is_told = item.kind == "quote" and result.context_text is not None
     return set(given.shown_text_unit_ids).difference(given.in_part if is_told else ())
 
 
@@ -165,26 +133,29 @@ def combined_score(
 class MeasureInput:
     """What every measure is computed from; what several of them share is made once.
 
-    ``items`` are the sample's expected sources, but for quotes that the text does not hold;
-    ``is_told``: whether the method says what it retrieves, here or in another response.
+    ``result``: with what was retrieved and shown. ``judge_score``: of the judge that counts, in
+    [0, 1]; None without one. ``items`` are the sample's expected sources, but for quotes that the
+    text does not hold; ``is_told``: whether the method says what it retrieves, here or in another
+    response.
     """
 
     sample: Sample
-    answered: Answered
+    result: QueryResult
     index: IndexView
     settings: MeasuresSettings
+    judge_score: float | None = None
     items: tuple[Evidence, ...] = ()
     is_told: bool = True
 
     @property
     def response(self) -> str:
         """The response; "" for a search that failed."""
-        return "" if self.answered.failed else self.answered.response
+        return "" if self.result.failure else self.result.response
 
     @property
     def retrieved(self) -> Retrieved | None:
         """What was retrieved; None for a search that failed."""
-        return None if self.answered.failed else self.answered.retrieved
+        return None if self.result.failure else self.result.retrieved
 
     @cached_property
     def ranking(self) -> Ranking | None:
@@ -195,7 +166,7 @@ class MeasureInput:
     @cached_property
     def shown(self) -> list[bool | None]:
         """Whether each expected source stood before the model."""
-        return [shown for _, shown in retrieval_stages(self.items, self.answered)]
+        return [shown for _, shown in retrieval_stages(self.items, self.result)]
 
     @cached_property
     def paths(self) -> Shares:
@@ -205,8 +176,8 @@ class MeasureInput:
     @cached_property
     def citations(self) -> Shares:
         """The answer's citations against what was shown; an abstention has nothing to cite."""
-        citing = "" if self.answered.abstained else self.response
-        return check_citations(self.retrieved, citing, self.index, self.answered.context_text or "")
+        citing = "" if self.result.abstained else self.response
+        return check_citations(self.retrieved, citing, self.index, self.result.context_text or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +245,7 @@ def _shown_recall(given: MeasureInput) -> float | None:
 def _shown_unit_recall(given: MeasureInput) -> float | None:
     retrieved = given.retrieved
     if not given.items or retrieved is None or retrieved.text_unit_ids is None:
-        return 0.0 if given.items and given.answered.failed else None
+        return 0.0 if given.items and given.result.failure else None
     ids = retrieved.shown_text_unit_ids
     return sum(not item.unit_ids.isdisjoint(ids) for item in given.items) / len(given.items)
 
@@ -304,18 +275,18 @@ def _in_time(given: MeasureInput) -> float | None:
     limit = given.sample.tags.get(TIME_LIMIT_TAG, given.settings.time_limit_s)
     if limit is None:
         return None
-    seconds = given.answered.latency_s
-    return 0.0 if given.answered.failed else time_score(seconds, float(cast("str", limit)))
+    seconds = given.result.efficiency.latency
+    return 0.0 if given.result.failure else time_score(seconds, float(cast("str", limit)))
 
 
 def _judge_score(given: MeasureInput) -> float | None:
-    return given.answered.judge_score
+    return given.judge_score
 
 
 def _combined(given: MeasureInput) -> float | None:
     hit_rate = None if given.ranking is None else given.ranking.hit_rate()
-    answered = given.answered
-    return combined_score(hit_rate, answered.judge_score, answered.tokens, given.settings)
+    tokens = given.result.efficiency.tokens
+    return combined_score(hit_rate, given.judge_score, tokens, given.settings)
 
 
 _MANNING = "Manning, Raghavan and Schuetze 2008, chapter 8"
@@ -492,21 +463,22 @@ class MethodMeasures:
 
 def measure(
     sample: Sample,
-    answered: Answered,
+    result: QueryResult,
     index: IndexView,
     settings: MeasuresSettings = DEFAULT_MEASURES,
+    judge_score: float | None = None,
     is_told: bool = True,
 ) -> MeasuredAnswer:
     """Compute every measure of one response.
 
     A failed search scores 0 wherever the question has a label. ``index`` is that of the sample's
-    ``imdb_key``; ``is_told``: the method says what it retrieves, here or in another response; if
-    not, the measures that need it are None.
+    ``imdb_key``; ``judge_score``: see :class:`MeasureInput`; ``is_told``: the method says what it
+    retrieves, here or in another response; if not, the measures that need it are None.
     """
     items = index.evidence_of(sample)
     n_held = sum(item.is_held for item in items)
     counting = tuple(item for item in items if item.counts)
-    given = MeasureInput(sample, answered, index, settings, counting, is_told)
+    given = MeasureInput(sample, result, index, settings, judge_score, counting, is_told)
     forms = list_forms(settings.cutoffs, settings.further)
     values, failures = dict[str, float | None](), dict[str, str]()
     for form in forms:
@@ -515,15 +487,15 @@ def measure(
         except ConfigError as error:  # of a package's measure: it is unmeasured, and all else stays
             values[form.name], failures[form.name] = None, str(error)
     return MeasuredAnswer(
-        sample_id=answered.sample_id,
-        imdb_key=answered.imdb_key,
-        method=answered.method,
+        sample_id=result.sample_id,
+        imdb_key=result.imdb_key,
+        method=result.method,
         forms=forms,
         values=values,
         n_sources=n_held,
         n_unmatched=len(items) - n_held,
         has_list=given.retrieved is not None and given.retrieved.text_unit_ids is not None,
-        tokens=answered.tokens,
+        tokens=result.efficiency.tokens,
         failures=failures,
     )
 
