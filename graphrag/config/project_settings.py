@@ -17,6 +17,7 @@ from graphrag.config.models.tog_search_config import (
     PPRSearchConfig,
     RankedSearchConfig,
     ToGSearchConfig,
+    replaced_settings,
 )
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.offline import HASHED, WORDLLAMA, has_no_wordllama
@@ -103,8 +104,8 @@ def _collect_unknown(
     for key, value in values.items():
         field = model.model_fields.get(key)
         if field is None:
-            if issubclass(model, PPRSearchConfig) and key in model.replaced:
-                found.append(f"{where}{key} {NO_LONGER_USED}{model.replaced[key]}")
+            if instead := replaced_settings(model).get(key):
+                found.append(f"{where}{key} {NO_LONGER_USED}{instead}")
             elif model.model_config.get("extra") != "allow":
                 found.append(f"{where}{key} is not used{nearest(key, model.model_fields)}")
             continue

@@ -95,6 +95,19 @@ def test_a_variant_is_compared_like_a_method(evaluation):
     assert evaluation.read_results("summary")["metadata"]["methods"] == ["wide"]
 
 
+def test_a_variant_of_1_0_0_runs_and_the_settings_that_have_gone_are_named(evaluation):
+    """Its results name them, too."""
+    connecting = {"name": "connecting", "method": "tog", "mode": "connect", "graph_share": 0.4}
+    evaluation.configure(methods=["basic", connecting])
+    evaluation.done("-q")
+    said = evaluation.read_results("summary")["metadata"]["warnings"]
+    gone = [line for line in said if line.startswith("connecting: ")]
+    assert [line.partition(" is no longer used: ")[0] for line in gone] == [
+        "connecting: graph_share",
+        "connecting: mode",
+    ]
+
+
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [

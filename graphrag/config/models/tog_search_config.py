@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.basic_search_config import BasicSearchConfig
@@ -93,3 +93,8 @@ class ToGSearchConfig(PPRSearchConfig):
     depth: int = Field(default=2, ge=1)
     max_rows: int = Field(default=20, ge=0)
     exploration_prompt: str | None = None
+
+
+def replaced_settings(section: type[BaseModel]) -> Mapping[str, str]:
+    """Return the keys of 1.0.0 that a section passes over, and what took the place of each."""
+    return section.replaced if issubclass(section, PPRSearchConfig) else {}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.command_lines import eval_line_here
-from graphrag.config.project_settings import read_settings, unknown_settings
+from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
+from graphrag.config.project_settings import NO_LONGER_USED, read_settings, unknown_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
@@ -274,6 +275,18 @@ def list_judge_limit_warnings(
     ]
 
 
+def _list_replaced(config: EvaluationConfig) -> list[str]:
+    """Name the settings of variants that 1.0.0 knew and nothing reads now."""
+    sections = {"ppr": PPRSearchConfig, "tog": ToGSearchConfig}
+    return [
+        f"{name}: {key} {NO_LONGER_USED}{instead}"
+        for name, variant in config.variants.items()
+        if name in config.methods and variant.method in sections
+        for key, instead in sections[variant.method].replaced.items()
+        if key in variant.changes
+    ]
+
+
 async def list_warnings(
     config: EvaluationConfig,
     samples: Sequence[Sample],
@@ -291,6 +304,7 @@ async def list_warnings(
     """
     roots = {**config.own_projects(), **config.project_folders()}
     warnings = [f"{name}: {line}" for name in headers for line in unknown_settings(roots[name])]
+    warnings += _list_replaced(config)
     firsts = {key: config.index_of(key, config.methods[0]) for key in config.indexes}
     texts = {key: built[first] for key, first in firsts.items() if first in built}
     warnings += await list_data_warnings([s for s in samples if s.imdb_key in texts], texts)

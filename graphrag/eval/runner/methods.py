@@ -27,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.models.tog_search_config import replaced_settings
 from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
@@ -585,12 +586,12 @@ def _change(
     section = header.section(method)
     kind = cast("type[BaseModel]", type(section))
     for key in changes:
-        if key not in kind.model_fields:
-            known = list(kind.model_fields)
-            msg = f"{where}: {method} has no setting {key!r}{nearest(key, known)}"
+        if key not in kind.model_fields and key not in replaced_settings(kind):
+            msg = f"{where}: {method} has no setting {key!r}{nearest(key, kind.model_fields)}"
             raise ConfigError(as_sentence(msg))
+    used = {key: value for key, value in changes.items() if key in kind.model_fields}
     try:
-        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **changes})
+        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **used})
     except ValidationError as error:
         first = error.errors()[0]
         msg = f"{where}.{'.'.join(map(str, first['loc']))} of {method}: {first['msg']}."
