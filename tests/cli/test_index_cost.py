@@ -9,7 +9,13 @@ from typing import Any
 from support.clock_evaluation import ROWS, flat
 
 from graphrag.eval.report.run import describe_payoffs
-from graphrag.eval.results.index_costs import hold_against
+from graphrag.eval.results.index_costs import (
+    Unit,
+    costs_by_method,
+    hold_against,
+    hold_in_units,
+)
+from graphrag.eval.results.rows import Row
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 
@@ -102,10 +108,42 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
     never = hold_against(("a", "b"), (5.0, 1.0), (cheap, dear))
     assert never is not None
     assert never.questions is None
+    (told,) = describe_payoffs([never])
+    assert told.startswith("a never pays by cost against b: its index costs more")
+    alike = hold_against(("a", "b"), (5.0, 1.0), (cheap, {**cheap, ("film", "q0"): 0.02}))
+    assert alike is not None
+    assert alike.questions is None
+    (told,) = describe_payoffs([alike])
+    assert told.startswith("a is not shown to pay by cost against b")
     assert hold_against(("a", "b"), (5.0, 5.0), (cheap, dear)) is None
     unknown = hold_against(("a", "b"), (None, 1.0), (dear, {**cheap, ("film", "q1"): None}))
     assert unknown is not None
     assert (unknown.more, unknown.saved, unknown.questions) == (None, None, None)
+
+
+def test_ways_are_held_in_dollars_where_any_are_paid_and_in_answers_alone():
+    cheap = {("film", f"q{n}"): 0.03 + 0.001 * (n % 3) for n in range(30)}
+    dear: dict[Unit, Any] = {"cost_usd": dict.fromkeys(cheap, 0.01)}
+    dear["tokens"] = dict.fromkeys(cheap, 900)
+    costs: dict[Unit, Any] = {
+        "cost_usd": (dear["cost_usd"], cheap),
+        "tokens": (dear["tokens"], dict.fromkeys(cheap, 1000)),
+    }
+    tokens = (9000.0, 1000.0)
+    # Built for nothing by another model than the paid one that answers: no tokens pay that back.
+    assert hold_in_units(("a", "b"), {"cost_usd": (0.0, 0.0), "tokens": tokens}, costs) is None
+    free = {**costs, "cost_usd": (dict.fromkeys(cheap, 0.0), dict.fromkeys(cheap, 0.0))}
+    payoff = hold_in_units(("a", "b"), {"cost_usd": (0.0, 0.0), "tokens": tokens}, free)
+    assert payoff is not None
+    assert (payoff.unit, payoff.questions) == ("tokens", 80)
+    unknown = hold_in_units(("a", "b"), {"cost_usd": (None, 1.0), "tokens": (None, 1.0)}, costs)
+    assert unknown is not None
+    assert (unknown.unit, unknown.more) == ("cost_usd", None)
+    # A search that fails takes little, which is no saving.
+    rows = [
+        Row(f"q{n}", "film", "m", {}, {}, tokens=n, cost_usd=1.0, censored=n > 2) for n in range(4)
+    ]
+    assert costs_by_method(rows, "tokens") == {"m": {("film", f"q{n}"): n for n in range(3)}}
 
 
 def test_two_indexes_of_the_same_documents_are_compared_by_cost(make_evaluation, server):
@@ -123,4 +161,4 @@ def test_two_indexes_of_the_same_documents_are_compared_by_cost(make_evaluation,
     evaluation.run("--index", "-q")
     newest = evaluation.runs()[0].run_id
     told = flat(evaluation.run("compare", newest, old).output)
-    assert "What the indexes cost is unknown" in told
+    assert "What the indexes of local of the new run and local of the baseline cost is not" in told

@@ -7,9 +7,8 @@ from graphrag.eval.results.index_costs import (
     UNITS,
     Payoff,
     Unit,
-    choose_payoff,
     costs_by_method,
-    hold_against,
+    hold_in_units,
     index_cost,
 )
 from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
@@ -204,14 +203,10 @@ def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tu
         return index_cost(search, {index: known.get(index) for index in asked if known}, unit)
 
     payoffs = (
-        choose_payoff(
-            hold_against(
-                (f"{name} of the new run", f"{name} of the baseline"),
-                (cost_of(0, name, search, unit), cost_of(1, name, search, unit)),
-                (costs[0][unit][name], costs[1][unit][name]),
-                unit,
-            )
-            for unit in UNITS
+        hold_in_units(
+            (f"{name} of the new run", f"{name} of the baseline"),
+            {u: (cost_of(0, name, search, u), cost_of(1, name, search, u)) for u in UNITS},
+            {u: (costs[0][u][name], costs[1][u][name]) for u in UNITS},
         )
         for name, search in sides[0].search_methods.items()
         if name in methods and changed_indexes(*sides, name, [""])

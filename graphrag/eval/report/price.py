@@ -171,10 +171,11 @@ class Prices:
         payoff = self._payoff(method, rival)
         if payoff is None:
             return ""
-        if payoff.more is None:
-            return "What one of their indexes took to build is not known."
         dear, cheap = payoff.first, payoff.second
-        costs = [cost_of(self._terms, each, payoff.unit) or 0.0 for each in (dear, cheap)]
+        known = {each: cost_of(self._terms, each, payoff.unit) for each in (method, rival)}
+        if lacking := [each for each, cost in known.items() if cost is None]:
+            return f"What the index of {join_names(lacking)} took to build is not known."
+        costs = [known[each] or 0.0 for each in (dear, cheap)]
         told = f"{dear}'s index took {self._tell(costs[0], payoff.unit)} to build, {cheap}'s "
         told += f"{self._tell(costs[1], payoff.unit) if costs[1] else 'nothing'}"
         if payoff.questions is not None and payoff.at_most is not None:
@@ -183,9 +184,9 @@ class Prices:
             return f"{told}."
         own, amount = self._amount(cheap), ""
         if own is not None and own[0] and payoff.unit == self.unit:
-            more = round_up(payoff.more / own[0])
+            more = round_up((costs[0] - costs[1]) / own[0])
             amount = f": the difference would pay for about {more:,} more questions of {cheap}"
-        never = "never pays" if payoff.questions is None else "is not shown to pay"
+        never = "never pays" if payoff.never_pays else "is not shown to pay"
         return f"{told}; it {never} by cheaper questions{amount}."
 
     def _payoff(self, a: str, b: str) -> "Payoff | None":

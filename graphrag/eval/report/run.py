@@ -225,14 +225,17 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
 
 def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
     """Yield after how many questions the more expensive indexes pay, where that is known."""
-    never: dict[tuple[str, str], list[str]] = {}
+    never: dict[tuple[str, str, str], list[str]] = {}
     unknown: dict[str, None] = {}
+    of: dict[str, None] = {}
     for each in payoffs:
         more, saved, by = each.more, each.saved, "tokens" if each.unit == "tokens" else "cost"
         if more is None or saved is None:
             unknown |= dict.fromkeys(["indexes"] * (more is None) + ["searches"] * (saved is None))
+            of |= dict.fromkeys([each.first, each.second])
         elif each.questions is None:
-            never.setdefault((each.first, by), []).append(each.second)
+            pays = "never pays" if each.never_pays else "is not shown to pay"
+            never.setdefault((each.first, pays, by), []).append(each.second)
         else:
             shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
             if each.at_most is not None:
@@ -246,15 +249,15 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
                 f"{each.second}: its index costs {amounts[0]} more, a thousand of its "
                 f"searches {amounts[1]} less on average; {shown}."
             )
-    for (first, by), others in never.items():
+    for (first, pays, by), others in never.items():
         yield (
-            f"{first} never pays by {by} against {join_names(others)}: its index costs more, and "
+            f"{first} {pays} by {by} against {join_names(others)}: its index costs more, and "
             "its searches cost no less on average."
         )
     if unknown:
         yield (
-            f"What the {join_names([*unknown])} cost is unknown, so nobody can say after how many "
-            "questions a more expensive index pays."
+            f"What the {join_names([*unknown])} of {join_names([*of])} cost is not all known, so "
+            "nobody can say after how many questions the more expensive ones pay."
         )
 
 

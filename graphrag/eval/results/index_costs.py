@@ -1,6 +1,6 @@
 """After how many questions an index that costs more to build pays by cheaper searches."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import ceil
@@ -38,6 +38,11 @@ class Payoff:
     questions: int | None
     at_most: int | None
 
+    @property
+    def never_pays(self) -> bool:
+        """Whether it is shown that the searches of ``first`` cost no less."""
+        return self.saved is not None and self.saved.high is not None and self.saved.high <= 0
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as files have it: dollars and tokens apart, null in the other unit."""
         values = asdict(self)
@@ -74,11 +79,25 @@ def _after(more: float | None, saved: float | None) -> int | None:
     return ceil(more / saved) if more is not None and saved is not None and saved > 0 else None
 
 
-def choose_payoff(payoffs: Iterable[Payoff | None]) -> Payoff | None:
-    """Return the first that is known, else one that says what is not, else None."""
-    every = [each for each in payoffs if each is not None]
-    known = (each for each in every if each.more is not None and each.saved is not None)
-    return next(known, every[0] if every else None)
+def hold_in_units(
+    names: tuple[str, str],
+    index: Mapping[Unit, tuple[float | None, float | None]],
+    costs: Mapping[Unit, tuple[Costs, Costs]],
+) -> Payoff | None:
+    """Hold two ways against each other in dollars, in tokens where those are unknown or none.
+
+    Of what is known in neither the payoff says what is not; None where the indexes cost the same.
+    """
+    unknown: Payoff | None = None
+    for unit in UNITS:
+        payoff = hold_against(names, index[unit], costs[unit], unit)
+        if payoff is None:
+            if any(index[unit]) or any(any(of.values()) for of in costs[unit]):
+                return None
+        elif payoff.more is not None and payoff.saved is not None:
+            return payoff
+        unknown = unknown or payoff
+    return unknown
 
 
 def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -> float | None:
@@ -98,9 +117,12 @@ def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -
 
 
 def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
-    """Return method -> what its searches cost."""
+    """Return method -> what its searches cost, of questions that it answered.
+
+    A search that failed took less than an answer does, which saves nothing.
+    """
     return {
-        method: item_means((row.key, getattr(row, unit)) for row in of)
+        method: item_means((row.key, getattr(row, unit)) for row in of if not row.censored)
         for method, of in grouped((row.method, row) for row in rows).items()
     }
 
@@ -116,11 +138,10 @@ def payoff_of(rows: Sequence[Row], terms: Terms, a: str, b: str) -> Payoff | Non
     costs: dict[Unit, dict[str, Costs]] = {u: costs_by_method(of_both, u) for u in UNITS}
     if not {a, b} <= costs["tokens"].keys():
         return None
-    return choose_payoff(
-        hold_against(
-            (a, b), (cost_of(terms, a, unit), cost_of(terms, b, unit)), (of[a], of[b]), unit
-        )
-        for unit, of in costs.items()
+    return hold_in_units(
+        (a, b),
+        {unit: (cost_of(terms, a, unit), cost_of(terms, b, unit)) for unit in UNITS},
+        {unit: (of[a], of[b]) for unit, of in costs.items()},
     )
 
 

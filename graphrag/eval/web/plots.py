@@ -167,6 +167,8 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
     known = {method: price for method, price in prices.items() if price is not None}
     if len(known) < 2:
         return None
+    unit = "US dollars" if of.unit == "cost_usd" else "tokens"
+    name = f"{unit} of {N_PRICED:,} questions with the index"
     widest = max(known.values())
     curves: dict[str, list[str]] = {}
     points: dict[str, Point] = {}
@@ -176,11 +178,9 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
         is_there = any(not terms.differ_in_index(method, m) for m in curves.get(search, ()))
         curves.setdefault(method if is_there else search, []).append(method)
         is_alone = all(price - of_other.x > _NEAR * widest for of_other in points.values())
-        at = _point(means[method], method, 0)
+        at = _point(means[method], f"{method}, {plain_amount(price)} {name}", 0)
         label = method if is_alone else ""
         points[method] = Point(price, at.x, at.title, at.low, at.high, label)
-    unit = "US dollars" if of.unit == "cost_usd" else "tokens"
-    name = f"{unit} of {N_PRICED:,} questions with the index"
     unknown = [method for method in means if method not in known]
     note = "Bars are 95 % intervals. "
     note += of.budgets or "Better is up and to the left."
