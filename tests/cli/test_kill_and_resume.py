@@ -1,13 +1,15 @@
 """Real processes, killed at many points, against a server that counts."""
 
+import json
 import re
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from support.clock_evaluation import Evaluation, wait_until
+from support.clock_evaluation import ROWS, Evaluation, flat, in_process, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
@@ -101,6 +103,52 @@ def test_killed_many_times_a_run_gives_what_an_uninterrupted_one_gives(make_eval
         assert n_again <= sum(was_unkept(record, kill) for record in of_body for kill in kills)
     # Some kills came between a response and its verdicts, so keeping responses was tested.
     assert any(kill.responses > kill.judged for kill in kills)
+
+
+def test_a_build_that_is_killed_is_no_index_and_nothing_is_paid_for_twice(make_evaluation, server):
+    """Killed while a variant's index is built, then while questions are asked."""
+    server.behaviour = Behaviour(offline_reply(), latency_s=LATENCY_S)
+    variant = {"name": "local-30", "method": "local", "index": {"clock": "clock-30"}}
+    methods = ["bm25", variant]
+    evaluation = make_evaluation(server.base_url, methods=methods, metrics=[], concurrency=1)
+    project = evaluation.root / "clock-30"
+    smaller = ("--set", "chunking.size=80", "--set", "chunking.overlap=5")
+    one = ("--set", "concurrent_requests=1", "--set", "extract_graph.max_gleanings=0")
+    like = ("init", "--like", str(evaluation.project), str(project), *smaller, *one)
+    assert in_process(*like, "--root", str(evaluation.root)).exit_code == 0
+    before = len(server.records)
+
+    def kill(has_come: Callable[[], bool]) -> None:
+        with evaluation.start("--index") as process:
+            assert wait_until(lambda: has_come() or not process.is_alive, 300), process.output
+            process.send(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL, process.output
+
+    kill(lambda: len(server.records) >= before + 3)
+    assert (project / "output.building").is_dir()
+    assert not (project / "output").exists()
+    assert "clock-30 is not indexed" in flat(evaluation.done(code=2).output)
+    n_killed = len(arrivals(server, before))
+    third = ROWS[2]["question"]
+    kill(lambda: any(third in str(record.messages) for record in arrivals(server, before)))
+    with EvaluationStore(evaluation.store_path) as store:
+        n_in_flight = store.calls_in_flight(store.runs()[0].run_id)
+    evaluation.done("--resume", "--quiet")
+
+    records = arrivals(server, before)
+    asked = Counter(record.request_sha256 for record in records)
+    assert asked.total() - len(asked) <= 1 + n_in_flight
+    cost = json.loads((project / "output" / "index_cost.json").read_text(encoding="utf-8"))
+    n_replies = sum(step["replies"] for step in cost["steps"])
+    assert n_killed - 1 <= sum(step["n_cached"] for step in cost["steps"]) < n_replies
+    # An answer and its question's embedding for local, an answer for bm25; the rest is the build.
+    assert len(asked) == n_replies + 3 * len(ROWS)
+    tokens = {r.request_sha256: r.prompt_tokens + r.completion_tokens for r in records if r.status}
+    built = [*dict.fromkeys(record.request_sha256 for record in records)][:n_replies]
+    assert cost["tokens"] == sum(tokens[sha] for sha in built)
+    kept = evaluation.read_json("eval_results_summary.json")["index_cost"]["clock-30"]
+    assert (kept["tokens"], kept["cost_usd"]) == (cost["tokens"], cost["cost_usd"])
+    assert len(evaluation.responses()) == 2 * len(ROWS)
 
 
 def was_unkept(record: Record, kill: Kill) -> bool:
