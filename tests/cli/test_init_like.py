@@ -92,6 +92,8 @@ def test_what_the_first_project_writes_to_is_never_shared(tmp_path):
     assert f"{tmp_path / 'second'} is a project" in in_process(*words).output
     without = in_process("init", "--like", str(first))
     assert "--like takes a folder for the second project" in flat(without.output)
+    mixed = in_process("init", "--like", str(first), str(tmp_path / "third"), "--offline")
+    assert "--like takes a folder for the second project" in flat(mixed.output)
 
 
 def add_fast(evaluation: Evaluation, *changes: str) -> Path:

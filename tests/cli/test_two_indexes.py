@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.clock_evaluation import ROWS, TEXT, Evaluation, flat, in_process
-from support.projects import OFFLINE_SETTINGS
+from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
@@ -114,6 +114,32 @@ def test_validate_shows_the_indexes_side_by_side(make_evaluation):
         n = str(len(units_of(evaluation.root / name)))
         (row,) = (line.split() for line in table.splitlines() if line.split()[:1] == [name])
         assert (row[1], row[4], row[6]) == (n, "1.000", n)
+    # A project with a configuration beside it shows its variants' indexes; files are of it alone.
+    config = {"dataset": {"path": "q.json"}, "indexes": {"clock": "."}}
+    variant = {"name": "bm25-30", "method": "bm25", "index": {"clock": "../clock-30"}}
+    path = evaluation.project / "eval_config.yaml"
+    path.write_text(yaml.safe_dump({**config, "methods": ["bm25", variant]}), encoding="utf-8")
+    words = ("validate", "--root", str(evaluation.project))
+    assert "../clock-30" in in_process(*words).output.split("side by side")[1]
+    assert in_process(*words, "--json", str(evaluation.root / "r.json"), "-q").exit_code == 0
+
+
+def test_answers_by_another_model_are_not_compared_as_indexes_unsaid(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["bm25", {**SMALL, "method": "bm25"}])
+    project = add_project(evaluation, server_settings(server.base_url, "gpt-4o-mini"))
+    told = flat(evaluation.done("--index", "--dry-run").output)
+    assert (
+        "different models write the answers on different indexes (openai/gpt-4o those of bm25; "
+        "openai/gpt-4o-mini those of local-30)" in told
+    )
+    add = yaml.safe_load(server_settings(server.base_url))
+    add["completion_models"]["cheap"] = {"model_provider": "openai", "model": "gpt-4o-mini"}
+    add["completion_models"]["cheap"] |= {"api_base": server.base_url, "api_key": "test"}
+    add["extract_graph"] = {"completion_model_id": "cheap"}
+    (project / "settings.yaml").write_text(yaml.safe_dump(add), encoding="utf-8")
+    told = flat(evaluation.done("--index", "--dry-run").output)
+    assert "different models" not in told
+    assert "of openai/gpt-4o-mini with" in told
 
 
 def test_indexes_of_other_documents_are_refused_by_name(make_evaluation):
@@ -122,6 +148,9 @@ def test_indexes_of_other_documents_are_refused_by_name(make_evaluation):
         evaluation, OFFLINE_SETTINGS, "Petra Holm owns the Ashcombe Bank. Tobias Reed left it."
     )
     (project / "input" / "more.txt").write_text("And more.", encoding="utf-8")
+    assert "clock and clock-30 differ" in flat(
+        evaluation.done("--index", "--dry-run", code=2).output
+    )
     refused = flat(evaluation.done("--index", code=2).output)
     assert (
         "The documents of indexes clock and clock-30 differ: clock.txt only in clock; clock.txt "

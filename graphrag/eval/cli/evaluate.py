@@ -30,14 +30,14 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     supervisor, options = Supervisor(flags.quiet, flags.full), flags.run_options()
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
+    if flags.index:
+        check_methods(config, roots)
+        await check_inputs(config, roots)
     if flags.dry_run:
         unbuilt = [key for key, root in roots.items() if flags.index and not is_built(root)]
     else:
-        if flags.index:
-            check_methods(config, roots)
         check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if flags.index:
-            await check_inputs(config, roots)
             await build_missing(roots, supervisor.notes, supervisor.warn)
     with supervisor.working("Reading the indexes"):
         plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, warnings)

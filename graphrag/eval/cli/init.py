@@ -61,11 +61,14 @@ def init(place: Place, flags: InitFlags) -> int:
     of a folder into the project first. With --like it writes the settings of a second project
     that reads the first one's documents, prompts and .env, so that you can compare their indexes.
     """
-    if flags.like is not None and flags.folder is not None:
+    if flags.like is not None and flags.folder is not None and not (flags.input or flags.offline):
         changes = flags.set or ()
         return make_second(place, flags.like, flags.folder, changes, flags.method, flags.quiet)
     if flags.like or flags.folder or flags.set or flags.method:
-        raise UsageError("--like takes a folder for the second project: --like PROJECT FOLDER.")
+        raise UsageError(
+            "--like takes a folder for the second project, and its documents: --like PROJECT "
+            "FOLDER; without it --root names the project."
+        )
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")

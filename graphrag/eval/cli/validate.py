@@ -42,8 +42,8 @@ def validate(
     """Check the built indexes; --fix also indexes their vectors.
 
     Checks the project in --root or, in a folder that has a configuration and no project, every
-    index that the configuration names, and shows them side by side. Exit code 100: a check failed.
-    --questions needs no index and reads no model's settings.
+    index that the configuration names; then those of variants, and shows several side by side.
+    Exit code 100: a check failed. --questions needs no index and reads no model's settings.
     """
     if questions:
         if fix or json or markdown:
@@ -51,7 +51,7 @@ def validate(
             raise UsageError(msg)
         return check_questions(place, quiet)
 
-    roots = find_roots(place, prefer_config=fix, of_variants=True)
+    roots = find_roots(place, prefer_config=fix, of_variants=not (json or markdown))
     if len(roots) > 1 and (json or markdown):
         msg = "Several projects are checked; name one by --root for --json or --markdown."
         raise UsageError(msg)
@@ -172,13 +172,15 @@ def find_roots(
     names one that is. ConfigError if it can't be read, or configures no index.
     """
     own, is_own = {place.root.resolve().name: place.root}, is_project(place.root)
-    if not place.has_config() or (is_own and place.config is None and not prefer_config):
+    is_alone = is_own and place.config is None and not prefer_config
+    if not place.has_config() or (is_alone and not of_variants):
         return own
     config = EvaluationConfig.from_yaml(place.config_path, place.root, allow_outside=True)
     if not config.indexes and not is_own:
         raise ConfigError(f"{place.config_path} configures no index; name a project by --root.")
     more = config.own_projects() if of_variants else {}
-    return {**config.project_folders(), **more} or own
+    first = own if is_alone else config.project_folders()
+    return {**first, **more} or own
 
 
 def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:

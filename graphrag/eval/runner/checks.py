@@ -19,6 +19,7 @@ from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.same_documents import list_model_warnings
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.offline import STAND_IN, has_no_wordllama
@@ -313,6 +314,7 @@ async def list_warnings(
     pairs = methods.pairs(headers)
     answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
     warnings += list_graph_warnings(answering, built)
+    warnings += list_model_warnings(config, methods, headers)
     if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):
         warnings.append(STAND_IN)
     if judge is not None:

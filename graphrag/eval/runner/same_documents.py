@@ -12,6 +12,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_header import IndexHeader, open_tables, rows_of
 from graphrag.text.phrases import join_names
@@ -68,6 +69,28 @@ async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> N
                 for name, of in settings.items()
             }
         )
+
+
+def list_model_warnings(
+    config: EvaluationConfig, methods: MethodSet, headers: Mapping[str, IndexHeader]
+) -> list[str]:
+    """Warn of methods on several indexes of a key whose answers different models write."""
+    warnings: dict[str, None] = {}
+    for key in _rivals(config):
+        names: dict[str, list[str]] = {}
+        for name in methods.search_methods():
+            header = headers.get(config.index_of(key, name))
+            model = None if header is None else methods.answering_model(name, header)
+            if model is not None:
+                names.setdefault(model, []).append(name)
+        if len(names) > 1:
+            told = "; ".join(f"{model} those of {join_names(of)}" for model, of in names.items())
+            warnings[
+                f"different models write the answers on different indexes ({told}), so that these "
+                "differ in more than their index; name a model for extraction alone, by "
+                "extract_graph.completion_model_id"
+            ] = None
+    return list(warnings)
 
 
 def _rivals(config: EvaluationConfig) -> dict[str, list[str]]:
