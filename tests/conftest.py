@@ -34,6 +34,7 @@ pytest_plugins = ["support.chromium", "support.clock_fixtures", "support.release
 _LONG = {
     *("test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"),
     *("test_released_parity", "test_overlay", "test_stock_project", "test_evaluate"),
+    "test_results_page",
 }
 
 
