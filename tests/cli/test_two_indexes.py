@@ -80,7 +80,11 @@ def test_a_method_asks_an_index_of_its_own_which_is_built_and_priced(make_evalua
     )
     assert pays["more_usd"] == pytest.approx(abs(more))
     assert "local-30's index took $" in flat(result.output)
-    assert "of 1,000 questions with the index" in (evaluation.output / "report.html").read_text()
+    page = (evaluation.output / "report.html").read_text(encoding="utf-8")
+    for method, index in (("local", "clock"), ("local-30", "clock-30")):
+        of_questions = 1000 * summary["efficiency"][method]["cost_usd"] / 3
+        price = of_questions + summary["index_cost"][index]["cost_usd"]
+        assert f"{method}, {price:.4g} US dollars of 1,000 questions with the index" in page
 
     # Nothing is asked again, and an index that is built again is no longer what was searched.
     before = len(server.records)

@@ -164,10 +164,10 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
     of, terms = Prices(results, analysis), results.terms
     means = {method: score for method, score in analysis.scores.items() if score.n}
     prices = of.in_all(list(means)) if means else {}
-    known = {method: price for method, price in prices.items() if price is not None}
+    scale, unit = (1, "US dollars") if of.unit == "cost_usd" else (1_000_000, "million tokens")
+    known = {method: price / scale for method, price in prices.items() if price is not None}
     if len(known) < 2:
         return None
-    unit = "US dollars" if of.unit == "cost_usd" else "tokens"
     name = f"{unit} of {N_PRICED:,} questions with the index"
     widest = max(known.values())
     curves: dict[str, list[str]] = {}
