@@ -22,6 +22,7 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.same_documents import list_model_warnings
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.offline import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
@@ -95,24 +96,31 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
 
 
 def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHeader]") -> list[str]:
-    """Warn of graphs that embedded models make, by their settings, for language models to read.
+    """Warn of graphs that embedded models made, for language models to read.
 
+    Who made a graph is what was counted as it was built, else what the settings say.
     ``answering``: the completion models that write the responses, as ``provider/model``.
     """
-    made = [
-        key
-        for key, header in built.items()
-        for maker in [header.config.extract_graph.completion_model_id]
-        if NOUN_PHRASES not in (header.config.workflows or ())
-        if maker in header.config.completion_models
-        and is_offline(model_name(header.config.completion_models[maker]))
-    ]
+    made = [key for key, header in built.items() if any(map(is_offline, _graph_makers(header)))]
     if not made or all(map(is_offline, answering)):
         return []
     return [
         f"an embedded model makes the graph of {join_names(made)} by fixed rules; methods that "
         "read it may score otherwise on a graph that a language model makes"
     ]
+
+
+def _graph_makers(header: IndexHeader) -> list[str]:
+    """Return the models that extracted an index's graph, as ``provider/model``."""
+    folder, fingerprint = header.config.output_storage.base_dir, header.fingerprint
+    if folder and fingerprint is not None:
+        cost = read_index_cost(Path(folder), fingerprint, None)
+        if cost is not None and cost.steps:
+            return [step.model for step in cost.steps if step.workflow == "extract_graph"]
+    if NOUN_PHRASES in (header.config.workflows or ()):
+        return []
+    maker = header.config.completion_models.get(header.config.extract_graph.completion_model_id)
+    return [] if maker is None else [model_name(maker)]
 
 
 def _family(model: str) -> str:
