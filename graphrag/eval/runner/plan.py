@@ -283,7 +283,7 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.
     differences = list_differences(last.setup, plan.setup)
-    differences.sort(key=lambda line: line.startswith("indexes."))
+    differences.sort(key=lambda line: line.startswith(("indexes.", "releases.")))
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
     refused = "its failures can't be asked again" if options.retry_errors else "it can't be resumed"
