@@ -209,3 +209,11 @@ def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
         assert asked_in(pinned) == [], flags
     without = make_evaluation(name="another", methods=["basic"]).done("monitor", code=USAGE)
     assert re.search(r"No baseline is pinned .* compare latest --pin", flat(without.output))
+
+
+def test_an_index_that_is_gone_is_named_with_a_command_that_there_is(pinned):
+    (pinned.project / "output").rename(pinned.project / "gone")
+    said = watch(pinned, code=USAGE)
+    assert "Index clock:" in said
+    assert "build it with" in said
+    assert "--index," not in said

@@ -113,7 +113,7 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
             continue
         try:
             needs_none = find_settings(root) and (flags.index or key not in roots)
-            remedy = "add --index, or build it with"
+            remedy = "build it with" if flags.round else "add --index, or build it with"
             lacking = None if needs_none else find_unbuilt(root, remedy=remedy)
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
