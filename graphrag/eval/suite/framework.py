@@ -1,7 +1,7 @@
 """Suites of test cases over components that are handed in: run, scored, held to a baseline."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ MIN_PAIRS = 2
 WEAK, FAIR = 0.6, 0.8
 """A metric whose mean is below the one asks for work, below the other for a look."""
 Components = Mapping[str, object]
+Scores = Mapping[str, Mapping[str, float]]
+"""Metric, or part of a score -> case id -> score, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,11 @@ def runs_by_component(case: TestCase) -> bool:
 
 
 async def run_case(case: TestCase, components: Components) -> dict[str, object]:
-    """Run a case by the first component that fits it, and return what evaluators see.
+    """Run a case by the first component that fits it, and return what that gives, and its seconds.
 
     A case that has no input for any component is about the graph, if there is one: then nothing
     runs. ValueError if no component can run it; what the component raises is raised too.
     """
-    output = _about(components)
     case_input = mapping_of(case.input_data)
     ways = [way for way in _WAYS if way[0] in case_input]
     for key, component, method, further, made in ways:
@@ -76,11 +77,10 @@ async def run_case(case: TestCase, components: Components) -> dict[str, object]:
             ask = cast("Callable[..., Awaitable[object]]", getattr(components[component], method))
             more = [] if further is None else [case_input.get(further, {})]
             started = time.perf_counter()
-            output[made] = await ask(case_input[key], *more)
-            seconds = time.perf_counter() - started
-            return {"success": True, "processing_time": seconds, **output}
-    if "graph" in output and not ways:
-        return {"success": True, **output}
+            answer = await ask(case_input[key], *more)
+            return {"processing_time": time.perf_counter() - started, made: answer}
+    if not ways and components.get("graph") is not None:
+        return {}
     missing = " or ".join(way[1] for way in ways)
     needs = f"give {missing}" if missing else "its input_data has no query, text or document"
     raise ValueError(f"no component can run it; {needs}")
@@ -173,11 +173,7 @@ class EvaluationFramework:
             passed_tests=n_passed,
             total_tests=len(cases),
             performance_metrics=time_metrics(seconds),
-            recommendations=recommend(
-                {metric.value: _mean(scores) for metric, scores in _by_metric(results).items()},
-                failures,
-                len(cases),
-            ),
+            recommendations=recommend(_means_of(results).items(), failures, len(cases)),
             failures=failures,
         )
         self.evaluation_history.append(report)
@@ -189,10 +185,14 @@ class EvaluationFramework:
         It takes the place of what this suite had for its metrics; other metrics and suites keep
         theirs.
         """
-        for metric, results in _by_metric(report.results).items():
+        for metric, results in grouped((r.metric, r) for r in report.results).items():
             self._baseline[report.test_suite_name, metric] = results
-        pooled = _by_metric(result for results in self._baseline.values() for result in results)
-        self.baseline_scores |= {metric: _mean(results) for metric, results in pooled.items()}
+        self.baseline_scores |= _means_of(self._kept())
+
+    def _kept(self, suite: str | None = None) -> list[EvaluationResult]:
+        """Return the results of the baseline, of one suite or of all."""
+        kept = self._baseline.items()
+        return [r for (name, _), results in kept if suite in (None, name) for r in results]
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
         """Return metric value -> mean share now less that of the baseline, for the metrics of both.
@@ -200,12 +200,9 @@ class EvaluationFramework:
         A suite is held against its own baseline, one that has none against those of all suites.
         Empty without a baseline.
         """
-        return {
-            metric.value: _mean(results) - (_mean(own) if own else self.baseline_scores[metric])
-            for metric, results in _by_metric(report.results).items()
-            for own in [self._baseline.get((report.test_suite_name, metric))]
-            if own or metric in self.baseline_scores
-        }
+        now, own = _means_of(report.results), _means_of(self._kept(report.test_suite_name))
+        then = self.baseline_scores | own
+        return {metric.value: now[metric] - then[metric] for metric in now if metric in then}
 
     def detect_regressions(self, report: EvaluationReport) -> list[MetricRegression]:
         """Test each metric that both reports have, on the cases that both have.
@@ -213,28 +210,21 @@ class EvaluationFramework:
         Empty without a report given to :meth:`set_baseline`. See
         :func:`graphrag.eval.suite.find_regressions` for the test.
         """
-        suites = {suite for suite, _ in self._baseline}
-        if report.test_suite_name in suites:
-            suites = {report.test_suite_name}
-        then = _case_shares(
-            result
-            for (suite, _), results in self._baseline.items()
-            if suite in suites
-            for result in results
-        )
-        now = _case_shares(report.results)
-        return find_regressions(
-            {metric: (shares, then[metric]) for metric, shares in now.items() if metric in then}
-        )
+        then = self._kept(report.test_suite_name) or self._kept()
+        return find_regressions(_shares_of(report.results), _shares_of(then))
 
 
-def find_regressions(
-    scores: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]],
-) -> list[MetricRegression]:
-    """Test each metric for a fall.
+def mean_by_case(scores: Iterable[tuple[str, str | None, float]]) -> Scores:
+    """Add up (metric, case id, score); what is of no case is left out."""
+    named = grouped((metric, (case, score)) for metric, case, score in scores if case is not None)
+    return {
+        metric: {case: fmean(of_case) for case, of_case in grouped(of_metric).items()}
+        for metric, of_metric in named.items()
+    }
 
-    ``scores`` is metric -> (case id -> score now, case id -> score of the baseline), each in
-    [0, 1]; the metrics are the family, and their order that of the result.
+
+def find_regressions(now: Scores, then: Scores) -> list[MetricRegression]:
+    """Test each metric that both have for a fall; these are the family, in the order of now.
 
     One-sided permutation test on the paired differences (``paired_scale``), Holm 1979 over the
     metrics. The smallest p value that n pairs can give is ``2 ** -n``, so that fewer than five
@@ -242,9 +232,11 @@ def find_regressions(
     """
     differences = {
         metric: paired_scale(
-            [(now[case], then[case]) for case in now if case in then], alternative="less"
+            [(score, before[case]) for case, score in scores.items() if case in before],
+            alternative="less",
         )
-        for metric, (now, then) in scores.items()
+        for metric, scores in now.items()
+        if (before := then.get(metric)) is not None
     }
     tested = [result.p if result.n_pairs >= MIN_PAIRS else None for result in differences.values()]
     return [
@@ -261,20 +253,16 @@ def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def _about(components: Components) -> dict[str, object]:
-    graph = components.get("graph")
-    return {} if graph is None else {"graph": graph}
-
-
 async def _outcome_of(case: TestCase, components: Components) -> dict[str, object]:
     """Return the output of a case; what a component raises is kept to it, as its error."""
-    started = time.perf_counter()
+    graph, started = components.get("graph"), time.perf_counter()
+    about = {} if graph is None else {"graph": graph}
     try:
-        return await run_case(case, components)
+        return {"success": True, **about, **await run_case(case, components)}
     except Exception as error:
         seconds = time.perf_counter() - started
         failed = {"success": False, "processing_time": seconds, "error": describe_error(error)}
-        return {**failed, **_about(components)}
+        return {**about, **failed}
 
 
 async def _score(
@@ -297,10 +285,12 @@ async def _score(
     return results, problems
 
 
-def recommend(means: Mapping[str, float], failures: Mapping[str, str], n_cases: int) -> list[str]:
+def recommend(
+    means: Collection[tuple[str, float]], failures: Mapping[str, str], n_cases: int
+) -> list[str]:
     """Say which means (by what they are of, in [0, 1]) are low, and what failed; never empty."""
     texts: list[str] = []
-    for name, mean in means.items():
+    for name, mean in means:
         if mean < FAIR:
             what, limit = ("Improve", WEAK) if mean < WEAK else ("Look at", FAIR)
             texts.append(f"{what} {name}: its mean is {mean:.2f}, below {limit}.")
@@ -313,20 +303,11 @@ def recommend(means: Mapping[str, float], failures: Mapping[str, str], n_cases: 
     return texts or ["Nothing was scored: give the cases an expected output."]
 
 
-def _by_metric(
-    results: Iterable[EvaluationResult],
-) -> dict[EvaluationMetric, list[EvaluationResult]]:
-    return grouped((result.metric, result) for result in results)
+def _means_of(results: Iterable[EvaluationResult]) -> dict[EvaluationMetric, float]:
+    """Return metric -> mean share."""
+    by_metric = grouped((result.metric, result.share) for result in results)
+    return {metric: fmean(shares) for metric, shares in by_metric.items()}
 
 
-def _mean(results: Sequence[EvaluationResult]) -> float:
-    return fmean(result.share for result in results)
-
-
-def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:
-    """Return metric -> case id -> mean share."""
-    named = [(r.metric, (r.test_case_id, r.share)) for r in results if r.test_case_id is not None]
-    return {
-        metric: {case: fmean(shares) for case, shares in grouped(of_metric).items()}
-        for metric, of_metric in grouped(named).items()
-    }
+def _shares_of(results: Iterable[EvaluationResult]) -> Scores:
+    return mean_by_case((r.metric, r.test_case_id, r.share) for r in results)

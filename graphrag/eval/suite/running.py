@@ -57,7 +57,13 @@ from graphrag.eval.suite.evaluation import (
     mapping_of,
 )
 from graphrag.eval.suite.evaluators import EntityExtraction, make_evaluator, needs_of
-from graphrag.eval.suite.framework import find_regressions, run_case, runs_by_component
+from graphrag.eval.suite.framework import (
+    Scores,
+    find_regressions,
+    mean_by_case,
+    run_case,
+    runs_by_component,
+)
 from graphrag.eval.suite.summary import (
     CaseResult,
     PartRegression,
@@ -293,10 +299,9 @@ async def run_suites(
     )
     if store is not None and chosen is not None:
         run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
-        old = None if baseline is None else _parts_of(store, baseline)
-        if baseline is not None and not old:
+        regressions = None if baseline is None else _find_regressions(store, run_id, baseline)
+        if baseline is not None and regressions is None:
             notes += (_NOT_COMPARED,)
-        regressions = _find_regressions(_parts_of(store, run_id), old) if old else None
         outcome = replace(outcome, run_id=run_id, notes=notes, regressions=regressions)
         store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
     session.finish()
@@ -313,33 +318,31 @@ def _open_session(store: EvaluationStore, run_id: str, plan: _Plan) -> StoredSes
     return StoredSession(store, run_id)
 
 
-_Parts = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
-"""(Suite, method) -> part -> case id -> score."""
-
-
-def _find_regressions(new: _Parts, old: _Parts) -> tuple[PartRegression, ...]:
+def _find_regressions(
+    store: EvaluationStore, run_id: str, baseline: str
+) -> tuple[PartRegression, ...] | None:
+    """Test every part of a run's scores for a fall; None if the store has no baseline's parts."""
+    now, then = _read_parts(store, run_id), _read_parts(store, baseline)
+    if not then:
+        return None
     return tuple(
         PartRegression(**asdict(regression), suite=suite, method=method)
-        for (suite, method), parts in new.items()
-        for regression in find_regressions(
-            {
-                part: (scores, old[suite, method][part])
-                for part, scores in parts.items()
-                if part in old.get((suite, method), {})
-            }
-        )
+        for (suite, method), scores in now.items()
+        for regression in find_regressions(scores, then.get((suite, method), {}))
     )
 
 
-def _parts_of(store: EvaluationStore, run_id: str) -> _Parts:
-    scores: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for kept in store.judgements(run_id):
-        if kept.kind == _KIND:
-            result = _RESULT.validate_python(kept.value)
-            parts = scores.setdefault((kept.subject.partition("/")[0], result.method), {})
-            for part, score in result.parts.items():
-                parts.setdefault(part, {})[result.case_id] = score
-    return scores
+def _read_parts(store: EvaluationStore, run_id: str) -> dict[tuple[str, str], Scores]:
+    """Return (suite, method) -> the scores by part."""
+    kept = [each for each in store.judgements(run_id) if each.kind == _KIND]
+    results = (
+        (each.subject.partition("/")[0], _RESULT.validate_python(each.value)) for each in kept
+    )
+    by_method = grouped(((suite, result.method), result) for suite, result in results)
+    return {
+        place: mean_by_case((part, r.case_id, score) for r in of for part, score in r.parts.items())
+        for place, of in by_method.items()
+    }
 
 
 def _reason(result: EvaluationResult) -> str:

@@ -236,8 +236,8 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
         for method, of_method in grouped((r.method, r) for r in results).items()
     )
     scores = grouped((r.case_id, r.score) for r in results if r.score is not None)
-    named = ((f"{part} of {r.method}", value) for r in results for part, value in r.parts.items())
-    means = {name: fmean(values) for name, values in grouped(named).items()}
+    parts = grouped((f"{name} of {r.method}", v) for r in results for name, v in r.parts.items())
+    means = [(name, fmean(values)) for name, values in parts.items()]
     return SuiteReport(
         name=suite.name,
         evaluator=suite.evaluator,
