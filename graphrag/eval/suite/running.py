@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Literal, TypeVar, cast
@@ -71,7 +71,13 @@ from graphrag.eval.suite.summary import (
     status_of,
     summarize_suite,
 )
-from graphrag.eval.suite.tools import CaseFailedError, CaseTools, ModelExtractor, SharedTools
+from graphrag.eval.suite.tools import (
+    CaseFailedError,
+    CaseTools,
+    ModelExtractor,
+    ProjectTools,
+    stopwatch,
+)
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import CallLog, Usage
@@ -101,79 +107,59 @@ class _Evaluation:
     unit: Unit
 
     @property
-    def asks(self) -> bool:
-        return "query" in mapping_of(self.case.input_data)
-
-    @property
     def reads_index(self) -> bool:
+        """Whether the index must be built, and not only its project be there."""
         named = "document" in mapping_of(self.case.input_data)
         return self.method is not None or named or "index" in needs_of(self.evaluator)
 
     def result(
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
     ) -> CaseResult:
-        failure, score, reason = None, None, ""
-        parts, details = dict[str, float](), dict[str, object]()
-        if isinstance(scored, Failure):
-            failure = scored
-        else:
-            score, reason, parts = scored.share, _reason(scored), scored.parts
-            shown_elsewhere = ("parts", "reason")
-            details = {k: v for k, v in scored.details.items() if k not in shown_elsewhere}
+        """Return what a response was scored with, or why it was not."""
+        is_failed = isinstance(scored, Failure)
+        reason = "" if is_failed else _reason(scored)
+        about = {} if is_failed else scored.details
+        details = {k: v for k, v in about.items() if k not in ("parts", "reason")}  # shown apart
         return CaseResult(
             case_id=self.case.id,
             title=self.case.title,
             method=self.method or self.suite.evaluator,
-            status="unscored" if score is None else status_of(score, self.suite.thresholds),
-            score=score,
-            reason=reason if failure is None else failure.message,
+            status="unscored" if is_failed else status_of(scored.share, self.suite.thresholds),
+            score=None if is_failed else scored.share,
+            reason=scored.message if is_failed else reason,
             output=(response.failure is None and response.response) or reason,
-            failure=failure,
+            failure=scored if is_failed else None,
             latency_s=response.latency_s,
             usage=response.usage,
             judge_usage=judge_usage,
-            parts=parts,
+            parts={} if is_failed else scored.parts,
             details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan(RunPlan):
-    config: EvaluationConfig
-    evaluations: Mapping[str, _Evaluation]
-    headers: Mapping[str, IndexHeader]
-
-    @property
-    def units(self) -> list[Unit]:
-        return [job.unit for job in self.evaluations.values()]
 
 
 class _Evaluators:
     """What the runner's loop asks: a search runs a case by its component, a judge scores it."""
 
-    def __init__(self, plan: _Plan, session: MemorySession, judge: Judge | None) -> None:
+    def __init__(
+        self, jobs: Mapping[str, _Evaluation], project: ProjectTools, session: MemorySession
+    ) -> None:
         self.scored: dict[tuple[str, str], CaseResult] = {}
         """(Sample's id, label of the method) -> what was scored here."""
-        self._evaluations, self._session = plan.evaluations, session
-        self._shared = SharedTools(plan.config, plan.headers, judge)
-        self._timeout_s = plan.config.timeout_s
+        self._jobs, self._project, self._session = jobs, project, session
         self._outputs: dict[str, dict[str, object] | Failure] = {}
 
     async def search(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Run a case by the component that fits it; what it gives is held until it is scored."""
-        job = self._evaluations[unit.key]
-        tools = CaseTools(self._shared, job.method, job.index, log)
-        started, waited_s = time.perf_counter(), log.waited_s
+        job, seconds = self._jobs[unit.key], stopwatch(log)
+        tools = CaseTools(self._project, job.method, job.index, log)
         output = await self._attempt(_run(job, tools), log, "search")
-        took_s = time.perf_counter() - started - (log.waited_s - waited_s)
+        took_s = seconds() if tools.seconds is None else tools.seconds
         check_asked(log)
         failure = output if isinstance(output, Failure) and output.stage == "search" else None
         text = tools.output if failure is None else f"ERROR: {failure.message}"
-        is_known = not (log.replayed or log.was_held_up)
-        seconds = sum(tools.seconds) if tools.seconds else took_s if is_known else None
         usage = log.usage() if log.attempts else tools.usage
         place = unit.key, unit.sample.id, unit.method
-        response = StoredResponse(*place, text, tools.context, seconds, usage, failure)
+        response = StoredResponse(*place, text, tools.context, took_s, usage, failure)
         self._outputs[unit.key] = output
         if failure is not None:
             self.scored[place[1:]] = job.result(response, failure, Usage())
@@ -183,16 +169,16 @@ class _Evaluators:
         self, unit: Unit, response: StoredResponse, _metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
-        job, scored = self._evaluations[unit.key], self._outputs.pop(unit.key, None)
-        if scored is None:  # its answer was kept by an earlier session
-            tools = CaseTools(self._shared, job.method, job.index, log, response)
-            scored = await self._attempt(_run(job, tools), log, "judge")
+        job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
+        if output is None:  # its answer was kept by an earlier session
+            tools = CaseTools(self._project, job.method, job.index, log, response)
+            output = await self._attempt(_run(job, tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
             """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
             sample = replace(unit.sample, question=question, ground_truth=ground_truth)
             about = replace(unit, sample=sample), replace(response, response=answer)
-            verdicts = await self._shared.runner.judge_unit(*about, ("correctness",), log)
+            verdicts = await self._project.runner.judge_unit(*about, ("correctness",), log)
             verdict = verdicts["correctness"]
             if verdict.score is None:
                 failure = verdict.failure or Failure("judge", "error", verdict.reason)
@@ -202,6 +188,7 @@ class _Evaluators:
         async def score(output: Output) -> EvaluationResult:
             return checked_result(await job.evaluator.evaluate(job.case, output))
 
+        scored = output
         if not isinstance(scored, Failure):
             scored = await self._attempt(score({**scored, "judge": grade}), log, "judge")
         check_asked(log)
@@ -223,19 +210,19 @@ class _Evaluators:
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
         (kept,) = self._session.finished([unit.key])
-        response = kept.response
-        failure = response.failure or Failure("judge", "error", "its result was not kept")
-        return self._evaluations[unit.key].result(response, failure, Usage())
+        failure = kept.response.failure or Failure("judge", "error", "its result was not kept")
+        return self._jobs[unit.key].result(kept.response, failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
     ) -> _Value | Failure:
         """Return what a job of a case gives in its time, or its failure, which stays with it."""
+        limit_s = self._project.config.timeout_s
         try:
-            async with log.own_time.deadline(self._timeout_s):
+            async with log.own_time.deadline(limit_s):
                 return await job
         except TimeoutError:
-            return Failure(stage, "timeout", describe_timeout(self._timeout_s, log))
+            return Failure(stage, "timeout", describe_timeout(limit_s, log))
         except CaseFailedError as error:
             return error.failure
         except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
@@ -267,12 +254,14 @@ async def run_suites(
     than it is waited for, or search after search fails; what was kept stays in the store;
     StoreError if a result can't be kept.
     """
-    plan = await _plan_suites(suites, config, judge)
-    session, chosen = MemorySession(), None
+    plan, jobs, project = await _plan_suites(suites, config, judge)
+    units = [job.unit for job in jobs.values()]
+    session, run_id, notes = MemorySession(), None, tuple[str, ...]()
     if store is not None:
         chosen = choose_run(store, plan, ResumeOptions(resume))
-        session = _open_session(store, chosen.run.run_id, plan)
-    evaluators = _Evaluators(plan, session, judge)
+        run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
+        session = _open_session(store, run_id, jobs)
+    evaluators = _Evaluators(jobs, project, session)
 
     def watch(tally: Tally, latest: QueryResult | None) -> None:
         if on_case is not None and latest is not None:
@@ -280,39 +269,43 @@ async def run_suites(
             if result is not None:  # else it was kept before
                 on_case(tally.done, tally.total, result)
 
-    request = RunRequest(plan.units, session, watch=watch)
-    ended = await Work(request, plan.config, evaluators.search, evaluators.judge, Stop()).run()
+    request = RunRequest(units, session, watch=watch)
+    ended = await Work(request, project.config, evaluators.search, evaluators.judge, Stop()).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
-    results = [evaluators.result(unit) for unit in plan.units]
-    suite_names = [job.suite.name for job in plan.evaluations.values()]
-    by_suite = grouped(zip(suite_names, results, strict=True))
+    results = [evaluators.result(unit) for unit in units]
+    by_suite = grouped(
+        (job.suite.name, result) for job, result in zip(jobs.values(), results, strict=True)
+    )
+    regressions = None
+    if store is not None and run_id is not None and baseline is not None:
+        regressions = _find_regressions(store, run_id, baseline)
+        notes += (_NOT_COMPARED,) if regressions is None else ()
     outcome = SuiteOutcome(
         reports=tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites),
-        run_id=None,
+        run_id=run_id,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
             [(False, case.usage) for case in results],
             [(False, case.judge_usage) for case in results],
         ),
         ended_at=now(),
+        regressions=regressions,
+        notes=notes,
     )
-    if store is not None and chosen is not None:
-        run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
-        regressions = None if baseline is None else _find_regressions(store, run_id, baseline)
-        if baseline is not None and regressions is None:
-            notes += (_NOT_COMPARED,)
-        outcome = replace(outcome, run_id=run_id, notes=notes, regressions=regressions)
+    if store is not None and run_id is not None:
         store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
     session.finish()
     return outcome
 
 
-def _open_session(store: EvaluationStore, run_id: str, plan: _Plan) -> StoredSession:
+def _open_session(
+    store: EvaluationStore, run_id: str, jobs: Mapping[str, _Evaluation]
+) -> StoredSession:
     """Open what a run keeps, without what can't be scored any more: only answers are kept whole."""
     scored = store.verdicts(run_id)
     for key, response in store.responses(run_id, with_texts=False).items():
-        asks = key in plan.evaluations and plan.evaluations[key].asks
+        asks = key in jobs and "query" in mapping_of(jobs[key].case.input_data)
         if response.failure is None and key not in scored and not asks:
             store.discard_response(run_id, key)
     return StoredSession(store, run_id)
@@ -370,25 +363,22 @@ async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
             output["graph"] = await tools.graph()
         if asks:
             output |= await run_case(case, tools.components())
-    if asks or tools.seconds:
+    if asks or tools.seconds is not None:
         # As the tools measured it: without what was waited for. They may have no time at all.
-        output["processing_time"] = sum(tools.seconds) if tools.seconds else None
+        output["processing_time"] = tools.seconds
     return {**output, "extraction": tools.extraction}
 
 
 async def _plan_suites(
     suites: Sequence[Suite], config: EvaluationConfig, judge: Judge | None
-) -> _Plan:
-    """Check suites against a configuration and say what is to be run."""
+) -> tuple[RunPlan, dict[str, _Evaluation], ProjectTools]:
+    """Check suites against a configuration; return what is to be run, by the keys, and by what."""
     if not suites:
         raise ConfigError("There is no suite to run.")
-    jobs: list[_Evaluation] = []
-    names: set[str] = set()
-    for suite in suites:
-        if suite.name in names:
-            raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
-        names.add(suite.name)
-        jobs += _evaluations_of(suite, make_evaluator(suite, config.root), config)
+    for name, n in Counter(suite.name for suite in suites).items():
+        if n > 1:
+            raise ConfigError(f"Two suites are called {name!r}; give one another name.")
+    jobs = [job for suite in suites for job in _evaluations_of(suite, config)]
     methods = list(dict.fromkeys(job.method for job in jobs if job.method is not None))
     if methods:
         judge_alone = {**config.judge.model_dump(), "pairwise": False}
@@ -401,26 +391,23 @@ async def _plan_suites(
     headers = await _read_headers(jobs, config)
     samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())
     setup = _setup(jobs, samples, config, headers, judge)
-    evaluations = {job.unit.key: job for job in jobs}
-    details = RunDetails("suite", len(jobs), config.to_dict())
-    return _Plan(setup, samples, details, config, evaluations, headers)
+    plan = RunPlan(setup, samples, RunDetails("suite", len(jobs), config.to_dict()))
+    return plan, {job.unit.key: job for job in jobs}, ProjectTools(config, headers, judge)
 
 
-def _evaluations_of(
-    suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig
-) -> list[_Evaluation]:
+def _evaluations_of(suite: Suite, config: EvaluationConfig) -> Iterator[_Evaluation]:
+    evaluator = make_evaluator(suite, config.root)
     methods: Sequence[str | None] = tuple(dict.fromkeys(suite.methods)) or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
     keys = list(config.indexes)
-    jobs: list[_Evaluation] = []
     for case in suite.cases:
+        asks = methods != (None,) or runs_by_component(case) or "index" in needs_of(evaluator)
         index = keys[0] if case.index is None and len(keys) == 1 else case.index
         what = f"Suite {suite.name}, case {case.id!r}"
         if index is not None and index not in keys:
             msg = f"{what}: no index is configured for {index!r}{nearest(index, keys)}"
             raise ConfigError(as_sentence(msg))
-        asks = methods != (None,) or runs_by_component(case) or "index" in needs_of(evaluator)
         if index is None and asks:
             names = ", ".join(keys) or "the indexes, of which none is configured"
             raise ConfigError(f"{what} names no index; give input_data.index, one of {names}.")
@@ -435,9 +422,7 @@ def _evaluations_of(
         for method in methods:
             label = suite.name if method is None else f"{suite.name}/{method}"
             unit = Unit(f"{sample.id} {method or suite.evaluator}", sample, label)
-            named = framework_case(case)
-            jobs.append(_Evaluation(suite, named, evaluator, method, index, unit))
-    return jobs
+            yield _Evaluation(suite, framework_case(case), evaluator, method, index, unit)
 
 
 async def _read_headers(
@@ -475,30 +460,29 @@ def _setup(
     """Return everything that changes what the results mean."""
     described = {job.suite.name: _describe_evaluator(job) for job in jobs}
     judged = any("judge" in needs_of(job.evaluator) for job in jobs)
+    judge_setup = describe_judge(config, samples, headers, judge) if judged else {}
+    for name, about in described.items():
+        digest = hashlib.blake2b(_text(about).encode(), digest_size=6).hexdigest()
+        judge_setup[f"suite {name}"] = digest
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
     for job in jobs:
         if job.index is None or job.unit.method in indexes.setdefault(job.index, {}):
             continue
         header = headers[job.index]
-        about: dict[str, object] = {"index": header.fingerprint} if job.reads_index else {}
-        if job.method is not None:
-            about |= methods.describe(job.method, header)
-        else:
-            about |= ModelExtractor(header.config).describe()
-        indexes[job.index][job.unit.method] = about
+        asked = (
+            ModelExtractor(header.config).describe()
+            if job.method is None
+            else methods.describe(job.method, header)
+        )
+        built = {"index": header.fingerprint} if job.reads_index else {}
+        indexes[job.index][job.unit.method] = {**built, **asked}
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(dict.fromkeys(job.unit.method for job in jobs))},
         "indexes": indexes,
-        "judge": {
-            **(describe_judge(config, samples, headers, judge) if judged else {}),
-            **{
-                f"suite {name}": hashlib.blake2b(_text(about).encode(), digest_size=6).hexdigest()
-                for name, about in described.items()
-            },
-        },
+        "judge": judge_setup,
         "metrics": {"correctness": {"suite": "passed"}},
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -81,16 +81,12 @@ class ModelExtractor:
         entities, relationships = await extractor(text, types, "text")
         if errors:
             raise errors[0]
-        named, pairs = (
-            rows_of(entities, "title", "type"),
-            rows_of(relationships, "source", "target"),
-        )
-        return Extraction(
-            tuple(title for title, _ in named), tuple(pairs), tuple(kind for _, kind in named)
-        )
+        named = rows_of(entities, "title", "type")
+        pairs = tuple(rows_of(relationships, "source", "target"))
+        return Extraction(tuple(name for name, _ in named), pairs, tuple(kind for _, kind in named))
 
 
-class SharedTools:
+class ProjectTools:
     """What the cases of a run share: open indexes and models, and a limit of calls without a log.
 
     ``config`` names every method that the suites ask, ``headers`` has every index that the cases
@@ -106,9 +102,9 @@ class SharedTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
+        self.extractor = cache(self._open_extractor)
         self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
-        self.extractor = cache(self._extractor)
         self._views: dict[str, IndexView] = {}
         self._opening = asyncio.Lock()
 
@@ -116,7 +112,7 @@ class SharedTools:
         """Return a log for the calls of one search of its own."""
         return CallLog(self._limit, bound=search_bound(self.config), time=search_time(self.config))
 
-    def _extractor(self, index: str) -> ModelExtractor:
+    def _open_extractor(self, index: str) -> ModelExtractor:
         return ModelExtractor(self._headers[index].config)
 
     async def view(self, index: str) -> IndexView:
@@ -127,20 +123,34 @@ class SharedTools:
             return self._views[index]
 
 
+def stopwatch(log: CallLog) -> Callable[[], float | None]:
+    """Return what tells the seconds from here on, without those that calls waited for their turn.
+
+    None where they are not known: a call was answered from the journal, or held up.
+    """
+    started, waited_s = time.perf_counter(), log.waited_s
+
+    def seconds() -> float | None:
+        is_known = not (log.replayed or log.was_held_up)
+        return time.perf_counter() - started - (log.waited_s - waited_s) if is_known else None
+
+    return seconds
+
+
 class CaseTools:
     """The components by which a project answers one case, every call counted and bounded.
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
     it names, or the only one that is configured). ``log`` takes the calls; None: each call of a
-    component has its own. ``kept``: the answer to the question, where there is one. ``output`` is
-    what the last call gave, from ``context``; ``extraction`` what the last extraction found;
-    ``usage`` what a search says of itself that made no call in the log; ``seconds`` what each call
-    took, where it is known, without what was waited for.
+    component has its own. ``kept``: the answer to the question, where there is one. Of the last
+    call, ``output`` is what it gave, from ``context``, in ``seconds``, where they are known;
+    ``extraction`` what it found; ``usage`` what a search says of itself that made no call in the
+    log.
     """
 
     def __init__(
         self,
-        shared: SharedTools,
+        project: ProjectTools,
         method: str | None,
         index: str | None,
         log: CallLog | None = None,
@@ -149,9 +159,13 @@ class CaseTools:
         self.output = self.context = ""
         self.extraction: Extraction | None = None
         self.usage = Usage()
-        self.seconds: list[float] = []
-        self._shared, self._method, self._named_index = shared, method, index
+        self.seconds: float | None = None
+        self._project, self._method, self._index = project, method, index
         self._log, self._kept = log, kept
+
+    def components(self) -> dict[str, object]:
+        """Return the tools as a framework's components, without a graph."""
+        return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     async def process_query(self, query: str, context: object = None) -> dict[str, str]:
         """Return ``answer`` and ``context``, what the method retrieved; the given one is unused.
@@ -160,13 +174,10 @@ class CaseTools:
         """
         if self._method is None:
             raise ConfigError("the suite names no methods that could answer a question")
-        sample = Sample("", self._named_index or "", query, "")
-        log = self._log or self._shared.log()
-        unit = Unit("", sample, self._method)
-        answer = self._kept or await self._shared.runner.search_unit(unit, log)
-        self.usage = answer.usage
-        if answer.latency_s is not None:
-            self.seconds.append(answer.latency_s)
+        unit = Unit("", Sample("", self._index or "", query, ""), self._method)
+        log = self._log or self._project.log()
+        answer = self._kept or await self._project.runner.search_unit(unit, log)
+        self.usage, self.seconds = answer.usage, answer.latency_s
         if answer.failure is not None:
             raise CaseFailedError(answer.failure)
         self.output, self.context = answer.response, answer.context_text or ""
@@ -177,20 +188,19 @@ class CaseTools:
 
         CaseFailedError if a call failed for good.
         """
-        log, started = self._log or self._shared.log(), time.perf_counter()
+        log = self._log or self._project.log()
         log.bound = None  # the release bounds no extraction, and a long one is no fault
-        waited_s = log.waited_s
+        seconds = stopwatch(log)
         try:
             with measure_calls(log):
-                extraction = await self._shared.extractor(self._index())(text)
+                extraction = await self._project.extractor(self._named_index())(text)
         except Exception as error:
             check_asked(log)
             if is_refusal(error):
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        took_s = time.perf_counter() - started - (log.waited_s - waited_s)
-        self._note(extraction, text, None if log.replayed or log.was_held_up else took_s)
+        self._note(extraction, text, seconds())
         pairs = zip(extraction.entities, extraction.types, strict=True)
         return [{"name": name, "type": kind} for name, kind in pairs]
 
@@ -215,26 +225,20 @@ class CaseTools:
 
     async def _look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
         try:
-            return (await self._shared.view(self._index())).extraction(text, document)
+            return (await self._project.view(self._named_index())).extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-
-    def components(self) -> dict[str, object]:
-        """Return the tools as a framework's components, without a graph."""
-        return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     def _note(self, extraction: Extraction, context: str, seconds: float | None) -> None:
         pairs = [f"{source} -> {target}" for source, target in extraction.relationships]
         names = ", ".join(extraction.entities)
         self.output = f"Entities: {names}\nRelationships: {', '.join(pairs)}"
-        self.context, self.extraction = context, extraction
-        if seconds is not None:
-            self.seconds.append(seconds)
+        self.context, self.extraction, self.seconds = context, extraction, seconds
 
-    def _index(self) -> str:
-        if self._named_index is None:
+    def _named_index(self) -> str:
+        if self._index is None:
             raise CaseFailedError(Failure("judge", "error", "the case names no index"))
-        return self._named_index
+        return self._index
 
 
 def graph_of(extraction: Extraction) -> dict[str, object]:
@@ -270,7 +274,7 @@ def project_components(
     # In a thread with a loop of its own, as the caller's may be running.
     with ThreadPoolExecutor(1) as pool:
         headers, extraction = pool.submit(asyncio.run, _open(asking, index)).result()
-    tools = CaseTools(SharedTools(asking, headers), method, index)
+    tools = CaseTools(ProjectTools(asking, headers), method, index)
     return {**tools.components(), "graph": graph_of(extraction)}
 
 
