@@ -103,3 +103,25 @@ def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     assert made.exit_code == 0, made.output
     assert "put your texts into" in made.output
     assert config_of(tmp_path / "waiting")["methods"] == ALL
+
+
+@pytest.mark.parametrize(
+    ("n_texts", "n_characters", "budget"),
+    [
+        (0, 0, 4000),  # nothing is known yet
+        (1, 100, 600),
+        (100, 100, 600),  # short notes: two of them fit any budget
+        (20, 4000, 4000),
+        (3, 4000, 2000),  # two whole texts
+        (2, 40_000, 4000),
+        (1, 20_000, 2400),  # two text units of 1,200 tokens
+    ],
+)
+def test_the_budget_goes_by_the_texts_that_are_there(tmp_path, n_texts, n_characters, budget):
+    settings = OFFLINE_SETTINGS.replace("size: 60, overlap: 10", "size: 1200, overlap: 100")
+    (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
+    (tmp_path / "input").mkdir()
+    for n in range(n_texts):
+        (tmp_path / "input" / f"{n}.txt").write_text("a" * n_characters, encoding="utf-8")
+    assert init(tmp_path).exit_code == 0
+    assert config_of(tmp_path)["equal_terms"]["max_context_tokens"] == budget

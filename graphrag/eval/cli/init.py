@@ -151,16 +151,19 @@ def _build(root: Path, quiet: bool) -> Path | None:
 def _choose_budget(root: Path) -> int:
     """Return a context budget of a quarter of a project's text, in tokens, rounded.
 
-    At least two text units fit it.
+    At least two text units fit it. Without a text it is the most that is chosen.
     """
     try:
         config = read_settings(root)
         folder = Path(str(config.input_storage.base_dir))
-        size = sum(path.stat().st_size for path in folder.rglob("*.txt"))
+        sizes = [path.stat().st_size / _BYTES_A_TOKEN for path in folder.rglob("*.txt")]
     except (SettingsError, OSError):
         return _MOST_TOKENS
-    quarter = round(size / _BYTES_A_TOKEN / 4, -2) or _MOST_TOKENS
-    return max(min(int(quarter), _MOST_TOKENS), 2 * config.chunking.size, _LEAST_TOKENS)
+    if not any(sizes):
+        return _MOST_TOKENS
+    unit = min(config.chunking.size, max(sizes))  # no text unit is longer than its document
+    wanted = max(min(sum(sizes) / 4, _MOST_TOKENS), 2 * unit, _LEAST_TOKENS)
+    return int(round(wanted, -2))
 
 
 def _list_methods(root: Path) -> list[str]:
