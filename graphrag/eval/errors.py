@@ -15,6 +15,12 @@ EvalError
     └── AllowanceStop      what is left of the allowed cost is not enough: exit code 3
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphrag.eval.records import QueryResult
+
 
 class EvalError(Exception):
     """Stops the run; the message is one sentence of what, where and what to do next."""
@@ -57,7 +63,15 @@ class StoreError(EvalError):
 
 
 class RunStoppedError(EvalError):
-    """The model's service refuses every request; what was paid for is kept."""
+    """The run can't go on, as the model's service refuses every request.
+
+    What was paid for is kept in the store, if there is one. ``results`` holds what was done by
+    then, where :meth:`EvaluationRunner.run_evaluation` raises it.
+    """
+
+    def __init__(self, message: str, results: "Sequence[QueryResult]" = ()) -> None:
+        super().__init__(message)
+        self.results = results
 
 
 class ServiceDownStop(RunStoppedError):

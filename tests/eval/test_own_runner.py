@@ -170,3 +170,27 @@ async def test_many_failures_in_a_row_stop_the_run(tmp_path):
     with pytest.raises(RunStoppedError, match="last 10 searches all failed"):
         await runner.run_evaluation(rows)
     assert len(runner.asked) == 10
+
+
+async def test_of_a_run_that_is_kept_nowhere_every_failure_is_a_result(tmp_path):
+    def answer(method, *_):
+        raise SearchError("connection refused")
+
+    rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(20)]
+    config = EvaluationConfig(output={"save_intermediate": False}, concurrency=1)
+    results = await ScriptedRunner(config, answer).run_evaluation(rows, ["tog"])
+    assert [result.question for result in results] == [row["question"] for row in rows]
+    assert {result.response for result in results} == {"ERROR: connection refused"}
+
+
+async def test_a_run_that_is_stopped_hands_on_what_it_has(tmp_path):
+    def answer(_, question, key):
+        if question == "3?":
+            raise SearchError("wrong key", refused=True)
+        return "Ann"
+
+    rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(9)]
+    config = EvaluationConfig(output={"save_intermediate": False}, concurrency=1)
+    with pytest.raises(RunStoppedError, match="wrong key") as stopped:
+        await ScriptedRunner(config, answer).run_evaluation(rows, ["tog"])
+    assert [result.question for result in stopped.value.results] == ["0?", "1?", "2?"]

@@ -156,7 +156,9 @@ class EvaluationRunner:
         - ``progress_callback``: called with (current, total, imdb_key, method) after each; None: a
           progress bar in a notebook, nothing elsewhere.
 
-        Returns them in the order of the dataset, and of the methods within a question.
+        Returns them in the order of the dataset, and of the methods within a question. Raises
+        RunStoppedError, whose ``results`` are those that are there, if the service refuses every
+        request or stays away, or ten searches of a run that is stored fail in a row.
         """
         samples = as_samples(dataset, list(self.index_roots))
         chosen = self._methods.chosen(methods)
@@ -189,7 +191,7 @@ class EvaluationRunner:
                 session = StoredSession(store, run.run_id, reuses=cached, keeps_calls=kept)
             outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
-                raise RunStoppedError(outcome.stopped)
+                raise RunStoppedError(outcome.stopped, outcome.results)
         return outcome.results
 
     def stop(self, reason: str) -> None:

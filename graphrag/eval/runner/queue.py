@@ -514,7 +514,9 @@ class Work:
             self._spending.spent_usd += response.usage.spent_usd
         self._session.keep_response(response, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
-        if response.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
+        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER
+        # A run that is kept nowhere can't go on later: to stop it would lose what it has.
+        if response.failure is not None and is_hopeless and self._session.reads_again:
             self._stop.request(
                 f"the last {self._failed_in_a_row} searches all failed, the latest because: "
                 f"{response.failure.message}"
