@@ -1,10 +1,11 @@
 """``graphrag eval judge``: responses judged again, without a search being paid for."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
-from support.clock_evaluation import ROWS
+from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour
 
 from graphrag.eval.results.runs import list_runs
@@ -87,7 +88,9 @@ def test_what_the_searches_cost_does_not_count_as_spent(asked_copy):
     with EvaluationStore(asked_copy.store_path) as store:
         judging = store.judge_usage(store.runs()[0].run_id)
     spent = sum(each.cost_usd or 0 for usages in judging.values() for each in usages)
-    assert f"${spent:.4f}" in line
+    assert re.findall(r"The run took .* tokens and \$([\d.]+)\.", line) == [f"{spent:.4f}"]
+    full = flat(asked_copy.run("show", asked_copy.runs()[0].run_id, "--full").output)
+    assert f"The searches are those of run {first.run_id}, which paid for them." in full
     again, origin = list_runs(asked_copy.store_path)
     assert again.cost_usd == pytest.approx(spent)
     assert origin.cost_usd is not None

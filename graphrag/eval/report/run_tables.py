@@ -227,14 +227,18 @@ def spent_beside(results: "EvaluationResults") -> dict[str, tuple[int, int, floa
 
 
 def spent_table(results: "EvaluationResults") -> Table:
-    """Return what the run took in all: calls, tokens, and dollars where any were paid."""
+    """Return what the run took in all: calls, tokens, and dollars where any were paid.
+
+    Of a run that judged another one's responses again, the searches are that one's.
+    """
     by_method, further = results.efficiency, results.figures.get("further_judges")
     if not by_method:
         return Table("", [], [])
     names = ("calls", "tokens", "cost_usd")
-    spent: dict[str, list[float | None]] = {
-        m: [of[n] for n in names] for m, of in by_method.items()
-    }
+    origin: str | None = results.metadata.get("setup", {}).get("responses_of")
+    spent: dict[str, list[float | None]] = {}
+    if origin is None:
+        spent = {m: [of[n] for n in names] for m, of in by_method.items()}
     spent["judging"] = [sum_known(of[f"judge_{n}"] for of in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
@@ -246,7 +250,11 @@ def spent_table(results: "EvaluationResults") -> Table:
         "What the run took",
         [("searches by", "text"), *columns[: 2 + paid]],
         [[name, *amounts[: 2 + paid]] for name, amounts in spent.items()],
-        "" if paid else "Neither the searches nor the judge cost a dollar.",
+        f"The searches are those of run {origin}, which paid for them."
+        if origin
+        else ""
+        if paid
+        else "Neither the searches nor the judge cost a dollar.",
     )
 
 
