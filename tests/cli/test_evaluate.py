@@ -80,7 +80,15 @@ CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
     (lambda e: e.configure(methods=["basic", "local"]), "methods.order"),
     (lambda e: e.configure(metrics=["correctness"]), "metrics."),
     (lambda e: e.configure(judge={"temperature": 0.5}), "judge.temperature: 0.0 -> 0.5"),
-    (lambda e: e.write_rows([*ROWS[:5], {**ROWS[5], "answer": "?"}]), "dataset.fingerprint"),
+    (
+        lambda e: e.write_rows([*ROWS[:5], {**ROWS[5], "answer": "?"}]),
+        "differently, so it can't be resumed: dataset: 1 question is changed (q6). Undo",
+    ),
+    (
+        lambda e: e.write_rows([*ROWS[:4], {"question": "Why?", "answer": "?"}]),
+        "dataset: 2 questions are gone (q5 and q6) and 1 question is new ('Why?').",
+    ),
+    (lambda e: e.write_rows(ROWS[::-1]), "dataset: the questions are in another order."),
     (
         lambda e: e.write_settings(OFFLINE_SETTINGS + "basic_search: {k: 3}\n"),
         "indexes.clock.basic.settings.k: 10 -> 3",

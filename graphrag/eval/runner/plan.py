@@ -28,7 +28,7 @@ from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredRespons
 from graphrag.eval.store.session import ReadSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.usage import Usage
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
 """Index key -> method -> everything that changes what the method answers there."""
@@ -222,7 +222,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
     ended = _list_ended(alike, plan, options)
     if not left and not ended:
-        raise ResumeError(_why_not(runs, plan, store.path, options))
+        raise ResumeError(_why_not(store, runs, plan, options))
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(left or ended, key=lambda run: run.origin != plan.details.origin)
     folders = [(run, run_folder(store.path.parent, run.run_id)) for run in ended]
@@ -275,7 +275,10 @@ def _count_there(
     return f"{said}, {len(judged)} of them judged"
 
 
-def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOptions) -> str:
+def _why_not(
+    store: EvaluationStore, runs: Sequence[Run], plan: RunPlan, options: ResumeOptions
+) -> str:
+    path = store.path
     unfinished = [run for run in runs if run.status == "unfinished"]
     finished = [run for run in runs if run.origin == plan.details.origin]
     last = next(iter(runs if options.retry_errors else unfinished or finished), None)
@@ -283,6 +286,10 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.
     differences = list_differences(last.setup, plan.setup)
+    if any(line.startswith("dataset.") for line in differences):
+        changed = _describe_questions(store.samples(last.run_id), plan.samples)
+        differences = [line for line in differences if not line.startswith("dataset.")]
+        differences.append(f"dataset: {changed}")
     differences.sort(key=lambda line: line.startswith(("indexes.", "releases.")))
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
@@ -298,6 +305,27 @@ def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOpti
         f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
         f"{_name_remedy(last, plan)}, or {anew}."
     )
+
+
+def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
+    """Say which questions of two data sets differ."""
+    old, new = ({sample.id: sample for sample in samples} for samples in (before, now))
+    changed = {
+        "changed": [
+            new[key].name
+            for key in old
+            if key in new and fingerprint_samples([old[key]]) != fingerprint_samples([new[key]])
+        ],
+        "gone": [old[key].name for key in old if key not in new],
+        "new": [new[key].name for key in new if key not in old],
+    }
+    told = [
+        f"{counted(len(names), 'question')} {'is' if len(names) == 1 else 'are'} {how} "
+        f"({join_names(names, most=3)})"
+        for how, names in changed.items()
+        if names
+    ]
+    return join_names(told) or "the questions are in another order"
 
 
 def _name_remedy(last: Run, plan: RunPlan) -> str:
