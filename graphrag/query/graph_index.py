@@ -55,6 +55,7 @@ class GraphIndex:
         self._building = asyncio.Lock()
         self._shared = _Shared(tables)
         self._unchecked: Path | str | None = None
+        self._budget: str | None = None
 
     @classmethod
     async def open(
@@ -76,12 +77,16 @@ class GraphIndex:
         index._unchecked = None if vectors else root
         return index
 
-    def under(self, header: IndexHeader) -> "GraphIndex":
-        """Return the index under other settings of a method; it shares what is made of tables."""
-        if header is self.header:
+    def under(self, header: IndexHeader, budget: str | None = None) -> "GraphIndex":
+        """Return the index under other settings of a method; it shares what is made of tables.
+
+        ``budget`` names the setting that bounds the context, None where it is the project's own.
+        """
+        if header is self.header and budget is None:
             return self
         varied = GraphIndex(header, self.tables)
         varied._shared, varied._unchecked = self._shared, self._unchecked
+        varied._budget = budget
         return varied
 
     async def search(
@@ -102,6 +107,7 @@ class GraphIndex:
         from graphrag.query.counted_result import make_result
 
         log = log or CallLog(live=on_text is not None)
+        budget = self._budget or context_budget(method)
         engine = await self._engine(method)
         started, waited_s = time.perf_counter(), log.waited_s
         with measure_calls(log):
@@ -109,10 +115,10 @@ class GraphIndex:
                 outcome = await engine.answer(question, on_text)
             except Exception as error:
                 cause = log.failures[0] if log.failures else describe_error(error)
-                cause = name_remedy(cause, context_budget(method))
+                cause = name_remedy(cause, budget)
                 raise SearchError(cause, refused=is_refusal(error)) from error
         if log.failures:
-            raise SearchError(name_remedy(log.failures[0], context_budget(method)))
+            raise SearchError(name_remedy(log.failures[0], budget))
         if not outcome.response.strip():
             raise SearchError("the model answered with an empty response")
         seconds = time.perf_counter() - started - (log.waited_s - waited_s)

@@ -77,3 +77,24 @@ def test_an_index_that_vanishes_costs_its_searches_and_no_others(basic, server, 
         assert found.failure is None or found.failure.message in found.response
     assert ended.exit_code in (0, 1, 2), ended.output
     assert "Traceback" not in ended.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({}, "basic_search.max_context_tokens in settings.yaml"),
+        ({"equal_terms": {"max_context_tokens": 900}}, "equal_terms.max_context_tokens in eval"),
+        ({"equal_terms": {"max_context_tokens": None}}, "basic_search.max_context_tokens in s"),
+        (
+            {"methods": [{"name": "wide", "method": "basic", "max_context_tokens": 900}]},
+            "max_context_tokens of wide in eval_config.yaml",
+        ),
+        ({"budgets": [500, 900]}, "budgets in eval_config.yaml"),
+    ],
+)
+def test_a_context_that_is_too_large_names_the_setting_that_bounds_it(
+    basic, server, changes, remedy
+):
+    basic.configure(**changes)
+    fail_from(server, 0, Fault(status=400, code="context_length_exceeded"))
+    assert f"; lower {remedy}" in flat(basic.run("--limit", "1").output)

@@ -16,12 +16,13 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import config_name, eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.sections import (
     CONTROLS,
     LEAST_BUDGET,
+    SETTING,
     DatasetSettings,
     EqualTerms,
     FrozenSection,
@@ -41,6 +42,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
+from graphrag.query.methods import has_budget
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
@@ -286,6 +288,24 @@ class EvaluationConfig(FrozenSection):
             if budget is not None:
                 found.setdefault(method, {})[budget] = name
         return found
+
+    def budget_setting(self, name: str, method: str) -> str | None:
+        """Return what bounds the context of a search that is asked by this name.
+
+        None where it is the project's settings.
+        """
+        variant = self.variants.get(name)
+        if not has_budget(method):
+            return None
+        if self.equal_terms is not None and self.equal_terms.max_context_tokens is not None:
+            setting = f"equal_terms.{SETTING}"
+        elif split_name(name, self.budgets)[1] is not None:
+            setting = "budgets"
+        elif variant is not None and SETTING in variant.changes:
+            setting = f"{SETTING} of {name}"
+        else:
+            return None
+        return f"{setting} in {config_name()}"
 
     def project_folders(self) -> dict[str, Path]:
         """Return key -> project folder, below ``root``."""

@@ -247,11 +247,12 @@ class EvaluationRunner:
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
         """Answer a question; the only place where an index is opened."""
         index = await self._load_index(self._methods.index_of(imdb_key, method))
+        search = self._methods.search_method(method)
         if (imdb_key, method) not in self._varied:
-            self._varied[imdb_key, method] = index.under(self._methods.header(method, index.header))
-        return await self._varied[imdb_key, method].search(
-            self._methods.search_method(method), query, log=current_scope()
-        )
+            header = self._methods.header(method, index.header)
+            budget = self._settings.budget_setting(method, search)
+            self._varied[imdb_key, method] = index.under(header, budget)
+        return await self._varied[imdb_key, method].search(search, query, log=current_scope())
 
     async def _respond(self, sample: Sample, method: str) -> "SearchResult":
         function = self._methods.function(method)
