@@ -41,6 +41,7 @@ print(json.dumps([codes, sorted({name.partition(".")[0] for name in sys.modules}
 """
 WRONG = {
     ("--root", "nowhere"): "nowhere does not exist; check --root",
+    ("--root", "no_project.yaml"): "no_project.yaml is a file; name its folder by --root.",
     ("--methods", "togg"): "unknown name 'togg'",
     ("--metrics", "corectness"): "unknown name 'corectness'",
     ("--limit", "0"): "--limit",

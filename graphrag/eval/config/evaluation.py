@@ -219,7 +219,7 @@ class EvaluationConfig(FrozenSection):
         file = Path(path)
         try:
             values = read_yaml(read_input(file, MOST_WRITTEN_BYTES).decode())
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise ConfigError(_describe_missing(file)) from error
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{file} can't be read: {error}.") from error
@@ -443,6 +443,8 @@ def parse_config(
 def _describe_missing(file: Path) -> str:
     if file.name != "eval_config.yaml":  # which is all that ``init`` writes
         return f"{file} does not exist; check --config."
+    if file.parent.is_file():
+        return f"{file.parent} is a file; name its folder by --root."
     if not file.parent.is_dir():
         return f"The folder {file.parent} does not exist; check --root."
     return f"{file} does not exist; write one with: {eval_line('init', '--root', file.parent)}"
