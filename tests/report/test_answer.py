@@ -587,3 +587,17 @@ def test_nothing_is_said_by_kind_where_too_much_is_missing():
     assert "Shown to be better" in answer_of(replace(evaluate(right), kinds=kinds)).by_kind
     lacking = evaluate(right, unread={"basic": range(20)})
     assert answer_of(replace(lacking, kinds=kinds)).by_kind == ""
+
+
+def test_nothing_is_answered_while_a_method_has_no_result():
+    results = evaluate({"tog": range(9), "basic": range(0)}, 10)
+    complete = answer_run(results)
+    assert complete is not None
+    assert complete.chip == "WINNER"
+    asked = {"questions": 10, "methods": ["tog", "local", "basic"]}
+    results.metadata.update(is_complete=False, n_planned=30, n_done=20, asked=asked)
+    answer = answer_run(results)
+    assert answer is not None
+    assert "No answer: local has no result yet. 10 questions on 1 index, 10 sea" in answer.line
+    assert answer.lead == "Missing: all of local."
+    assert answer.next == "get what is missing"

@@ -145,6 +145,9 @@ class _Run:
             return Answer("", headline, lead="See what was judged instead.")
         if not contenders:
             return self._none(f"no response has a verdict on {self._primary}")
+        if self._absent:
+            has = "has" if len(self._absent) == 1 else "have"
+            return self._none(f"{join_names(self._absent)} {has} no result yet")
         if len(self._usable) == 1:
             return self._one(contenders[0])
         if not any(self._means.get(method) for method in self._usable):
@@ -278,7 +281,20 @@ class _Run:
             )
             if n > (1 - MIN_COVERAGE) * of.n_planned
         ]
+        if self._absent:
+            missing.append(f"all of {join_names(self._absent)}")
         return [f"Missing: {', '.join(missing)}."] if missing else []
+
+    @property
+    def _absent(self) -> list[str]:
+        """The methods of an unfinished run that have no result yet."""
+        told = self._results.metadata
+        asked: list[str] = [] if told.get("is_complete", True) else told["asked"]["methods"]
+        return [m for m in asked if m not in self._outcomes and m != "oracle"]  # may have no unit
+
+    def _n_not_made(self) -> int:
+        n, told = sum(of.n_not_run for of in self._outcomes.values()), self._results.metadata
+        return max(n, told["n_planned"] - told["n_done"]) if self._absent else n
 
     def _share(self, method: str) -> str:
         """Return on how much of the questions a method is right."""
@@ -320,7 +336,7 @@ class _Run:
         trials = 1 if results.repeats is None else results.repeats.n_trials
         missing = (
             ("search", "searches", "failed", sum(of.n_search_failed for of in outcomes)),
-            ("search", "searches", "not made", sum(of.n_not_run for of in outcomes)),
+            ("search", "searches", "not made", self._n_not_made()),
             (
                 *("verdict", "verdicts", "missing"),
                 sum(of.n_judge_failed + of.n_judge_unparseable for of in outcomes),
