@@ -123,6 +123,16 @@ def test_an_unfinished_run_shows_what_is_there(finished_copy):
     assert (metadata["is_complete"], metadata["n_done"]) == (False, 11)
 
 
+def test_of_a_run_without_a_result_there_is_nothing_to_show(finished_copy):
+    with sqlite3.connect(finished_copy.store_path) as connection:  # refused at its first request
+        connection.execute("UPDATE runs SET status = 'unfinished'")
+        connection.execute("DELETE FROM responses")
+    connection.close()
+    run_id = finished_copy.runs()[0].run_id
+    for flags in ([], ["--failed"], ["--failed", "--method", "tog"], ["--question", "q1"]):
+        assert "There is nothing to show yet." in finished_copy.done("show", run_id, *flags).stderr
+
+
 def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation):
     evaluation = make_evaluation()
     ran = evaluation.run("--skip-judge", COLUMNS="160")

@@ -47,6 +47,7 @@ from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.phrases import counted
 
+_NOTHING_YET = "There is nothing to show yet."
 _MOST = 10  # questions that are shown unless all are asked for
 
 
@@ -81,6 +82,9 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             return DONE
         with working(notes, f"Reading run {run.run_id}"):
             about, outcome = _read(store, place, run)
+        if flags.asks and not outcome.results:
+            supervisor.note(_NOTHING_YET)
+            return DONE
         if flags.asks and flags.lists:
             _list_wrong(about, outcome, flags)
             return DONE
@@ -180,7 +184,7 @@ def _show_tables(
             "are there"
         )
     if not outcome.results:
-        supervisor.note("There is nothing to show yet.")
+        supervisor.note(_NOTHING_YET)
         return None
     report = supervisor.report(description, outcome)
     supervisor.show(report, answers=not description.details.skip_judge)
