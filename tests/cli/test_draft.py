@@ -1,12 +1,14 @@
 """``graphrag eval draft`` over HTTP: what is kept, said, and not paid for twice."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from support.projects import server_settings
 
 
 @pytest.fixture
@@ -53,6 +55,25 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, serve
     assert "1 of 4 questions are gold: a person accepted or mended them." in again.output
     shown = evaluation.run("show", first)  # as it was when that run began
     assert "No person has vetted any of the 4 questions" in shown.output, shown.output
+
+
+def test_a_limit_holds_for_the_whole_draft(evaluation):
+    draft = ("draft", "-n", "4", "--kinds", "fact,unanswerable", "--max-cost", "0.005")
+    for _ in range(2):  # what the first one paid is not there to be spent again
+        stopped = flat(evaluation.done(*draft, code=3).stderr)
+        spent = re.findall(r"Stopped at the allowed \$0.005: \$([\d.]+) is spent in all", stopped)
+        assert 0.001 < float(spent[0]) < 0.007
+    more = re.findall(r"--max-cost (\S+)", stopped.partition("Continue with: ")[2])
+    assert float(more[0]) > 0.005
+
+
+def test_a_limit_needs_a_price(evaluation, server):
+    evaluation.write_settings(server_settings(server.base_url, "somebodys-model"))
+    before = len(server.records)
+    refused = flat(evaluation.done("draft", "-n", "1", "--max-cost", "1", code=2).stderr)
+    assert "--max-cost needs the price of openai/somebodys-model" in refused
+    assert refused.endswith("leave --max-cost out, and use -n to bound the cost.")
+    assert len(server.records) == before
 
 
 def test_a_dry_run_asks_nothing(evaluation, server):

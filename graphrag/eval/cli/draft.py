@@ -174,6 +174,7 @@ async def _draft(
     drafted: "dict[str, Drafted]",
     rows: list[Sample] | None,
 ) -> None:
+    from graphrag.eval.runner.checks import check_prices
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.drafting import Drafted, Drafter
     from graphrag.eval.runner.headers import read_headers
@@ -184,6 +185,8 @@ async def _draft(
     notes = open_console(stderr=True, quiet=flags.quiet)
     headers = await read_headers(roots, vectors=False)
     models = sorted({model_name(answering_config(each)) for each in headers.values()})
+    if flags.max_cost is not None:
+        check_prices(models, "-n")
     if any(map(is_offline, models)):
         notes.print(_REHEARSAL, soft_wrap=True)
     if rows is not None and flags.dry_run:
@@ -197,9 +200,10 @@ async def _draft(
     if flags.dry_run:
         say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
-    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=Spending(flags.max_cost))
+    spending = Spending(flags.max_cost)
+    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=spending)
     asked = _read_asked(place, path)
-    with CallFile(path.with_suffix(".calls.jsonl")) as calls:
+    with CallFile(path.with_suffix(".calls.jsonl"), spending.count) as calls:
         for key in roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(

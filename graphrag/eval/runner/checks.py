@@ -62,16 +62,18 @@ def check_output(folder: Path, n_units: int) -> None:
         )
 
 
-def check_prices(models: Iterable[str]) -> None:
+def check_prices(models: Iterable[str], instead: str = "") -> None:
     """Refuse a cost limit when the price of a model is not known.
 
-    Raises ConfigError naming the model.
+    ``instead`` is the flag that bounds the cost without a price. Raises ConfigError naming the
+    model.
     """
+    bound = f", and use {instead} to bound the cost" if instead else ""
     for model in models:
         if not is_offline(model) and model_price(model) is None:
             raise ConfigError(
                 f"--max-cost needs the price of {model}, which litellm's price map does not "
-                "hold; leave --max-cost out, and use --limit to bound the run."
+                f"hold; leave --max-cost out{bound}."
             )
 
 

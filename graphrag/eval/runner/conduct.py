@@ -161,7 +161,7 @@ async def prepare_run(
     judge = _check_judge(config, judging) if asks else None
     models |= set() if judge is None else {judge}
     if options.max_cost_usd is not None:
-        check_prices(sorted(models))
+        check_prices(sorted(models), "--limit")
         if others := [name for name in config.methods if methods.function(name) is not None]:
             warnings += (
                 f"--max-cost counts what {' and '.join(others)} took only once they answered, and "

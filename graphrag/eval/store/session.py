@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -423,10 +423,14 @@ _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])
 class CallFile:
     """A journal of calls (see ``CallJournal``) in one file; a line that was cut off is passed over.
 
-    StoreError if the file can't be read or written.
+    ``on_replay`` is told of each attempt of a call that is not sent again. StoreError if the file
+    can't be read or written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, on_replay: Callable[[CallAttempt], None] = lambda _: None
+    ) -> None:
+        self._on_replay = on_replay
         self._calls: dict[str, RecordedCall] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -453,7 +457,10 @@ class CallFile:
 
     def replay(self, key: str) -> RecordedCall | None:
         """Return the finished call of this key, or None."""
-        return self._calls.get(key)
+        call = self._calls.get(key)
+        for attempt in () if call is None else call.attempts:
+            self._on_replay(attempt)
+        return call
 
     def start(self, key: str) -> None:
         """Note nothing: a call that was cut off is sent again."""
