@@ -16,17 +16,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from graphrag_llm.config import ModelConfig
 from nbclient import NotebookClient
 from support.chromium import open_browser
 from typer.main import get_command
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.cli.app import app
-from graphrag.eval.scorers.evaluable import read_entity_types
-from graphrag.query.calls import RetryPolicy
-from graphrag.query.graph_index import GraphIndex
-from graphrag.query.models import open_completion
 
 GRAPHRAG = Path(sys.executable).with_name("graphrag")
 KEY = "tt0097576"
@@ -166,13 +161,9 @@ async def execute(code, names):
 
 async def test_the_python_of_the_pages_runs(built, project, project_root, monkeypatch):
     monkeypatch.chdir(project)
-    index = await GraphIndex.open(project / KEY)
-    config = ModelConfig(type="offline", model_provider="offline", model="rules")
     given = {
-        "index": index,
+        "root": project / KEY,
         "question": "Who steals the diary?",
-        "model": open_completion(config, RetryPolicy(0)),
-        "entity_types": read_entity_types(index.tables.table("entities")),
         "document": "Elsa steals the diary.",
         "chunks": [{"id": "1", "text": "Elsa steals the diary.", "keywords": ["diary"]}],
         "entities": [{"name": "Elsa", "type": "person", "mentions": ["1"], "confidence": 0.9}],
