@@ -97,7 +97,9 @@ def test_a_project_that_can_not_be_made_is_refused(texts, tmp_path):
 def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     root = build_project(tmp_path / "clock", clock=TEXT)
     shutil.rmtree(root / "output" / "lancedb")
-    assert init(root).exit_code == 0
+    made = init(root)
+    assert made.exit_code == 0
+    assert flat(made.output).endswith(f"then: graphrag eval --root {root}")
     assert config_of(root)["methods"] == ["tog", "ppr", "bm25"]
     made = init(tmp_path / "waiting", "--offline")
     assert made.exit_code == 0, made.output
@@ -123,5 +125,7 @@ def test_the_budget_goes_by_the_texts_that_are_there(tmp_path, n_texts, n_charac
     (tmp_path / "input").mkdir()
     for n in range(n_texts):
         (tmp_path / "input" / f"{n}.txt").write_text("a" * n_characters, encoding="utf-8")
-    assert init(tmp_path).exit_code == 0
+    made = init(tmp_path)
+    assert made.exit_code == 0
+    assert flat(made.output).endswith(f"then: graphrag eval --root {tmp_path} --index")
     assert config_of(tmp_path)["equal_terms"]["max_context_tokens"] == budget

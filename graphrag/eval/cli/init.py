@@ -94,7 +94,8 @@ def init(place: Place, flags: InitFlags) -> int:
     has_questions = dataset == DRAFT_FILE
     if not has_questions:
         said.append(write_template(root / dataset, DATASET_TEMPLATE))
-    line = eval_line("--root", root)
+    build = () if find_unbuilt(root) is None else ("--index",)
+    line = eval_line("--root", root, *build)
     first = "" if has_questions else f"put questions into {root / dataset}, then: "
     if flags.offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
