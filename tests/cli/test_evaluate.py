@@ -98,7 +98,8 @@ CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
             e.project / "output" / "communities.parquet",
             e.project / "output" / "community_reports.parquet",
         ),
-        "indexes.clock.basic.index",
+        "so it can't be resumed: index clock is another one than was searched. An index that was "
+        "built again can't be had back. Judge what it answered with: graphrag eval judge",
     ),
 ]
 

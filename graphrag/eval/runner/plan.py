@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -290,6 +291,10 @@ def _why_not(
         changed = _describe_questions(store.samples(last.run_id), plan.samples)
         differences = [line for line in differences if not line.startswith("dataset.")]
         differences.append(f"dataset: {changed}")
+    for key in (others := _list_other_indexes(last.setup, plan.setup)):
+        digest = re.compile(rf"indexes\.{re.escape(key)}\..*\.(index|vectors): ")
+        differences = [line for line in differences if not digest.match(line)]
+        differences.append(f"index {key} is another one than was searched")
     differences.sort(key=lambda line: line.startswith(("indexes.", "releases.")))
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
@@ -303,8 +308,21 @@ def _why_not(
         )
     return (
         f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
-        f"{_name_remedy(last, plan)}, or {anew}."
+        f"{_name_remedy(last, plan, others)}, or {anew}."
     )
+
+
+def _list_other_indexes(before: RunSetup, now: RunSetup) -> list[str]:
+    """Return the keys whose index is not the one that was searched, such as one built again."""
+    return [
+        key
+        for key, methods in before.indexes.items()
+        if any(
+            of.get("index") != now.indexes[key][method].get("index")
+            for method, of in methods.items()
+            if method in now.indexes.get(key, {})
+        )
+    ]
 
 
 def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
@@ -328,7 +346,7 @@ def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
     return join_names(told) or "the questions are in another order"
 
 
-def _name_remedy(last: Run, plan: RunPlan) -> str:
+def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
     """Say what makes use of a run that was set up differently."""
     old, new = dict(_flatten(last.setup.root)), dict(_flatten(plan.setup.root))
     earlier = [key for key in old if key.startswith("metrics.") and key.endswith(".version")]
@@ -336,6 +354,8 @@ def _name_remedy(last: Run, plan: RunPlan) -> str:
         why = "It has settings of 1.0.0 that are gone"
     elif any(old[key] != new.get(key, old[key]) for key in earlier):
         why = "Its judge had the prompts of an earlier version"
+    elif other_indexes:
+        why = "An index that was built again can't be had back"
     else:
         return "Undo the change"
     use, done = ("show", "See") if last.setup.is_of_suites else ("judge", "Judge")
