@@ -64,6 +64,16 @@ def test_a_second_project_reads_the_first_ones_documents(tmp_path, monkeypatch):
     monkeypatch.setenv("CLOCK_KEY", "")  # what the release took from .env is undone with it
 
 
+def test_next_names_the_configuration_beside_the_first_project(tmp_path, monkeypatch):
+    first = write_project(tmp_path / "first", OFFLINE_SETTINGS)
+    monkeypatch.chdir(tmp_path)
+    assert in_process("init", "--root", "first").exit_code == 0
+    told = flat(in_process("init", "--like", "first", "second").output)
+    assert "under methods of first/eval_config.yaml: - {name: local-second" in told
+    assert "index: {first: ../second}}" in told
+    assert told.endswith(f"graphrag eval --root {first} --index")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -50,6 +50,8 @@ def make_second(
         known = unknown_settings(first)
     except SettingsError as error:
         raise ConfigError(str(error)) from error
+    if place.config is None and not place.has_config() and Place(first).has_config():
+        place = Place(first)  # whose configuration will name the second one
     values = cast("_Values", read_yaml(source.read_text(encoding="utf-8")) or {})
     given = dict(map(_read_change, changes))
     for keys in given:
