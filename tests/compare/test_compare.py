@@ -276,6 +276,18 @@ async def test_what_both_runs_asked_is_compared(runs):
     assert said in flat(result.output)
 
 
+async def test_a_pin_names_the_run_whose_place_it_takes(runs):
+    await runs.add(ids=range(3))
+    await runs.add(ids=range(3))
+    new, old = runs.run_ids()
+    assert "in place" not in runs.call("compare", old, "--pin", code=PASS).output
+    assert "in place" not in runs.call("compare", old, "--pin", code=PASS).output
+    told = flat(runs.call("compare", new, "--pin", code=PASS).output)
+    assert told.endswith(f"{BASELINE_FILE}, in place of run {old}.")
+    (runs.output / BASELINE_FILE).write_text("{", encoding="utf-8")
+    runs.call("compare", new, "--pin", code=PASS)
+
+
 async def test_a_pinned_baseline_outlives_its_run(runs):
     await runs.add(wrong={"tog": 5})
     assert "No baseline is pinned" in runs.call("compare", "latest").output

@@ -168,13 +168,17 @@ def _show_changes(comparison: "RunComparison", store_path: Path, full: bool) -> 
 def pin_run(source: str, store_path: Path, quiet: bool = False) -> int:
     """Pin a run as the baseline of the output folder; its rows are copied, to outlive the run."""
     from graphrag.eval.compare.compare import pin_baseline
-    from graphrag.eval.results.runs import read_rows
+    from graphrag.eval.results.runs import pinned_run_id, read_rows
 
-    run = read_rows(source, store_path)
+    run, before = read_rows(source, store_path), None
+    with suppress(UsageError):  # what can't be read is replaced all the same
+        before = pinned_run_id(store_path)
     path = pin_baseline(run, store_path)
     if run.metadata.status == "unfinished":
         say(f"Warning: {run.metadata.name} is unfinished", "yellow", stderr=True)
-    say(f"Pinned {run.metadata.name} in {path}.", quiet=quiet)
+    is_other = before is not None and before != run.metadata.run_id
+    instead = f", in place of run {before}" if is_other else ""
+    say(f"Pinned {run.metadata.name} in {path}{instead}.", quiet=quiet)
     return DONE
 
 
