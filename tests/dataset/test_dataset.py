@@ -54,6 +54,8 @@ def test_other_names_unknown_columns_and_the_only_index():
     [
         ([ROW, {"answer": "x", "imdb_key": "a"}], "row 2: question is missing"),
         ([{**ROW, "answer": ""}], "row 1: answer is missing"),
+        ([{**ROW, "answerable": "nein"}], "answerable must be true or false, not 'nein'."),
+        ([{**ROW, "answerable": 2.5}], "answerable must be true or false, not 2.5."),
         ([{**ROW, "evidence": 3}], "row 1: evidence is wrong"),
         ([{**ROW, "question": "   "}], "row 1: question is wrong"),
         ([{"question": "Who?", "answer": "Ann"}], "row 1: imdb_key is missing"),

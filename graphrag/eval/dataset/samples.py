@@ -358,6 +358,8 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         first = error.errors()[0]
         problem = f"is wrong: {first['msg'].removeprefix('Value error, ')}"
         problem = "is missing" if first["type"] == "missing" else problem
+        if first["type"].startswith("bool_"):
+            problem = f"must be true or false, not {first['input']!r}"
         field, *place = first["loc"]
         if field == "assertions" and place:
             field = " ".join(["assertion", str(int(place[0]) + 1), *map(str, place[1:])])
