@@ -359,6 +359,7 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(evaluation, monkeypatch
     assert "is_timed False" in graph.reason
     assert "n_graph 0" not in graph.reason
     assert "float, not an EvaluationResult" in odd.reason
+    assert odd.output == ""  # the system gave nothing; why there is no score is no output
     asking = {**values, "methods": ["basic"], "settings": {"limit": 1}}
     asking["cases"] = [QUESTIONS["cases"][0]]
     (asked,) = (await run_one(evaluation, asking, judge=ScriptedJudge())).results
