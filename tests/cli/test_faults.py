@@ -98,3 +98,38 @@ def test_a_context_that_is_too_large_names_the_setting_that_bounds_it(
     basic.configure(**changes)
     fail_from(server, 0, Fault(status=400, code="context_length_exceeded"))
     assert f"; lower {remedy}" in flat(basic.run("--limit", "1").output)
+
+
+@pytest.fixture
+def unbuilt(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    made = make_evaluation(server.base_url, methods=["bm25"])
+    for name in ("output", "cache"):
+        shutil.rmtree(made.project / name, ignore_errors=True)
+    return made
+
+
+def test_an_index_that_a_service_refuses_to_build_says_why(unbuilt, server):
+    fail_from(server, 0, Fault(status=401, message="no such key"))
+    refused = unbuilt.done("--index", code=1)
+    said = flat(refused.output)
+    assert "failed in extract_graph" in said
+    assert said.partition("the last request that failed: ")[2].endswith("no such key")
+    assert "Traceback" not in said
+    assert "Traceback" in unbuilt.store_path.with_name("eval.log").read_text(encoding="utf-8")
+
+
+def test_requests_that_failed_while_an_index_was_built_are_told(unbuilt, server):
+    text, begun = "Petra Holm met Idris Vane in Port Ellery.", len(server.records)
+    (unbuilt.project / "input" / "second.txt").write_text(text, encoding="utf-8")
+    server.behaviour = Behaviour(
+        offline_reply(), lambda n, _: Fault(status=400, message="odd") if n == begun + 1 else None
+    )
+    said = flat(unbuilt.done("--index", "--skip-judge").output)
+    assert "Warning: 1 request failed while the index of" in said
+    assert "odd; it lacks what they were to give. To build it again, delete" in said
+
+
+def test_an_index_of_another_vector_size_says_which_to_set(unbuilt, server):
+    server.behaviour = Behaviour(offline_reply(), vector_size=48)
+    said = flat(unbuilt.done("--index", code=1).output)
+    assert "set vector_store.vector_size in its settings.yaml to 48" in said

@@ -38,11 +38,11 @@ async def build_missing(
     for key, root in missing.items():
         for line in await list_input_warnings(key, root):
             warn(line)
-        seconds = await _build(key, root, notes)
+        seconds = await _build(key, root, notes, warn)
         notes.print(f"Built index {key} in {seconds:.1f} s.")
 
 
-async def _build(key: str, root: Path, notes: Console) -> float:
+async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], None]) -> float:
     step = ""
 
     def begin(workflow: str) -> None:
@@ -60,7 +60,7 @@ async def _build(key: str, root: Path, notes: Console) -> float:
         working(notes, f"Building index {key}") as tell,
         _interruptible(key, unfinished_folder(root), stop, notes),
     ):
-        return await build_index(root, begin, advance)
+        return await build_index(root, begin, advance, warn)
 
 
 @contextlib.contextmanager

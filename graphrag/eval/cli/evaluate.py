@@ -38,7 +38,8 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     else:
         check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if flags.index:
-            await build_missing(roots, supervisor.notes, supervisor.warn)
+            with log_to(config.output_folder / "eval.log", flags.verbose):
+                await build_missing(roots, supervisor.notes, supervisor.warn)
     with supervisor.working("Reading the indexes"):
         plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, warnings)
     if flags.dry_run:

@@ -3,10 +3,13 @@
 import asyncio
 import hashlib
 import json
+import logging
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,10 +18,11 @@ from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SettingsError, check_index_prompts
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
+from graphrag.query.calls import describe_error
 from graphrag.query.index_header import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
-from graphrag.text.phrases import join_names
+from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
     from graphrag.index.typing.pipeline import Pipeline
@@ -34,6 +38,31 @@ OnStep = Callable[[str], None]
 """Receives the name of the workflow that begins."""
 OnProgress = Callable[[int, int], None]
 """Receives how many items of a workflow's part are done, and how many there are."""
+_OTHER_LENGTH = re.compile(r"has dimension (\d+), but index .* configured with vector_size \d+")
+
+
+class _FailedRequests(logging.Handler):
+    """Keeps why requests failed: the release goes on without them, or with another error."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.causes: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the cause that a line tells of."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            self.causes.append(describe_error(error))
+
+
+@contextmanager
+def _failed_requests() -> Generator[list[str]]:
+    handler, logger = _FailedRequests(), logging.getLogger("graphrag_llm")
+    logger.addHandler(handler)
+    try:
+        yield handler.causes
+    finally:
+        logger.removeHandler(handler)
 
 
 def is_built(root: Path) -> bool:
@@ -91,15 +120,21 @@ def unfinished_folder(root: Path) -> Path:
     return output.with_name(f"{output.name}.building")
 
 
-async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | None = None) -> float:
+async def build_index(
+    root: Path,
+    on_step: OnStep,
+    on_progress: OnProgress | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
     It is built in a folder beside the output folder and moved there when it is complete; an
     incomplete output folder is kept under another name, and what an unfinished build has made is
     removed. Replies of models are in the project's cache, so a build that is begun again does not
     pay for them twice. Its vectors are indexed where they are many enough. What it took is kept
-    beside its tables. Raises ConfigError if the settings can't be used, and IndexBuildError, which
-    names the workflow and the cause, if one failed.
+    beside its tables. ``warn`` is told of requests that failed and were passed over. Raises
+    ConfigError if the settings can't be used, and IndexBuildError, which names the workflow and the
+    cause, if one failed.
     """
     started = time.perf_counter()
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
@@ -115,7 +150,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     redirected = _redirect(config, output, building)
     from graphrag.query.release_replies import count_replies, watch_replies
 
-    counted = count_replies(redirected)
+    counting = count_replies(redirected)
     seconds: dict[str, float] = {}
 
     def begin(step: str) -> None:
@@ -123,9 +158,21 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
         seconds[step] = time.perf_counter()
 
     try:
-        with watch_replies() as replies:
+        with watch_replies() as replies, _failed_requests() as causes:
             create = PipelineFactory.create_pipeline
-            await _run(counted or redirected, create, root, begin, on_progress)
+            try:
+                await _run(counting or redirected, create, root, begin, on_progress)
+            except IndexBuildError as error:
+                if not causes:
+                    raise
+                msg = f"{str(error).rstrip('.')}; the last request that failed: {causes[-1]}"
+                raise IndexBuildError(msg) from error
+        if causes:
+            warn(
+                f"{counted(len(causes), 'request')} failed while the index of {root} was built, "
+                f"e.g. {causes[-1]}; it lacks what they were to give. To build it again, delete "
+                f"{output}; replies that came are in the project's cache"
+            )
         if _has_vectors(redirected):
             begin("optimise_vectors")
             await asyncio.to_thread(optimise_vectors, redirected)
@@ -134,7 +181,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
             fingerprint=await fingerprint_tables(redirected, root),
             seconds={k: end - begun for (k, begun), end in zip(seconds.items(), ends, strict=True)},
             documents=await _digest_documents(redirected),
-            steps=None if counted is None else sum_steps(replies),
+            steps=None if counting is None else sum_steps(replies),
         )
         (building / COST_FILE).write_text(json.dumps(cost.to_dict(), indent=2), encoding="utf-8")
     except BaseException as error:
@@ -188,6 +235,8 @@ async def _run(
                 result = await workflow(config, context)
         except Exception as error:
             cause = " ".join(str(error).split()) or type(error).__name__
+            if found := _OTHER_LENGTH.search(cause):
+                cause += f"; set vector_store.vector_size in its settings.yaml to {found[1]}"
             msg = f"Building the index of {root} failed in {name}: {cause}"
             raise IndexBuildError(msg) from error
         if result.stop:
