@@ -7,7 +7,7 @@ missing libraries with the ranges that pyproject.toml gives them.
 import re
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 
 from graphrag.text.controls import strip_controls
 
@@ -107,7 +107,7 @@ def _is_needed(marker: str, extra: str | None) -> bool:
 def _is_installed(line: str) -> bool:
     name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
     try:
-        version(name)
+        distribution(name)
     except PackageNotFoundError:
         return False
     return True
