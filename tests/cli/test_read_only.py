@@ -10,6 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from support.clock_evaluation import flat
 from support.older_stores import unpack_store
 from support.viewed_store import keep_run
 
@@ -18,6 +19,14 @@ from graphrag.eval.store.database import EvaluationStore, open_store
 DONE, ERROR, INCOMPLETE = 0, 1, 3
 _NOBODY = 65534
 _MAIN = "import sys; sys.argv[0] = 'graphrag'; from graphrag.cli.main import app; app()"
+_EACH = """
+import json, sys
+sys.argv[0] = "graphrag"
+from graphrag.cli.main import app
+from typer.testing import CliRunner
+ended = [CliRunner().invoke(app, words) for words in json.loads(sys.argv[1])]
+print(json.dumps([[each.exit_code, each.stdout, each.stderr] for each in ended]))
+"""
 _VIEW = """
 import httpx, sys
 from pathlib import Path
@@ -60,6 +69,16 @@ class ReadOnly:
     def eval(self, *words: object) -> subprocess.CompletedProcess[str]:
         return self.python(_MAIN, "eval", *words, "--output", self.folder)
 
+    def eval_each(self, *commands: tuple[object, ...]) -> list[tuple[int, str, str]]:
+        """Run one command after the other in one process; return how each ended and what it said.
+
+        What each says on its outputs is one line, without breaks.
+        """
+        words = [["eval", *map(str, each), "--output", str(self.folder)] for each in commands]
+        done = self.python(_EACH, json.dumps(words))
+        assert done.returncode == 0, done.stderr
+        return [(code, flat(out), flat(err)) for code, out, err in json.loads(done.stdout)]
+
 
 @pytest.fixture
 def read_only() -> Generator[ReadOnly]:
@@ -89,28 +108,28 @@ def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
         new, old = (run.run_id for run in store.runs())
     before = contents(folder)
     folder.chmod(0o555)
-    shown = read_only.eval("show", "latest")
-    assert shown.returncode == DONE, shown.stderr
-    assert "tog" in shown.stdout
-    assert "can't be written" in " ".join(shown.stderr.split())
-    assert "--to FOLDER" in " ".join(shown.stderr.split())
-    for words in (
+    open_to_all = Path(tempfile.mkdtemp(dir=folder.parent))
+    open_to_all.chmod(0o777)
+    shown, *others, compared, refused, page, files = read_only.eval_each(
+        ("show", "latest"),
         ("show", "--failed"),
         ("show", "--changed", old),
         ("show",),
         ("history", "--json"),
-    ):
-        result = read_only.eval(*words)
-        assert result.returncode == DONE, result.stderr
-        assert "tog" in result.stdout
-    assert read_only.eval("compare", new, old).returncode in (DONE, INCOMPLETE)
-    refused = read_only.eval("show", new, "--html", folder / "page.html")
-    assert refused.returncode == ERROR
-    assert "choose another --html" in refused.stderr
-    open_to_all = Path(tempfile.mkdtemp(dir=folder.parent))
-    open_to_all.chmod(0o777)
-    assert read_only.eval("show", new, "--html", open_to_all / "page.html").returncode == DONE
-    assert read_only.eval("show", new, "--to", open_to_all / "files").returncode == DONE
+        ("compare", new, old),
+        ("show", new, "--html", folder / "page.html"),
+        ("show", new, "--html", open_to_all / "page.html"),
+        ("show", new, "--to", open_to_all / "files"),
+    )
+    for code, out, err in (shown, *others):
+        assert code == DONE, err
+        assert "tog" in out
+    assert "can't be written" in shown[2]
+    assert "--to FOLDER" in shown[2]
+    assert compared[0] in (DONE, INCOMPLETE)
+    assert refused[0] == ERROR
+    assert "choose another --html" in refused[2]
+    assert (page[0], files[0]) == (DONE, DONE)
     assert (open_to_all / "page.html").stat().st_size > 1000
     assert (open_to_all / "files" / "eval_results_summary.json").is_file()
     tests = Path(__file__).parents[1]
