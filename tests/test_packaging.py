@@ -7,8 +7,10 @@ install it, and after each of them the project is uninstalled.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -112,6 +114,16 @@ def archives(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
 
 
+def copy_compiled(site: Path) -> None:
+    """Copy what is compiled here already; Python compiles again what its source does not fit."""
+    here = Path(sysconfig.get_path("purelib"))
+    for top in site.iterdir():
+        for folder in (here / top.name).rglob("__pycache__"):
+            there = site / folder.relative_to(here)
+            if there.parent.is_dir():
+                shutil.copytree(folder, there, dirs_exist_ok=True)
+
+
 @dataclass(frozen=True)
 class Released:
     """An environment with nothing but the release, and what it was like."""
@@ -126,6 +138,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     environment = Environment(tmp_path_factory.mktemp("released") / "env")
     run(find_uv_bin(), "venv", "--seed", "--python", sys.executable, environment.folder)
     environment.uv("install", f"graphrag=={version('graphrag')}", "hatchling", "editables")
+    copy_compiled(environment.site)
     return Released(environment, environment.look(), environment.files())
 
 
