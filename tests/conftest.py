@@ -31,11 +31,11 @@ settings.load_profile("any machine")
 pytest_plugins = ["support.chromium", "support.clock_fixtures", "support.released_commands"]
 
 # Each goes to one worker as a whole; begun last, they would leave the others without work.
-_LONG = {
-    *("test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"),
-    *("test_released_parity", "test_overlay", "test_stock_project", "test_evaluate"),
-    "test_results_page",
-}
+_LONG = (
+    *("test_ray", "test_docs", "test_no_telemetry", "test_browser", "test_monitor"),
+    *("test_results_page", "test_overlay", "test_packaging", "test_interrupt"),
+    *("test_kill_and_resume", "test_released_parity", "test_stock_project", "test_evaluate"),
+)
 
 
 def pytest_xdist_auto_num_workers():
@@ -44,8 +44,9 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest."""
-    items.sort(key=lambda item: item.path.stem not in _LONG)
+    """Begin with the files that take longest, in this order."""
+    place = {stem: n for n, stem in enumerate(_LONG)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture(scope="session", autouse=True)
