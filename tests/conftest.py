@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 from pathlib import Path
 
@@ -41,6 +42,17 @@ _LONG = (
 def pytest_xdist_auto_num_workers():
     """Run three workers on two cores: a third of the time goes to waiting for others."""
     return max(1, 3 * (os.cpu_count() or 1) // 2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Import what the tests need without looking for what could be freed, then or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):
