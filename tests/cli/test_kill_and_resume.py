@@ -46,7 +46,10 @@ def kill_after(
     """Start a process and kill it; return what was there then (None: it ended before)."""
     before = len(server.records)
     with evaluation.start(*flags) as process:
-        wait_until(lambda: not process.is_alive or len(server.records) >= before + n_requests)
+        wait_until(
+            lambda: not process.is_alive or len(server.records) >= before + n_requests,
+            pause_s=0.001,
+        )
         time.sleep(delay_s)
         if not process.is_alive:
             assert process.wait() == 0, process.output

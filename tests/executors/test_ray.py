@@ -278,7 +278,7 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, ser
         assert wait_until(lambda: len(server.records) >= at_first + 30, 200), process.output
         process.send(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    assert wait_until(lambda: not ray_workers() - others, 60)
+    assert wait_until(lambda: not ray_workers() - others, 60, 0.2)
 
     server.behaviour = Behaviour(offline_reply())
     killed.done("--resume", "--quiet", "--workers", "2")
@@ -327,7 +327,7 @@ def test_a_method_that_holds_a_workers_loop_is_named_and_ends_the_run(held):
     assert "Continue with: graphrag eval" in output
     assert "Traceback" not in output
     assert not any(each.failure for each in held.responses())
-    assert wait_until(lambda: not ray_workers() - others, 30)
+    assert wait_until(lambda: not ray_workers() - others, 30, 0.2)
 
 
 @pytest.mark.slow
@@ -345,4 +345,4 @@ def test_an_interrupt_ends_a_run_whose_worker_is_held(held):
     assert "Traceback" not in output
     assert "of 12: interrupted. Continue with: graphrag eval" in output
     assert took_s < FINISH_S + 5
-    assert wait_until(lambda: not ray_workers() - others, 30)
+    assert wait_until(lambda: not ray_workers() - others, 30, 0.2)

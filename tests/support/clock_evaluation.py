@@ -138,6 +138,13 @@ class Evaluation:
         return without_circumstances(json.loads(path.read_text(encoding="utf-8")))
 
 
+# What every run imports: three seconds of work. Without lancedb, whose threads no fork would have.
+_IMPORTED = [
+    *("graphrag.cli.main", "graphrag.eval.cli.evaluate", "openai", "pandas", "scipy.stats"),
+    *("networkx", "lance_namespace_urllib3_client"),
+]
+
+
 class WarmProcess:
     """``graphrag`` as a process of its own, forked from one that has imported it already."""
 
@@ -146,7 +153,7 @@ class WarmProcess:
     ) -> None:
         self._log = log
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["graphrag.cli.main", "graphrag.eval.cli.evaluate"])
+        context.set_forkserver_preload(_IMPORTED)
         self._process = context.Process(target=_run_graphrag, args=(log, arguments, prepare))
         self._process.start()
 
@@ -203,13 +210,13 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def wait_until(is_so: Callable[[], bool], timeout_s: float = 60) -> bool:
-    """Wait until a condition holds and return whether it did."""
+def wait_until(is_so: Callable[[], bool], timeout_s: float = 60, pause_s: float = 0.01) -> bool:
+    """Wait until a condition holds, looked at after each pause, and return whether it did."""
     end = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > end:
             return False
-        time.sleep(0.001)
+        time.sleep(pause_s)
     return True
 
 
