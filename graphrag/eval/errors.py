@@ -16,10 +16,7 @@ EvalError
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from graphrag.eval.records import QueryResult
+from typing import Any
 
 
 class EvalError(Exception):
@@ -65,11 +62,11 @@ class StoreError(EvalError):
 class RunStoppedError(EvalError):
     """The run can't go on, as the model's service refuses every request.
 
-    What was paid for is kept in the store, if there is one. ``results`` holds what was done by
-    then, where :meth:`EvaluationRunner.run_evaluation` raises it.
+    What was paid for is kept in the store, if there is one. ``results`` holds the QueryResults
+    that were there, where :meth:`EvaluationRunner.run_evaluation` raises it.
     """
 
-    def __init__(self, message: str, results: "Sequence[QueryResult]" = ()) -> None:
+    def __init__(self, message: str, results: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.results = results
 
