@@ -118,6 +118,18 @@ async def test_an_answer_of_a_first_call_that_cites_nothing_shown_goes_on(world)
 
 
 @pytest.mark.parametrize(
+    ("more", "n_calls"), [({}, 1), ({"keep": [5]}, 2), ({"follow": [1]}, 2), ({"sources": []}, 2)]
+)
+async def test_a_cited_answer_counts_unless_the_model_would_read_on(world, more, n_calls):
+    """Small models write what they have found under what is missing, and look it up."""
+    reply = {"missing": "Dorothy", "answer": "Dorothy.", "sources": [5], "look_up": ["Dorothy"]}
+    model = ScriptedModel(lambda _: go_on()("") | {"keep": [], "follow": []} | reply | more)
+    result = await world.search(model, depth=1).search(QUESTION)
+    assert result.llm_calls == n_calls
+    assert (result.response == "Dorothy. [Data: Sources (5)]") == (n_calls == 1)
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         '[{"missing": "", "answer": "She did.", "sources": ["Sources 5"], "mood": 1}]',

@@ -320,8 +320,13 @@ class Reasoner:
 
 
 def is_answer(reply: NextStep, context: Context) -> bool:
-    """Say whether a reply answers: it lacks nothing, and cites something of the context."""
-    return not reply.missing and bool(_clean(reply.answer)) and any(_known_ids(reply, context))
+    """Say whether a reply answers: it cites something of the context, and would not read on.
+
+    It would not if it lacks nothing. Nor if it keeps no text, not even one that it cites, and
+    follows no row: small models write under ``missing`` what they have found.
+    """
+    is_last = not reply.missing or not (reply.keep or reply.follow)
+    return is_last and bool(_clean(reply.answer)) and any(_known_ids(reply, context))
 
 
 def _find_fault(reply: ReasonedAnswer, context: Context) -> str:
