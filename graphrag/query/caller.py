@@ -21,6 +21,7 @@ from graphrag.query.calls import (
     describe_error,
     is_transient,
     name_service,
+    read_failure,
     read_symptom,
     retry_after_s,
 )
@@ -126,7 +127,7 @@ class ModelCaller:
 
     def note_failure(self, error: Exception, scope: CallLog) -> None:
         """Note in a scope that one of its calls failed for good."""
-        scope.failures.append(describe_error(error))
+        scope.failures.append(read_failure(error))
         if isinstance(error, NotAskedError):
             scope.not_asked = error
 

@@ -13,8 +13,10 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.query.usage import (
     CallKind,
     CountedBy,
+    FailedCall,
     ImpossibleFigureError,
     NotAskedError,
+    OutputBound,
     read_count,
 )
 from graphrag.redaction import redact
@@ -58,14 +60,31 @@ class Answer:
 class CutOffReplyError(RuntimeError):
     """A structured reply, paid for and counted, broke off; ``content`` is as far as it came.
 
-    Asking for it again would end at the same place. The message is one sentence. ``setting``: the
-    one whose bound it reached, None where the context was full or nothing is known of it.
+    Asking for it again would end at the same place. The message is one sentence. ``n_tokens``: the
+    reply's, None where they are not known; ``setting``: the one whose bound it reached, None where
+    the context was full (``context_is_full``) or nothing is known of it.
     """
 
-    def __init__(self, content: str, reason: str, setting: str | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, content: str, n_tokens: int | None, bound: OutputBound | None) -> None:
+        super().__init__(_describe_cut(n_tokens, bound))
         self.content = content
-        self.setting = setting
+        self.n_tokens = n_tokens
+        self.setting: str | None = None
+        self.context_is_full = False
+        if n_tokens is not None and bound is not None and n_tokens >= bound.tokens:
+            self.setting = bound.setting
+        elif n_tokens is not None:
+            self.context_is_full = True
+
+
+def _describe_cut(n_tokens: int | None, bound: OutputBound | None) -> str:
+    if n_tokens is None:
+        raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
+        return f"the reply was cut off{raised}"
+    if bound is not None and n_tokens >= bound.tokens:
+        return f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}"
+    allowed = "" if bound is None else f" of {bound.tokens} that it may have"
+    return f"the reply was cut off after {n_tokens} tokens{allowed}: {_CONTEXT_IS_FULL}"
 
 
 class NoReplyError(RuntimeError):
@@ -84,10 +103,8 @@ class GarbledReplyError(RuntimeError):
         self.may_pass = may_pass
 
 
-CONTEXT_IS_FULL = "the model's context is too small"
-"""Part of every sentence about a request or reply that the context had no room for."""
-
-
+_CONTEXT_IS_FULL = "the model's context is too small"
+_NO_ROOM = "ContextWindowExceededError"
 _SENTENCES = (
     CutOffReplyError,
     NoReplyError,
@@ -106,13 +123,13 @@ def describe_error(error: BaseException) -> str:
     text = redact(" ".join(str(error)[:_LONGEST_READ].split()))
     if isinstance(error, _SENTENCES):
         return text
-    if "ContextWindowExceededError" in _kinds(error):
+    if _NO_ROOM in _kinds(error):
         said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
-        return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
+        return f"{_CONTEXT_IS_FULL} for the request ({said[:200]})"
     notes: list[str] = getattr(error, "__notes__", [])
-    advice = next((str(note) for note in notes if isinstance(note, _Advice)), None)
-    if advice is not None and not advice.startswith(";"):
-        return advice
+    advice = next((note for note in notes if isinstance(note, _Advice)), None)
+    if advice is not None and not advice.goes_on:
+        return str(advice)
     name = type(error).__name__
     # litellm says its own kind in the message too, of some errors twice.
     text = text.removeprefix(f"litellm.{name}: ").removeprefix(f"{name}: ")
@@ -133,9 +150,15 @@ def _kinds(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
 
-def name_remedy(cause: str, budget: str) -> str:
+def read_failure(error: BaseException) -> FailedCall:
+    """Return what an error says of the call that failed with it."""
+    is_full = isinstance(error, CutOffReplyError) and error.context_is_full
+    return FailedCall(describe_error(error), is_full or _NO_ROOM in _kinds(error))
+
+
+def name_remedy(failed: FailedCall, budget: str) -> str:
     """Return the cause of a failure and, where a context was too small, which budget to lower."""
-    return f"{cause}; lower {budget}" if CONTEXT_IS_FULL in cause else cause
+    return f"{failed.cause}; lower {budget}" if failed.context_is_full else failed.cause
 
 
 def is_transient(error: BaseException) -> bool:
@@ -277,9 +300,9 @@ def read_symptom(error: BaseException) -> Symptom:
 
 
 class _Advice(str):
-    """A note on an error that is part of its one sentence."""
+    """A note on an error that stands in place of its message, or ``goes_on`` where that ends."""
 
-    __slots__ = ()
+    goes_on = False
 
 
 def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
@@ -299,12 +322,15 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
             remedy = f"check the network, or set api_base {where}"
         add_advice(error, f"no connection to {name_service(config)}; {remedy}")
     elif to_check is not None:
-        add_advice(error, f"; {name_service(config)} was asked: check {to_check} {where}")
+        remedy = f"; {name_service(config)} was asked: check {to_check} {where}"
+        add_advice(error, remedy, goes_on=True)
 
 
-def add_advice(error: BaseException, advice: str) -> None:
-    """Put on an error what is said in its place, or after it where it begins with a semicolon."""
-    error.add_note(_Advice(advice))
+def add_advice(error: BaseException, advice: str, goes_on: bool = False) -> None:
+    """Put on an error what is said in place of its message, or goes on where that ends."""
+    note = _Advice(advice)
+    note.goes_on = goes_on
+    error.add_note(note)
 
 
 def _is_wrong_provider(error: BaseException) -> bool:

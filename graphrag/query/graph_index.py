@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.calls import describe_error, is_refusal, name_remedy
+from graphrag.query.calls import is_refusal, name_remedy, read_failure
 from graphrag.query.index_header import (
     IndexHeader,
     IndexTables,
@@ -20,7 +20,7 @@ from graphrag.query.index_header import (
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
-from graphrag.query.usage import CallLog, measure_calls
+from graphrag.query.usage import CallLog, FailedCall, measure_calls
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -34,11 +34,20 @@ if TYPE_CHECKING:
 
 
 class SearchError(RuntimeError):
-    """A search gave no usable response; ``refused``: nor would any further request get one."""
+    """A search gave no usable response.
 
-    def __init__(self, message: str, refused: bool = False) -> None:
+    ``refused``: nor would any further request get one; ``context_is_full``: its model's context had
+    no room for a request or a reply.
+    """
+
+    def __init__(self, message: str, refused: bool = False, context_is_full: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
+        self.context_is_full = context_is_full
+
+
+def _search_error(failed: FailedCall, budget: str, refused: bool = False) -> SearchError:
+    return SearchError(name_remedy(failed, budget), refused, failed.context_is_full)
 
 
 class GraphIndex:
@@ -114,11 +123,10 @@ class GraphIndex:
             try:
                 outcome = await engine.answer(question, on_text)
             except Exception as error:
-                cause = log.failures[0] if log.failures else describe_error(error)
-                cause = name_remedy(cause, budget)
-                raise SearchError(cause, refused=is_refusal(error)) from error
+                failed = log.failures[0] if log.failures else read_failure(error)
+                raise _search_error(failed, budget, is_refusal(error)) from error
         if log.failures:
-            raise SearchError(name_remedy(log.failures[0], budget))
+            raise _search_error(log.failures[0], budget)
         if not outcome.response.strip():
             raise SearchError("the model answered with an empty response")
         seconds = time.perf_counter() - started - (log.waited_s - waited_s)

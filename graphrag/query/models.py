@@ -31,7 +31,6 @@ from graphrag.query.replies import (
     check_content,
     check_size,
     check_vectors,
-    describe_cut,
     holds_stray_control,
     read_refusal,
     read_reply,
@@ -173,10 +172,7 @@ class CountedCompletion:
             except UnreadableReplyError as error:
                 if reason != CUT_OFF:
                     raise
-                cut = describe_cut(answered.output_tokens, bound)
-                reached = bound is not None and answered.output_tokens >= bound.tokens
-                setting = bound.setting if bound is not None and reached else None
-                raise CutOffReplyError(error.content, cut, setting) from error
+                raise CutOffReplyError(error.content, answered.output_tokens, bound) from error
         return reply
 
     async def _stream_live(self, request: Request, scope: CallLog) -> AsyncIterator[Completion]:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from graphrag.query.calls import CONTEXT_IS_FULL, Answer, CutOffReplyError, GarbledReplyError
+from graphrag.query.calls import Answer, GarbledReplyError
 from graphrag.query.methods import section_name
 from graphrag.query.model_facts import known_facts
 from graphrag.query.usage import OutputBound
@@ -463,22 +463,6 @@ def allowed_output(config: "ModelConfig | None", tokens: int) -> int:
     thinks = bool(facts.get("supports_reasoning")) or any(map(config.call_args.get, _THINKING))
     wanted = tokens + REASONING_TOKENS if thinks else tokens
     return min(wanted, int(facts.get("max_output_tokens") or wanted))
-
-
-def describe_cut(n_tokens: int | None, bound: OutputBound | None) -> str:
-    """Return one sentence on a reply that was cut off after so many tokens, None: not known."""
-    if n_tokens is None:
-        raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
-        return f"the reply was cut off{raised}"
-    if bound is not None and n_tokens >= bound.tokens:
-        return f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}"
-    allowed = "" if bound is None else f" of {bound.tokens} that it may have"
-    return f"the reply was cut off after {n_tokens} tokens{allowed}: {CONTEXT_IS_FULL}"
-
-
-def blame(error: CutOffReplyError, setting: str) -> CutOffReplyError:
-    """Return the same error, naming the setting behind a bound that the request brought."""
-    return CutOffReplyError(error.content, str(error).replace(_OF_REQUEST, setting), setting)
 
 
 _BUDGETS = {

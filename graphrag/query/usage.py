@@ -67,6 +67,14 @@ class NotAskedError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCall:
+    """Why a call failed for good, in one sentence; whether its model's context had no room."""
+
+    cause: str
+    context_is_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CallAttempt:
     """One request sent to a model, whether it was answered or not.
 
@@ -490,7 +498,7 @@ class CallLog:
     - ``replayed``: calls that were answered from the journal; their attempts count as they did
       first.
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
-    - ``failures``: causes of the calls that failed for good.
+    - ``failures``: the calls that failed for good.
     - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
     """
 
@@ -508,7 +516,7 @@ class CallLog:
     replayed: int = 0
     counted: set[str] = field(default_factory=set[str])
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
-    failures: list[str] = field(default_factory=list[str])
+    failures: list[FailedCall] = field(default_factory=list[FailedCall])
     earlier: ReplyReuse | None = None
     reused: list[str] = field(default_factory=list[str])
     _asked: Counter[str] = field(default_factory=Counter[str])

@@ -160,6 +160,15 @@ async def test_a_judge_that_cannot_be_opened_is_told_before_anything_is_asked():
     assert asked == []
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_a_search_says_itself_whether_its_context_was_full(is_full):
+    runner = EvaluationRunner(MagicMock(), mocked_judge())
+    error = SearchError("the model's context is too small, they say", context_is_full=is_full)
+    with patch.object(runner, "_run_search", AsyncMock(side_effect=error)):
+        single = await runner.evaluate_single("a", "Who?", "Ann", "tog")
+    assert single.failure.of_setup is is_full
+
+
 async def test_many_failures_in_a_row_stop_the_run(tmp_path):
     def answer(*_):
         raise SearchError("connection refused")

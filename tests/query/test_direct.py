@@ -295,7 +295,7 @@ async def outcome(
         replace(attempt, latency_s=0.0, error=_advice(attempt.error, marks))
         for attempt in log.attempts
     ]
-    told["failures"] = [_advice(failure, marks) for failure in log.failures]
+    told["failures"] = [_advice(failed.cause, marks) for failed in log.failures]
     told["usage"] = log.usage()
     told["requests"] = [server.requests[n] for n in sorted(server.requests)]
     return told

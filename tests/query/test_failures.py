@@ -79,6 +79,19 @@ async def test_a_call_that_fails_for_good_fails_the_search_and_is_sent_once(
         assert usage.output_tokens == server.totals()["chat"].output_tokens > 0
 
 
+async def test_only_a_service_that_had_no_room_is_met_with_advice_on_the_budget(remote, server):
+    server.behave(faults=lambda *_: Fault(status=400, message="the model's context is too small"))
+    with pytest.raises(SearchError) as caught:
+        await remote.search("basic", QUESTION)
+    assert "too small" in str(caught.value)
+    assert not caught.value.context_is_full
+    assert "lower" not in str(caught.value)
+    server.behave(faults=lambda *_: NO_ROOM)
+    with pytest.raises(SearchError, match=r"lower basic_search\.max") as caught:
+        await remote.search("basic", QUESTION)
+    assert caught.value.context_is_full
+
+
 async def test_a_follow_up_question_that_stays_unreadable_fails_a_drift_search(remote, server):
     def faults(_: int, request: Json) -> Fault | None:
         asked = str(request.get("messages", [""])[-1])

@@ -315,7 +315,7 @@ class EvaluationRunner:
                 if error.refused:
                     msg = f"The model's service refuses the requests of {unit.method}: {error}"
                     raise RunStoppedError(msg) from error
-                failure = search_failure(str(error), error.__cause__, log)
+                failure = search_failure(error, log)
             except (StoreError, RunStoppedError):
                 raise
             except Exception as error:

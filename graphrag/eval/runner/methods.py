@@ -41,8 +41,8 @@ from graphrag.query.calls import (
     NoReplyError,
     RetryPolicy,
     add_advice,
-    describe_error,
     is_refusal,
+    read_failure,
 )
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
@@ -310,9 +310,9 @@ class HttpMethod:
             self._caller.note_failure(error, scope)
             raise
         except Exception as error:
-            described = describe_error(error)
-            msg = described if self._where in described else f"{self._where}: {described}"
-            raise SearchError(msg, is_refusal(error)) from error
+            failed = read_failure(error)
+            msg = failed.cause if self._where in failed.cause else f"{self._where}: {failed.cause}"
+            raise SearchError(msg, is_refusal(error), failed.context_is_full) from error
 
     async def _ask(self, url: str, body: object, mark: object, scope: CallLog) -> object:
         from graphrag.query.direct.http import APIConnectionError, ask_json  # aiohttp
@@ -331,7 +331,7 @@ class HttpMethod:
             except Exception as error:
                 if is_refusal(error):
                     what = f"url and headers of {self._name} in {config_name()}"
-                    add_advice(error, f"; check {what}")
+                    add_advice(error, f"; check {what}", goes_on=True)
                 raise
             place.lane.answered(place, 0)
             return reply

@@ -39,6 +39,7 @@ from graphrag.query.usage import (
     CallTime,
     Exchange,
     Exchanges,
+    FailedCall,
     OutputBound,
 )
 from graphrag.redaction import is_secret_variable, know_settings, redact
@@ -136,7 +137,7 @@ class Reply:
     result: StoredResponse | dict[str, JudgeResult] | None = None
     error: tuple[str, str] | None = None
     attempts: tuple[CallAttempt, ...] = ()
-    failures: tuple[str, ...] = ()
+    failures: tuple[FailedCall, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     lines: tuple[tuple[str, int, str], ...] = ()
 

@@ -28,7 +28,7 @@ from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
 from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
-from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.usage import (
     MOST_SECONDS,
@@ -44,6 +44,7 @@ from graphrag.query.usage import (
 
 if TYPE_CHECKING:
     from graphrag.eval.runner.telemetry import Telemetry
+    from graphrag.query.graph_index import SearchError
 
 _Figure = TypeVar("_Figure", int, float)
 _LEAST_S = 60.0
@@ -85,18 +86,19 @@ def check_asked(log: CallLog) -> None:
         raise stop(str(log.not_asked)) from log.not_asked
 
 
-def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:
-    """Return the failure of a search whose engine raised ``cause``; ``message`` is a sentence.
+def search_failure(error: "SearchError", log: CallLog) -> Failure:
+    """Return the failure of a search.
 
     Replies among the calls of its log that were cut off may be why it could not answer.
     """
-    if isinstance(cause, CutOffReplyError):
+    message = str(error)
+    if isinstance(error.__cause__, CutOffReplyError):
         return Failure("search", "cut_off", message, of_setup=True)
     n_cut = log.usage().cut_replies
     is_cut = n_cut > 0 and log.bound is not None
     if log.bound is not None and is_cut:
         message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
-    return Failure("search", "error", message, is_cut or CONTEXT_IS_FULL in message)
+    return Failure("search", "error", message, is_cut or error.context_is_full)
 
 
 def describe_timeout(seconds: float, log: CallLog) -> str:

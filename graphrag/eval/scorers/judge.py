@@ -20,11 +20,10 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import (
-    CONTEXT_IS_FULL,
     CutOffReplyError,
-    describe_error,
     is_refusal,
     name_remedy,
+    read_failure,
 )
 from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
@@ -254,12 +253,13 @@ def fill_prompt(template: str, material: Mapping[str, object]) -> str:
 
 
 def _failure(error: Exception) -> Failure:
-    message = name_remedy(describe_error(error), _JUDGE_BUDGET)
+    failed = read_failure(error)
+    message = name_remedy(failed, _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
         of_setup = error.setting is None or not error.setting.startswith(JUDGE_BOUND)
         return Failure("judge", "cut_off", message, of_setup)
     kind = "refused" if is_refusal(error) else "error"
-    return Failure("judge", kind, message, of_setup=CONTEXT_IS_FULL in message)
+    return Failure("judge", kind, message, of_setup=failed.context_is_full)
 
 
 def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:

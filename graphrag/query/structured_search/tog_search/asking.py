@@ -11,9 +11,7 @@ from graphrag.query.calls import CutOffReplyError
 from graphrag.query.replies import (
     ReplyForm,
     UnreadableReplyError,
-    blame,
     bound_in_force,
-    describe_cut,
     read_reply,
 )
 from graphrag.query.usage import CUT_OFF, OutputBound
@@ -180,7 +178,7 @@ async def ask(
     try:
         response = await model.completion_async(messages=messages, **options)
     except CutOffReplyError as error:
-        raise blame(error, bound.setting) from error
+        raise CutOffReplyError(error.content, error.n_tokens, bound) from error
     if on_partial is None:
         reply = response.formatted_response
         return reply if isinstance(reply, form) else read_reply(str(response.content), form)
@@ -198,7 +196,7 @@ async def ask(
     except UnreadableReplyError as error:
         if reason != CUT_OFF:
             raise
-        raise CutOffReplyError(received, describe_cut(None, bound)) from error
+        raise CutOffReplyError(received, None, bound) from error
 
 
 def read_prompt(path: str | None, setting: str, built_in: str, fields: Sequence[str] = ()) -> str:
