@@ -206,6 +206,23 @@ def test_an_index_is_named_for_every_key_of_a_search(make_evaluation, variant, t
     assert told in refused
 
 
+@pytest.mark.parametrize("at", ["clock-30/", "./x/../clock-30", "{root}/clock-30", "link"])
+def test_a_folder_is_one_index_in_whatever_way_it_is_written(tmp_path, at):
+    (tmp_path / "link").symlink_to(tmp_path / "clock-30")
+    other = {**SMALL, "name": "bm25-30", "method": "bm25", "index": {"clock": at}}
+    other["index"]["clock"] = at.format(root=tmp_path)
+    values = {"indexes": {"clock": "./clock"}, "methods": ["bm25", other, SMALL]}
+    for methods, name in ((values["methods"], None), (["bm25", SMALL, other], "clock-30")):
+        path = tmp_path / "eval_config.yaml"
+        path.write_text(yaml.safe_dump({**values, "methods": methods}), encoding="utf-8")
+        config = EvaluationConfig.from_yaml(path)
+        names = {config.index_of("clock", each) for each in ("bm25-30", "local-30")}
+        assert len(names) == 1
+        assert name in {None, *names}
+        assert list(config.projects()) == ["clock", *names]
+        assert list(config.own_projects()) == [*names]
+
+
 def test_suites_ask_the_configured_indexes_alone(make_evaluation):
     evaluation = make_evaluation(methods=["bm25", {**SMALL, "method": "bm25"}])
     path = evaluation.write_suite(

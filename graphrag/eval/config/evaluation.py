@@ -314,17 +314,24 @@ class EvaluationConfig(FrozenSection):
     def index_of(self, key: str, method: str) -> str:
         """Return the name of the index that a method asks about a key.
 
-        That is the key; of a method with an ``index`` of its own the folder as it is written there,
+        That is the key; of a method with an ``index`` of its own the folder as it is first written,
         unless it is that of a key.
         """
         variant = self.variants.get(method)
         folder = None if variant is None or variant.index is None else variant.index.get(key)
         if folder is None:
             return key
-        root, name = self.root.resolve(), PurePath(folder).as_posix()
+        root = self.root.resolve()
         whole = (root / folder).resolve()
-        own = (k for k, project in self.indexes.items() if (root / project).resolve() == whole)
-        return next(own, f"./{name}" if name in self.indexes else name)
+        for own, project in self.indexes.items():
+            if (root / project).resolve() == whole:
+                return own
+        written = dict.fromkeys(
+            f for of in self.variants.values() for f in (of.index or {}).values()
+        )
+        first = next((f for f in written if (root / f).resolve() == whole), folder)
+        name = PurePath(first).as_posix()
+        return f"./{name}" if name in self.indexes else name
 
     def projects(self, keys: Iterable[str] | None = None) -> dict[str, Path]:
         """Return name -> project folder of the indexes that the methods ask, below ``root``.
