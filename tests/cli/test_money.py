@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from support.clock_evaluation import flat
+from support.clock_evaluation import ROWS, flat
 from support.openai_server import Behaviour, Fault, Record, offline_reply
 
 from graphrag.query.model_facts import model_price
@@ -110,3 +110,19 @@ def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(make_evaluat
     assert len(server.records) == before
     assert not (evaluation.project / "output").exists()
     assert not evaluation.output.exists()
+
+
+def test_a_dry_run_of_two_indexes_says_once_what_it_says_of_both(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["basic", "closed_book"])
+    shutil.copytree(evaluation.project, evaluation.root / "town")
+    evaluation.configure(indexes={"clock": "./clock", "town": "./town"})
+    evaluation.write_rows([{**ROWS[0], "id": key, "imdb_key": key} for key in ("clock", "town")])
+    for name in ("clock", "town"):
+        (evaluation.root / name / "output" / "index_cost.json").unlink()
+    said = evaluation.done("--dry-run", COLUMNS="80").stdout
+    assert "What indexes clock and town took to build is not known; " in flat(said)
+    for name in ("clock", "town"):
+        shutil.rmtree(evaluation.root / name / "output")
+    said = flat(evaluation.done("--dry-run", "--index", COLUMNS="80").stdout)
+    assert "Indexes clock and town are not built, and building them is not in these" in said
+    assert said.count("--max-cost does not bound it. Reading about 2 text units for a graph") == 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -30,6 +30,7 @@ from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader, model_name
@@ -37,7 +38,7 @@ from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.query.usage import Usage, sum_known, sum_usages
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"
 _INSTRUCTIONS = 1_000
@@ -49,6 +50,7 @@ _OF_GRAPH, _OF_LOCAL = 6, 3
 _LOCAL_FILLS = 0.6
 _AROUND_A_TEXT = 10
 """Tokens of a quote or an assertion in a list, beside its words."""
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,26 +357,59 @@ def _cut(header: IndexHeader) -> list[int]:
     return counts
 
 
-def describe_building(name: str, header: IndexHeader, units: Sequence[int]) -> str:
-    """Say that an index is not built, and what that takes at least, as far as its texts tell."""
+def describe_building(
+    headers: Mapping[str, IndexHeader], units_of: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    """Say what is not built, and what that takes at least, as far as the texts tell.
+
+    ``headers``: of the indexes that are not built. Those that say the same share a line, and those
+    whose graph the same model makes.
+    """
+    makers = ((_graph_maker(each, units_of.get(name)), name) for name, each in headers.items())
+    for maker, names in grouped(makers).items():
+        one, named = len(names) == 1, join_names(names, most=_MOST_NAMED)
+        told = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
+        told += f"building {'it' if one else 'them'} is not in these figures. "
+        told += "--max-cost does not bound it."
+        if maker is _NO_MODEL:
+            told += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
+            told += "reports and vectors."
+        elif maker is not None:
+            units = [n for name in names for n in units_of[name]]
+            n_calls = maker.passes * len(units)
+            tokens = maker.passes * (sum(units) + len(units) * maker.prompt)
+            price = _price(maker.model)
+            usd = f", ${tokens * price[0]:,.2f}," if price and price[0] else ""
+            told += (
+                f" Reading about {counted(len(units), 'text unit')} for a graph takes about "
+                f"{counted(n_calls, 'call')} of {maker.model} with {tokens:,} prompt tokens{usd} "
+                "and what the replies take; descriptions, reports and vectors come on top."
+            )
+        yield told
+
+
+class _GraphMaker(NamedTuple):
+    """The model that makes a graph, how often it reads a text, with how long a prompt."""
+
+    model: str
+    passes: int
+    prompt: int
+
+
+_NO_MODEL = _GraphMaker("", 0, 0)
+
+
+def _graph_maker(header: IndexHeader, units: Sequence[int] | None) -> _GraphMaker | None:
+    """Return who makes the graph of an index; None where that, or its texts, is not known."""
     config = header.config
-    told = f"Index {name} is not built, and building it is not in these figures. --max-cost does "
-    told += "not bound it."
     if NOUN_PHRASES in (config.workflows or ()):
-        return f"{told} No model is asked for its graph, only for reports and vectors."
+        return _NO_MODEL
     graph = config.extract_graph
     maker = config.completion_models.get(graph.completion_model_id)
     if maker is None or not units:
-        return told
-    passes = 2 if graph.max_gleanings else 1
+        return None
     prompt = LIKELY.count(graph.resolved_prompts().extraction_prompt)
-    tokens, price = passes * (sum(units) + len(units) * prompt), _price(model_name(maker))
-    usd = f", ${tokens * price[0]:,.2f}," if price and price[0] else ""
-    return (
-        f"{told} Reading its {len(units):,} text units for a graph takes about "
-        f"{counted(passes * len(units), 'call')} of {model_name(maker)} with {tokens:,} prompt "
-        f"tokens{usd} and what the replies take; descriptions, reports and vectors come on top."
-    )
+    return _GraphMaker(model_name(maker), 2 if graph.max_gleanings else 1, prompt)
 
 
 def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:

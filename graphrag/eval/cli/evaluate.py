@@ -51,7 +51,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
 
 async def _reckon(plan: PreparedRun, unbuilt: list[str], quiet: bool) -> None:
     units = await count_units(plan.headers, unbuilt)
-    lines = [describe_building(name, plan.headers[name], units.get(name, ())) for name in unbuilt]
+    lines = [*describe_building({name: plan.headers[name] for name in unbuilt}, units)]
     costs = plan.details.index_costs
     lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
     run = DryRun(

@@ -202,12 +202,15 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
 
 
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:
-    """Yield a line on each index: what it took in all, or what is not known of it."""
+    """Yield a line on each index: what it took in all; one on all of which that is not known."""
+    if unknown := [key for key, cost in costs.items() if cost is None]:
+        named = f"{'index' if len(unknown) == 1 else 'indexes'} {join_names(unknown, most=8)}"
+        yield f"What {named} took to build is not known; graphrag eval --index counts it."
     for key, cost in costs.items():
-        seconds = 0.0 if cost is None else fsum(cost.seconds.values())
         if cost is None:
-            yield f"What index {key} took to build is not known; graphrag eval --index counts it."
-        elif cost.steps is None:
+            continue
+        seconds = fsum(cost.seconds.values())
+        if cost.steps is None:
             yield (
                 f"Index {key} took {seconds:,.1f} s to build under graphrag index's own profiler; "
                 "tokens and dollars are not known."
