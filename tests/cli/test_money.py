@@ -120,6 +120,7 @@ def test_a_dry_run_of_two_indexes_says_once_what_it_says_of_both(make_evaluation
     for name in ("clock", "town"):
         (evaluation.root / name / "output" / "index_cost.json").unlink()
     said = evaluation.done("--dry-run", COLUMNS="80").stdout
+    assert re.search("^closed_book ", said, re.MULTILINE), "the name is broken"
     assert "What indexes clock and town took to build is not known; " in flat(said)
     for name in ("clock", "town"):
         shutil.rmtree(evaluation.root / name / "output")

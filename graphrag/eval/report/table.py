@@ -30,6 +30,7 @@ STYLES = {
 }
 """Answers of runs, of the gate, of suites and of checks, in their colors."""
 _MOST_OF_A_LINE = 2_000
+_SHORT_NAME = 16
 _TERMINAL = 82  # 80 columns, and the blanks after the last cell
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # or turns lines round
@@ -142,7 +143,8 @@ def _rich(table: Table) -> RichTable:
     for place, (name, kind) in enumerate(table.columns):
         fold = "fold" if kind == "text" else "ellipsis"
         shown.add_column(name, justify="left" if kind == "text" else "right", overflow=fold)
-        if place and kind == "text" and name not in ("cause", "what was found"):
+        is_prose = name in ("cause", "what was found")
+        if kind == "text" and not is_prose and (place or widths[0] <= _SHORT_NAME):
             shown.columns[place].no_wrap = True
     for row in table.texts:
         shown.add_row(*(Text(redact(cell), STYLES.get(cell, "")) for cell in row))
