@@ -509,6 +509,20 @@ def test_without_a_verdict_there_is_no_answer(methods):
     assert answer.headline == f"No answer: every search failed ({n} of {n})."
 
 
+@pytest.mark.parametrize(("n_failed", "is_told"), [(4, False), (5, True)])
+def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed, is_told):
+    failed = {"scores": failed_search_scores(), "failure": Failure("search", "error", "x")}
+    results = evaluate({"tog": range(10, 90), "basic": range(30)}).results
+    no_answer = [("basic", f"Q{i}") for i in range(90, 90 + n_failed)]
+    results = [
+        replace(each, **failed) if (each.method, each.question) in no_answer else each
+        for each in results
+    ]
+    cost = answer_of(aggregate_results(results)).cost
+    told = f" {n_failed} of 100 searches of basic failed, and count with what they took."
+    assert cost == "Cost: 9,000 tokens a question, 9 times basic." + told * is_told
+
+
 def judged(key: str, question: str, method: str, is_right: bool) -> QueryResult:
     scores = MetricScores(*[JudgeResult(int(is_right), "")] * 4)
     return QueryResult(key, question, method, "x", scores, NOTHING)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from graphrag.eval.results.index_costs import Payoff
 
 _MUCH = 2  # times as fast
+_MANY_FAILED = 0.05
 N_PRICED = 1_000
 """Questions of which, with the index, the price is told."""
 
@@ -127,8 +128,17 @@ class Prices:
         if own is not None:
             own_line = f"{f'{method} takes ' * is_named}{own[1]} a question"
             sentences = [f"{own_line}{self._beside(method, rival, own[0])}."]
+            sentences += map(self._failures, dict.fromkeys((method, rival or method)))
         index = self._index(method, rival, is_named)
-        return f"Cost: {' '.join([*sentences, *filter(None, [index])])}" if sentences else ""
+        return f"Cost: {' '.join(filter(None, [*sentences, index]))}" if sentences else ""
+
+    def _failures(self, method: str) -> str:
+        """Say of a method that failed often that what its failed searches took is counted."""
+        of = self._results.counts[method]
+        n, failed = of["n"], of["n_search_failed"]
+        if not failed or failed < _MANY_FAILED * n:
+            return ""
+        return f"{failed:,} of {n:,} searches of {method} failed, and count with what they took."
 
     def _beside(self, method: str, rival: str | None, own: float) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
