@@ -361,7 +361,7 @@ def draft_question(request: Request) -> dict[str, object]:
         quotes = quotes[:4]
         reply["question"] = f"What about {Counter(names).most_common(1)[0][0]}?"
         reply["answer"] = " ".join(quotes)
-        reply["assertions"] = [{"text": q, "weight": "vital", "must": "say"} for q in quotes]
+        reply["assertions"] = [{"text": q, "weight": "vital"} for q in quotes]
     elif "it does not answer" in request.user.partition("Material:")[0]:
         quotes = quotes[:1]
         asked = _NEVER_SAID[len(quotes[0]) % len(_NEVER_SAID)]
@@ -382,7 +382,7 @@ def propose_assertions(request: Request) -> dict[str, object]:
     wanted = set(terms(answer))
     vital = [each for each in said if wanted and wanted <= set(terms(each))] or [answer or said[0]]
     weights = {**dict.fromkeys(said, "okay"), **dict.fromkeys(vital, "vital")}
-    listed = [{"text": text, "weight": weight, "must": "say"} for text, weight in weights.items()]
+    listed = [{"text": text, "weight": weight} for text, weight in weights.items()]
     return {"assertions": listed}
 
 

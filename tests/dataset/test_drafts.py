@@ -72,6 +72,12 @@ def test_a_quote_is_found_in_the_letters_of_its_text():
             {"question": "Which clock or bank has the oldest clock?", "answer": "The clock"},
             Cause.TELLS_ANSWER,
         ),
+        ({"question": "Which of the clock and the bank is older?", "answer": "The clock"}, None),
+        ({"question": "Of Vane's clock and the bank, which lasted?", "answer": "The bank"}, None),
+        (
+            {"question": "Did Vane build the clock and the bank?", "answer": "The clock"},
+            Cause.TELLS_ANSWER,
+        ),
         ({"question": "Who is the man who built the clock of Ashcombe?"}, None),
         ({"question": "Did this advisory come first?"}, Cause.NO_SUBJECT),
         ({"question": "How many faces does the tower clock have?"}, None),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pydantic import BaseModel
 
 from graphrag.eval.dataset.drafts import Asker, Cause
 from graphrag.eval.runner.draft_materials import Materials
@@ -153,6 +154,31 @@ async def test_no_short_answer_is_asked_for_where_it_must_say_all_that_is_vital(
     model = Model(reply)
     await draft(kind, model)
     assert ("as short as it can be" in model.prompts[0]) is is_short
+
+
+async def test_a_hurried_question_without_an_answer_is_not_to_have_one_right_answer():
+    model = Model(MISSING)
+    hurried = Drafter(model, CallLog, askers=[Asker("new employee", "vague")])
+    await hurried.draft(materials(), {"unanswerable": 1}, ())
+    assert "in a hurry" in model.prompts[0]
+    assert "right answer" not in model.prompts[0]
+
+
+@pytest.mark.parametrize(("kind", "reply"), [("link", LINK), ("global", GLOBAL)])
+async def test_no_request_asks_for_a_field_that_its_instructions_do_not_name(kind, reply):
+    asked: list[tuple[str, type[BaseModel]]] = []
+
+    class Watched(Model):
+        async def completion_async(self, messages, response_format, **_):
+            asked.append((messages[0]["content"], response_format))
+            return await super().completion_async(messages, response_format)
+
+    assert (await draft(kind, Watched(reply))).kept
+    for prompt, form in asked:
+        schema = form.model_json_schema()
+        parts = [schema, *schema.get("$defs", {}).values()]
+        names = {name for part in parts for name in part["properties"]}
+        assert {name for name in names if f'"{name}"' not in prompt} == set()
 
 
 async def test_what_is_known_is_asked_first_and_kept_with_a_tag_where_that_is_wanted():

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from pydantic import JsonValue
 
@@ -38,6 +39,10 @@ _VERB = re.compile(
     r"\b(?:do|does|did|can|could|will|would|shall|should|may|might|must) $", re.IGNORECASE
 )
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
+_OR_AND = re.compile(r"\b(?:or|and)\b", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"\b(?:which|who|whose|what) of\b|\bof the (?:two|three)\b|\bbetween\b|^of\b", re.IGNORECASE
+)
 _MARKS = (
     "'\u2018\u2019\u201a\u201b\u2032",
     '"\u201c\u201d\u201e\u201f\u00ab\u00bb',
@@ -120,10 +125,11 @@ class Draft:
 
     @property
     def lets_choose(self) -> bool:
-        """Whether it lets choose between alternatives that it names: "A or B?"."""
-        *before, last = _OR.split(self.question)
+        """Whether it lets choose between alternatives that it names: "A or B?", "Of A and B?"."""
+        between = _OR_AND if _CHOICE.search(self.question) else _OR
         wanted = {*terms(self.answer)}
-        return bool(before) and (wanted <= {*terms(before[-1])}) != (wanted <= {*terms(last)})
+        held = [wanted <= {*terms(part)} for part in between.split(self.question)]
+        return any(one != other for one, other in pairwise(held))
 
     @property
     def sources(self) -> tuple[Passage, ...]:

@@ -40,23 +40,31 @@ Weight = Literal["vital", "okay"]
 _AUTOQ = {"id", "text", "question_type", "attributes"}
 
 
-class Assertion(BaseModel):
-    """One statement that an answer is held to; it must be true or false by itself.
+class Statement(BaseModel):
+    """One statement; it must be true or false by itself.
 
     ``weight``: ``vital``, an answer without it is not whole, or ``okay``, it is welcome, and not
-    needed. ``must``: ``say``, or ``not_say`` of a mistake that an answer must not make.
+    needed.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
     text: str = Field(min_length=1)
     weight: Weight = "vital"
-    must: Literal["say", "not_say"] = "say"
 
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: object) -> object:
         return {"text": value} if isinstance(value, str) else value
+
+
+class Assertion(Statement):
+    """One statement that an answer is held to.
+
+    ``must``: ``say``, or ``not_say`` of a mistake that an answer must not make.
+    """
+
+    must: Literal["say", "not_say"] = "say"
 
 
 def _of_row(value: object) -> object:

@@ -19,7 +19,7 @@ from graphrag.eval.dataset.drafts import (
     check_draft,
     find_quote,
 )
-from graphrag.eval.dataset.samples import Assertion, Sample
+from graphrag.eval.dataset.samples import Assertion, Sample, Statement
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials
@@ -60,8 +60,8 @@ _IN_STYLE = {
 - "question" is what is typed into a search box: two to seven words, no sentence and no question
   mark, with the names that tell what is looked for.""",
     "vague": """
-- "question" is put as by somebody who knows little and is in a hurry: short, in everyday words and
-  not in those of the text, but with one right answer in these documents.""",
+- "question" is put as by somebody who knows little and is in a hurry: short, and in everyday words
+  in the place of the text's own, but for names. It is still clear what is asked.""",
 }
 _ASKER = (
     _BY_ANYBODY
@@ -177,7 +177,7 @@ class _Reply(ReplyForm):
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
 
-class _Assertion(Assertion, ReplyForm):
+class _Statement(Statement, ReplyForm):
     pass
 
 
@@ -189,7 +189,7 @@ class _DraftReply(_Reply):
 
 
 class _GlobalReply(_DraftReply):
-    assertions: list[_Assertion]
+    assertions: list[_Statement]
 
 
 class _QuotesReply(_Reply):
@@ -197,7 +197,7 @@ class _QuotesReply(_Reply):
 
 
 class _AssertionsReply(_Reply):
-    assertions: list[_Assertion]
+    assertions: list[_Statement]
 
 
 class _OracleReply(_Reply):
@@ -222,6 +222,10 @@ def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str
         if quote
     }
     return {quote: next(filter(None, found), None) for quote, found in copies.items()}
+
+
+def _to_say(statements: Sequence[Statement]) -> tuple[Assertion, ...]:
+    return tuple(Assertion(text=each.text, weight=each.weight) for each in statements)
 
 
 def calls_a_draft(kind: str) -> int:
@@ -370,9 +374,7 @@ class Drafter:
             answer=sample.ground_truth,
             quotes=[*sample.evidence],
         )
-        said = {
-            each.text: Assertion(text=each.text, weight=each.weight) for each in reply.assertions
-        }
+        said = {each.text: each for each in _to_say(reply.assertions)}
         ruled = await self._rule(sample.question, "\n\n".join(told), [*said.values()])
         met = {each.text for each in ruled.rulings if each.is_met}
         kept = [each for text, each in said.items() if text in met]
@@ -445,7 +447,7 @@ class Drafter:
         )
         if not reply.question:
             raise _Failed(Cause.NO_QUESTION)
-        assertions = tuple(reply.assertions) if isinstance(reply, _GlobalReply) else ()
+        assertions = _to_say(reply.assertions) if isinstance(reply, _GlobalReply) else ()
         if not reply.answer and material.kind != "unanswerable":
             raise _Failed(Cause.UNREADABLE, "it has no answer")
         if is_global and not any(each.weight == "vital" for each in assertions):
