@@ -154,3 +154,16 @@ def test_every_step_of_a_run_is_said_in_a_pipe(make_evaluation):
     listed = evaluation.run("history", "--json")
     assert listed.stderr == ""
     assert len(json.loads(listed.stdout)) == 2
+
+
+def test_help_loads_nothing_that_only_a_run_needs():
+    said = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        input=json.dumps([["--help"]]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (code,), loaded = json.loads(said.stdout.splitlines()[-1])
+    assert code == 0
+    assert not {*HEAVY, "aiofiles", "dotenv", "filelock"} & {*loaded}

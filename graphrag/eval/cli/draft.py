@@ -28,7 +28,6 @@ from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, Us
 from graphrag.eval.report.cells import money
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_file
-from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallLog, sum_usages
@@ -181,6 +180,7 @@ async def _draft(
     from graphrag.eval.runner.judging import open_answering
     from graphrag.eval.runner.methods import answering_config
     from graphrag.eval.store.session import CallFile
+    from graphrag.query.index_header import model_name, open_tables
 
     notes = open_console(stderr=True, quiet=flags.quiet)
     headers = await read_headers(roots, vectors=False)

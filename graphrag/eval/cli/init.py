@@ -11,12 +11,10 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line
-from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags, draft
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.second_project import make_second
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
 from graphrag.query.methods import embeds
@@ -62,6 +60,8 @@ def init(place: Place, flags: InitFlags) -> int:
     that reads the first one's documents, prompts and .env, so that you can compare their indexes.
     """
     if flags.like is not None and flags.folder is not None and not (flags.input or flags.offline):
+        from graphrag.eval.cli.second_project import make_second
+
         changes = flags.set or ()
         return make_second(place, flags.like, flags.folder, changes, flags.method, flags.quiet)
     if flags.like or flags.folder or flags.set or flags.method:
@@ -154,6 +154,8 @@ def _choose_budget(root: Path) -> int:
 
     At least two text units fit it. Without a text it is the most that is chosen.
     """
+    from graphrag.config.project_settings import read_settings
+
     try:
         config = read_settings(root)
         folder = Path(str(config.input_storage.base_dir))

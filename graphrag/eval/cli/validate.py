@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt, is_project
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
@@ -188,6 +187,7 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
 
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
+    from graphrag.config.project_settings import read_settings
     from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
 
     explained = {

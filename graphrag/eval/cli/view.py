@@ -19,7 +19,6 @@ from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
-from graphrag.query.index_header import open_tables
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -129,6 +128,7 @@ def review_dataset(
 async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.runner.headers import read_headers
+    from graphrag.query.index_header import open_tables
 
     headers = await read_headers(roots, vectors=False)
     texts = {key: Materials(await open_tables(each.config)) for key, each in headers.items()}

@@ -16,13 +16,14 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeAlias
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.errors import StoreError
 from graphrag.redaction import redact_data
 from graphrag.text.controls import mend_text
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 FORMAT = 5
 _RUN = "run_id TEXT NOT NULL REFERENCES runs"
@@ -181,7 +182,7 @@ class CleanConnection(sqlite3.Connection):
     ``lock`` keeps every other process out of the folder.
     """
 
-    lock: FileLock | None = None
+    lock: "FileLock | None" = None
 
     def execute(self, sql: str, parameters: Values = (), /) -> sqlite3.Cursor:  # pyright: ignore
         """Run one statement."""
@@ -223,12 +224,14 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     return (_open_reading(path) if reads_only else None) or _open_file(path)
 
 
-def hold_folder(path: Path) -> FileLock:
+def hold_folder(path: Path) -> "FileLock":
     """Keep every other process from writing an eval.db and the files beside it.
 
     One of an older format becomes one of this format. Raises StoreError if another process holds
     the folder, or it can't be written.
     """
+    from filelock import FileLock, Timeout  # every command loads this module
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{path}.lock", timeout=0)
