@@ -46,12 +46,11 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Import what the tests need without looking for what could be freed, then or later."""
+    """Import what the tests need without looking for what could be freed."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
         gc.enable()
 
 
