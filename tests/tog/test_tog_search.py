@@ -118,7 +118,14 @@ async def test_an_answer_of_a_first_call_that_cites_nothing_shown_goes_on(world)
 
 
 @pytest.mark.parametrize(
-    ("more", "n_calls"), [({}, 1), ({"keep": [5]}, 2), ({"follow": [1]}, 2), ({"sources": []}, 2)]
+    ("more", "n_calls"),
+    [
+        ({}, 1),
+        ({"keep": [5]}, 2),
+        ({"follow": [1]}, 2),
+        ({"sources": []}, 2),
+        ({"answer": "..."}, 2),
+    ],
 )
 async def test_a_cited_answer_counts_unless_the_model_would_read_on(world, more, n_calls):
     """Small models write what they have found under what is missing, and look it up."""

@@ -365,8 +365,9 @@ def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list
 
 
 def _clean(answer: str) -> str:
-    # Citations that the model writes into its text are unchecked ones.
-    return _OWN_CITATION.sub("", answer).strip()
+    # Citations that the model writes into its text are unchecked ones, and "..." is no answer.
+    text = _OWN_CITATION.sub("", answer).strip()
+    return text if any(map(str.isalnum, text)) else ""
 
 
 def _read_partial(received: str, may_go_on: bool) -> str:
