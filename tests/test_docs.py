@@ -296,7 +296,7 @@ def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
     judged = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert judged["metadata"]["total_questions"] == len(asked)
     # McNemar's test of the labels, with Holm, and the limits of the run's own answer agree.
-    tests = re.findall(r"^(\w+) \d+, (\w+) \d+ \(n 100\) +<? ?([\d.]+)$", printed, re.MULTILINE)
+    tests = re.findall(r"^(\w+) \d+, (\w+) \d+ \(n \d+\) +<? ?([\d.]+)$", printed, re.MULTILINE)
     assert len(tests) == len(judged["comparisons"]) == 10
     for (a, b, p), compared in zip(tests, judged["comparisons"], strict=True):
         of = compared["corrected"]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
+from statistics import mean
 
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -88,6 +89,22 @@ def main() -> None:
     corrected = multipletests([p for _, p in pairs], method="holm")[1]
     for (pair, _), p in zip(pairs, corrected, strict=True):
         print(f"{pair:32}{f'{p:.4f}' if p >= 0.0001 else '< 0.0001':>8}")
+    compare_with_before([row for row in rows if row["method"] == "tog"])
+
+
+def compare_with_before(after: list[dict[str, str]]) -> None:
+    """Print what the rule of tog that this run led to changed in it, by labels."""
+    with (HERE / "before.csv").open(encoding="utf-8") as file:
+        of_question = {row["sample_id"]: row for row in csv.DictReader(file)}
+    before = [of_question[row["sample_id"]] for row in after]
+    print("\ntog before and after it takes a cited answer for one: right % by labels, tokens\n")
+    for name, rows in (("before", before), ("after", after)):
+        tokens = mean(int(row["prompt_tokens"]) + int(row["output_tokens"]) for row in rows)
+        print(f"{name:8}{share(row['label'] == '1' for row in rows):>19}{tokens:>8,.0f}")
+    pairs = [(a["label"], b["label"]) for a, b in zip(after, before, strict=True)]
+    won, lost = pairs.count(("1", "0")), pairs.count(("0", "1"))
+    p = mcnemar([[0, won], [lost, 0]], exact=True).pvalue
+    print(f"right after alone {won}, before alone {lost}: p {p:.4f}")
 
 
 if __name__ == "__main__":
