@@ -94,11 +94,10 @@ def search_failure(error: "SearchError", log: CallLog) -> Failure:
     message = str(error)
     if isinstance(error.__cause__, CutOffReplyError):
         return Failure("search", "cut_off", message, of_setup=True)
-    n_cut = log.usage().cut_replies
-    is_cut = n_cut > 0 and log.bound is not None
-    if log.bound is not None and is_cut:
+    n_cut = 0 if log.bound is None else log.usage().cut_replies
+    if log.bound is not None and n_cut:
         message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
-    return Failure("search", "error", message, is_cut or error.context_is_full)
+    return Failure("search", "error", message, n_cut > 0 or error.context_is_full)
 
 
 def describe_timeout(seconds: float, log: CallLog) -> str:
@@ -516,9 +515,9 @@ class Work:
             self._spending.spent_usd += response.usage.spent_usd
         self._session.keep_response(response, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
-        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER
-        # A run that is kept nowhere can't go on later: to stop it would lose what it has.
-        if response.failure is not None and is_hopeless and self._session.reads_again:
+        # A run that is kept nowhere can't go on later.
+        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.reads_again
+        if response.failure is not None and is_hopeless:
             self._stop.request(
                 f"the last {self._failed_in_a_row} searches all failed, the latest because: "
                 f"{response.failure.message}"
