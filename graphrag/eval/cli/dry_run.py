@@ -181,7 +181,7 @@ class DryRun:
         Of embeddings and of what compares two methods nothing is in it.
         """
         answering = {
-            self.methods.answering_model(name, header)
+            self.methods.models(name, header).get("completion")
             for name, header in self.methods.pairs(self.headers)
             if name == method
         }

@@ -322,7 +322,7 @@ async def list_warnings(
     roomy, cramped = await list_budget_warnings(config, methods, built)
     warnings += [*roomy, *cramped]
     pairs = methods.pairs(headers)
-    answering = [model for pair in pairs if (model := methods.answering_model(*pair)) is not None]
+    answering = [of["completion"] for pair in pairs if (of := methods.models(*pair))]
     warnings += list_graph_warnings(answering, built)
     warnings += list_model_warnings(config, methods, headers)
     if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):

@@ -146,17 +146,17 @@ async def prepare_run(
     folders = {key: root for key, root in config.project_folders().items() if key in asked}
     built = await read_headers(
         {key: root for key, root in roots.items() if key not in unbuilt},
-        vectors=methods.reads_vectors(config.methods),
+        vectors=methods.reads_vectors(),
     )
     headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
     headers = {name: headers[name] for name in roots}
     await check_indexes(config, samples, built)
-    descriptions = describe_indexes(headers, methods, config.methods, folders)
+    descriptions = describe_indexes(config, methods, headers, folders)
     others = read_model_settings({k: root for k, root in folders.items() if k not in headers})
     judging = {key: {**others, **headers}[key] for key in folders}
     judged = describe_judge(config, samples, judging)
     setup = describe_setup(config, samples, descriptions, judged)
-    models = {m for name, header in methods.pairs(headers) for m in methods.models(name, header)}
+    models = {m for pair in methods.pairs(headers) for m in methods.models(*pair).values()}
     asks = not options.skip_judge and asks_judge(config, samples)
     judge = _check_judge(config, judging) if asks else None
     models |= set() if judge is None else {judge}
@@ -169,7 +169,7 @@ async def prepare_run(
             )
     further, roomy = await list_warnings(config, samples, methods, headers, built, judge)
     warnings += tuple(further)
-    if methods.reads_vectors(config.methods):
+    if methods.reads_vectors():
         from graphrag.eval.validation.vectors import list_vector_warnings  # lancedb
 
         warnings += tuple(list_vector_warnings(built))
@@ -186,7 +186,7 @@ async def prepare_run(
     if announced is not None:
         listener.note(announced)
     units = plan_run(samples, config.methods, descriptions, config.trials)
-    facts = read_index_facts(headers)
+    facts = {key: read_index_facts(header) for key, header in headers.items()}
     details = RunDetails(
         origin="command" if options.watch is None else "monitor",
         n_units=len(units),

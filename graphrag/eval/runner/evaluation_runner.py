@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.config.sections import CONTROLS
@@ -19,7 +20,6 @@ from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, Query
 from graphrag.eval.runner.headers import (
     describe_indexes,
     find_project,
-    own_header,
     read_headers,
     read_model_settings,
     read_settings_of,
@@ -44,7 +44,6 @@ from graphrag.eval.runner.queue import (
     ProgressCallback,
     RunOutcome,
     RunRequest,
-    Stop,
     Watch,
     Work,
     check_asked,
@@ -63,7 +62,7 @@ from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.log_lines import stay_silent
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.index_header import IndexNotBuiltError
+from graphrag.query.index_header import IndexHeader, IndexNotBuiltError
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class EvaluationRunner:
         self._readers: dict[str, RetrievalReader] = {}
         self._types: dict[str, Mapping[str, str]] = {}
         self._opening = asyncio.Lock()
-        self._stop = Stop()
+        self._work: Work | None = None
         self.watch = LoopWatch(self._settings.timeout_s)
 
     async def evaluate_single(
@@ -164,14 +163,14 @@ class EvaluationRunner:
         chosen = self._methods.chosen(methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
-        names = {self._methods.index_of(key, name) for key in asked for name in chosen} | asked
+        names = {config.index_of(key, name) for key in asked for name in chosen} | asked
         found = {name: root for name in sorted(names) if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         reads = keeps or bool(self._own_roots)
         kept = {k: r for k, r in found.items() if reads and is_project(r)}
         headers = await read_headers(kept, self._methods.reads_vectors(chosen))
         await check_indexes(config, samples, headers)
-        descriptions = describe_indexes(headers, self._methods, chosen, asked)
+        descriptions = describe_indexes(config, self._methods, headers, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
             watch, session = _watch(progress_callback), MemorySession()
@@ -183,7 +182,7 @@ class EvaluationRunner:
                     origin="python",
                     n_units=len(units),
                     config={**config.to_dict(), "indexes": indexes},
-                    search_methods=self._methods.search_methods(),
+                    search_methods=self._methods.search_methods(chosen),
                 )
                 setup = describe_setup(config, samples, descriptions, judge)
                 run = store.add_run(setup, samples, details)
@@ -196,7 +195,8 @@ class EvaluationRunner:
 
     def stop(self, reason: str) -> None:
         """Begin no new work; what is in flight has ten seconds to finish."""
-        self._stop.request(reason)
+        if self._work is not None:
+            self._work.stop(reason)
 
     async def run(self, request: RunRequest) -> RunOutcome:
         """Run the units that are not in the session yet, for every command that asks.
@@ -215,10 +215,8 @@ class EvaluationRunner:
             terms = (await self._load_judge(), self._settings, request.session)
             judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
         self.watch.begin()
-        self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
-        if request.telemetry is not None:
-            ask = request.telemetry.around(*ask)
-        work = Work(request, self._settings, *ask, self._stop, asked is not self)
+        executor = asked if request.telemetry is None else request.telemetry.around(asked)
+        self._work = work = Work(request, self._settings, executor, asked is not self)
         outcome, session = await work.run(), request.session
         if request.skip_judge:
             return outcome
@@ -246,7 +244,7 @@ class EvaluationRunner:
 
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
         """Answer a question; the only place where an index is opened."""
-        index = await self._load_index(self._methods.index_of(imdb_key, method))
+        index = await self._load_index(self._settings.index_of(imdb_key, method))
         search = self._methods.search_method(method)
         if (imdb_key, method) not in self._varied:
             header = self._methods.header(method, index.header)
@@ -288,8 +286,11 @@ class EvaluationRunner:
             return self.judge
         async with self._opening:
             if self._own_judge is None:
-                roots = {key: Path(root) for key, root in self.index_roots.items()}
-                headers = own_header(self.config) or read_model_settings(roots)
+                if issubclass(type(self.config), GraphRagConfig):
+                    headers = {"": IndexHeader(cast("GraphRagConfig", self.config))}
+                else:
+                    roots = {key: Path(root) for key, root in self.index_roots.items()}
+                    headers = read_model_settings(roots)
                 self._own_judge = open_judge(self._settings, headers)
             return self._own_judge
 
@@ -344,7 +345,7 @@ class EvaluationRunner:
         key = unit.sample.imdb_key
         if (key, unit.method) not in self._varied:
             return None
-        name = self._methods.index_of(key, unit.method)
+        name = self._settings.index_of(key, unit.method)
         if name not in self._readers:
             self._readers[name] = RetrievalReader(self._indexes[name].tables)
         method = self._methods.search_method(unit.method)
@@ -385,8 +386,8 @@ async def run_evaluation(
     config = parse_config(given, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
     method_set = MethodSet(config)
-    headers = await read_headers(config.project_folders(), method_set.reads_vectors(config.methods))
-    described = describe_indexes(headers, method_set, config.methods, headers)
+    headers = await read_headers(config.project_folders(), method_set.reads_vectors())
+    described = describe_indexes(config, method_set, headers, headers)
     terms = read_terms(RunSetup({"indexes": described}), method_set.search_methods())
     results = aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
     return results.on_terms(terms)

@@ -1,7 +1,7 @@
 """The indexes of a run: their headers, what they are in words, and whether they are the same."""
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -28,17 +28,6 @@ def read_settings_of(config: object) -> EvaluationConfig:
     if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
         return cast("EvaluationConfig", config)
     return EvaluationConfig(output=OutputSettings(save_intermediate=False))
-
-
-def own_header(config: object) -> dict[str, IndexHeader]:
-    """Return the header of a project's own configuration, by a key of no meaning; else nothing."""
-    from graphrag.config.models.graph_rag_config import GraphRagConfig
-
-    return (
-        {"settings": IndexHeader(cast("GraphRagConfig", config))}
-        if issubclass(type(config), GraphRagConfig)
-        else {}
-    )
 
 
 def find_project(key: str, index_roots: Mapping[str, Path | str]) -> Path | None:
@@ -86,9 +75,9 @@ def _naming(key: str) -> Generator[None]:
 
 
 def describe_indexes(
-    headers: Mapping[str, IndexHeader],
+    config: EvaluationConfig,
     methods: MethodSet,
-    names: Sequence[str],
+    headers: Mapping[str, IndexHeader],
     keys: Iterable[str],
 ) -> dict[str, dict[str, Mapping[str, object]]]:
     """Return key -> method -> everything that changes what the method answers there.
@@ -97,11 +86,11 @@ def describe_indexes(
     """
 
     def describe(key: str, name: str) -> Mapping[str, object]:
-        index = methods.index_of(key, name)
+        index = config.index_of(key, name)
         project = {} if index == key else {"project": index}
         return {**methods.describe(name, headers.get(index)), **project}
 
-    return {key: {name: describe(key, name) for name in names} for key in keys}
+    return {key: {name: describe(key, name) for name in config.methods} for key in keys}
 
 
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
@@ -111,16 +100,12 @@ EMBEDDING_MODEL = "embedding model"
 _COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 
 
-def read_index_facts(headers: Mapping[str, IndexHeader]) -> dict[str, IndexFacts]:
-    """Return key -> what its index was built with, by its settings now, and how much it holds.
+def read_index_facts(header: IndexHeader) -> IndexFacts:
+    """Return what an index was built with, by its settings now, and how much it holds.
 
     Counts are those of tables that are parquet files; of other stores there are none. Blocks while
     the ends of the files are read.
     """
-    return {key: _facts_of(header) for key, header in headers.items()}
-
-
-def _facts_of(header: IndexHeader) -> IndexFacts:
     from pyarrow import parquet
 
     config = header.config

@@ -8,11 +8,6 @@ from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.query.usage import CallLog
 
-SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
-JudgeUnit = Callable[
-    [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
-]
-
 
 class Executor(Protocol):
     """Answers and judges the units of a run."""

@@ -252,8 +252,6 @@ async def ask_method(
 async def _answer_of(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
     method = call.func
     try:
-        if isinstance(method, HttpMethod):
-            return await method(*call.args, **call.keywords)
         kinds = (method, type(method).__call__)
         is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
         answer: object = call() if is_async else await ask_in_thread(call)
@@ -485,19 +483,15 @@ class MethodSet:
         variant = self._config.variants.get(name)
         return name if variant is None or variant.method is None else variant.method
 
-    def reads_vectors(self, names: Sequence[str]) -> bool:
+    def search_methods(self, names: Sequence[str] | None = None) -> dict[str, str]:
+        """Return name -> search method of those that are searches; None: of the run's methods."""
+        others = {*CONTROLS, *self._functions}
+        asked = self._config.methods if names is None else names
+        return {name: self.search_method(name) for name in asked if name not in others}
+
+    def reads_vectors(self, names: Sequence[str] | None = None) -> bool:
         """Say whether one of these methods is a search that reads an index's vectors."""
-        others = {*CONTROLS, *self._functions}
-        return any(name not in others and embeds(self.search_method(name)) for name in names)
-
-    def search_methods(self) -> dict[str, str]:
-        """Return name -> search method of every method of the run that is a search."""
-        others = {*CONTROLS, *self._functions}
-        return {n: self.search_method(n) for n in self._config.methods if n not in others}
-
-    def index_of(self, key: str, name: str) -> str:
-        """Return :meth:`EvaluationConfig.index_of`."""
-        return self._config.index_of(key, name)
+        return any(map(embeds, self.search_methods(names).values()))
 
     def pairs(self, headers: Mapping[str, IndexHeader]) -> list[tuple[str, IndexHeader]]:
         """Return each method of the run with each of these indexes that it asks."""
@@ -562,22 +556,14 @@ class MethodSet:
         except SettingsError as error:
             raise ConfigError(f"Method {name}: {error}") from error
 
-    def models(self, name: str, header: IndexHeader) -> list[str]:
-        """Return the models of a method as ``provider/model``; empty when it names none."""
+    def models(self, name: str, header: IndexHeader) -> dict[str, str]:
+        """Return role -> ``provider/model``, ``completion`` first; empty where none is named."""
         if name in self._functions:
-            return []
+            return {}
         if name in CONTROLS:
-            return [model_name(answering_config(header))]
-        return self.header(name, header).models(self.search_method(name))
-
-    def answering_model(self, name: str, header: IndexHeader) -> str | None:
-        """Return the completion model that writes the responses, None when it is not known."""
-        if name in self._functions:
-            return None
-        if name in CONTROLS:
-            return model_name(answering_config(header))
-        varied = self.header(name, header)
-        return model_name(varied.model_configs(self.search_method(name))["completion"])
+            return {"completion": model_name(answering_config(header))}
+        configs = self.header(name, header).model_configs(self.search_method(name))
+        return {role: model_name(config) for role, config in configs.items()}
 
 
 def _change(

@@ -24,7 +24,7 @@ from graphrag.eval.records import (
     failed_search_scores,
     no_calls,
 )
-from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
+from graphrag.eval.runner.jobs import Executor, FurtherTask
 from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
@@ -50,29 +50,20 @@ _Figure = TypeVar("_Figure", int, float)
 _LEAST_S = 60.0
 
 
-def search_bound(config: EvaluationConfig) -> OutputBound:
-    """Return the bound of the methods' replies."""
-    return OutputBound(config.max_output_tokens, f"max_output_tokens in {config_name()}")
-
-
-def judge_bound(config: EvaluationConfig) -> OutputBound:
-    """Return the bound of the judge's replies."""
-    setting = f"{JUDGE_BOUND} in {config_name()}"
-    return OutputBound(config.judge.max_output_tokens, setting)
-
-
-def search_time(config: EvaluationConfig) -> CallTime:
-    """Return what one request of a search may take."""
-    given = config.request_timeout_s
+def search_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
+    """Return the bound of the methods' replies, and what one request of a search may take."""
+    given, file = config.request_timeout_s, config_name()
     seconds = max(_LEAST_S, config.timeout_s / 2) if given is None else given
-    return CallTime(seconds, f"request_timeout_s in {config_name()}")
+    bound = OutputBound(config.max_output_tokens, f"max_output_tokens in {file}")
+    return bound, CallTime(seconds, f"request_timeout_s in {file}")
 
 
-def judge_time(config: EvaluationConfig) -> CallTime:
-    """Return what one request to the judge may take."""
-    own = config.judge.timeout_s
-    seconds = search_time(config).seconds if own is None else own
-    return CallTime(seconds, f"judge.timeout_s in {config_name()}")
+def judge_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
+    """Return the bound of the judge's replies, and what one request to it may take."""
+    own, file = config.judge.timeout_s, config_name()
+    seconds = search_limits(config)[1].seconds if own is None else own
+    bound = OutputBound(config.judge.max_output_tokens, f"{JUDGE_BOUND} in {file}")
+    return bound, CallTime(seconds, f"judge.timeout_s in {file}")
 
 
 def check_asked(log: CallLog) -> None:
@@ -365,20 +356,6 @@ INTERRUPTED_REASON = "interrupted"
 """Why a run stopped that Ctrl-C or SIGTERM ended."""
 
 
-class Stop:
-    """Asks a run to begin no new work; the first reason given is kept."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self.requested = asyncio.Event()
-
-    def request(self, reason: str) -> None:
-        """Ask."""
-        if self.reason is None:
-            self.reason = reason
-        self.requested.set()
-
-
 class Work:
     """Runs the units of a request, ``concurrency`` at once, under one limit for all calls.
 
@@ -390,17 +367,15 @@ class Work:
         self,
         request: RunRequest,
         config: EvaluationConfig,
-        search: SearchUnit,
-        judge: JudgeUnit,
-        stop: Stop,
+        executor: Executor,
         after_others: bool = False,
     ) -> None:
         self._request = request
         self._session = request.session
         self._config = config
-        self._search_unit = search
-        self._judge_unit = judge
-        self._stop = stop
+        self._executor = executor
+        self._stop_reason: str | None = None
+        self._stopped = asyncio.Event()
         self._spending = Spending(request.max_cost_usd, request.session.spent_usd())
         self._limit = CallLimit(
             config.concurrency,
@@ -412,6 +387,11 @@ class Work:
         self._failed_in_a_row = 0
         self._was_refused = False
         self._not_afforded: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Begin no new work; the first reason given is kept."""
+        self._stop_reason = self._stop_reason or reason
+        self._stopped.set()
 
     async def run(self) -> RunOutcome:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
@@ -449,7 +429,7 @@ class Work:
         """Say of an outcome why it stopped, if anything is left."""
         if not n_left:
             return replace(outcome, refused=self._was_refused)
-        reason, allow_usd, spending = self._stop.reason, None, self._spending
+        reason, allow_usd, spending = self._stop_reason, None, self._spending
         if reason is None and self._not_afforded is not None:
             allowed = f"the allowed ${spending.most_usd:g}"
             reason = f"${spending.spent_usd:.4f} of {allowed} is spent in all"
@@ -461,16 +441,15 @@ class Work:
         return replace(outcome, stopped=reason, refused=self._was_refused, allow_usd=allow_usd)
 
     async def _run_jobs(self, jobs: Sequence[Job]) -> None:
-        stopped, may_begin = self._stop.requested, self._may_begin
         with self._session.grouped():
-            await run_bounded(jobs, self._config.concurrency, stopped, may_begin)
+            await run_bounded(jobs, self._config.concurrency, self._stopped, self._may_begin)
 
     def _may_begin(self) -> bool:
         """Whether more work may begin: nobody asked to stop, and there is money left."""
         left = self._spending.left_usd
         if left is not None and left < 0 and self._not_afforded is None:
             self._not_afforded = ""
-        return self._not_afforded is None and not self._stop.requested.is_set()
+        return self._not_afforded is None and not self._stopped.is_set()
 
     @contextmanager
     def _stopping(self) -> Generator[None]:
@@ -484,7 +463,7 @@ class Work:
             self._not_afforded = f", and {error}"
         except RunStoppedError as error:
             self._was_refused = not isinstance(error, ServiceDownStop)
-            self._stop.request(str(error))
+            self.stop(str(error))
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
@@ -503,14 +482,14 @@ class Work:
             return False
         metrics = self._request.missing_metrics(unit, self._config)
         with self._judging(CallScope.of_verdicts(unit.key)) as log:
-            verdicts = await self._judge_unit(unit, response, metrics, log)
+            verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
-        config, scope = self._config, CallScope.of_search(unit.key)
-        with self._calling(scope, search_bound(config), search_time(config)) as log:
-            response = await self._search_unit(unit, log)
+        scope = CallScope.of_search(unit.key)
+        with self._calling(scope, *search_limits(self._config)) as log:
+            response = await self._executor.search_unit(unit, log)
         if not log.attempts:  # a method of the user's own that counts by itself
             self._spending.spent_usd += response.usage.spent_usd
         self._session.keep_response(response, log.counted)
@@ -518,14 +497,14 @@ class Work:
         # A run that is kept nowhere can't go on later.
         is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.reads_again
         if response.failure is not None and is_hopeless:
-            self._stop.request(
+            self.stop(
                 f"the last {self._failed_in_a_row} searches all failed, the latest because: "
                 f"{response.failure.message}"
             )
         return response
 
     def _judging(self, scope: CallScope) -> AbstractContextManager[CallLog]:
-        return self._calling(scope, judge_bound(self._config), judge_time(self._config))
+        return self._calling(scope, *judge_limits(self._config))
 
     @contextmanager
     def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:

@@ -80,7 +80,7 @@ def list_model_warnings(
         names: dict[str, list[str]] = {}
         for name in methods.search_methods():
             header = headers.get(config.index_of(key, name))
-            model = None if header is None else methods.answering_model(name, header)
+            model = None if header is None else methods.models(name, header)["completion"]
             if model is not None:
                 names.setdefault(model, []).append(name)
         if len(names) > 1:

@@ -28,7 +28,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
 
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.runner.jobs import FurtherTask, JudgeUnit, SearchUnit
+from graphrag.eval.runner.jobs import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.query.calls import describe_error
 from graphrag.query.model_facts import is_offline
@@ -122,12 +122,14 @@ class Telemetry:
         content = os.environ.get(_ASKS_CONTENT, "").strip().lower()
         self._content_on_spans = content in _ON_SPANS
         self._content_on_events = content in _ON_EVENTS
+        self._executor: Executor | None = None
         self._searches: dict[str, Span] = {}
         self._n_spans = self._n_events = 0
 
-    def around(self, search: SearchUnit, judge: JudgeUnit) -> tuple[SearchUnit, JudgeUnit]:
-        """Return a search and a judging that are sent as spans, the calls of each below."""
-        return partial(self._search, search), partial(self._judge, judge)
+    def around(self, executor: Executor) -> Executor:
+        """Return one whose searches and judgings are sent as spans, the calls of each below."""
+        self._executor = executor
+        return self
 
     def around_further(self, tasks: Sequence[FurtherTask]) -> list[FurtherTask]:
         """Return judgings beyond the verdicts that are sent as spans."""
@@ -159,10 +161,12 @@ class Telemetry:
         self._loggers.shutdown()
         self._troubles.ended.set()
 
-    async def _search(self, search: SearchUnit, unit: Unit, log: CallLog) -> StoredResponse:
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Have a question answered."""
+        assert self._executor is not None
         with self._span(unit.method, None, unit, log) as span:
             self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
-            response = await search(unit, log)
+            response = await self._executor.search_unit(unit, log)
             known = None if response.retrieved is None else response.retrieved.text_unit_ids
             values: Values = {"gtog.latency_s": response.latency_s}
             if known is not None:
@@ -173,17 +177,14 @@ class Telemetry:
                 _fail(span, response.failure.kind, response.failure.message)
         return response
 
-    async def _judge(
-        self,
-        judge: JudgeUnit,
-        unit: Unit,
-        response: StoredResponse,
-        metrics: Sequence[str],
-        log: CallLog,
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
+        """Have a response judged on some metrics."""
+        assert self._executor is not None
         search = self._searches.get(unit.key)
         with self._span("judge", search, unit, log) as span:
-            verdicts = await judge(unit, response, metrics, log)
+            verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         for metric, verdict in verdicts.items():
             if verdict.score is not None or verdict.failure is not None:
                 self._tell(metric, verdict, search or span)

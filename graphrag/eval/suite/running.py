@@ -29,7 +29,6 @@ from graphrag.eval.runner.methods import MethodSet, describe_method
 from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner.queue import (
     RunRequest,
-    Stop,
     Tally,
     Work,
     check_asked,
@@ -148,7 +147,7 @@ class _Evaluators:
         self._jobs, self._project, self._session = jobs, project, session
         self._outputs: dict[str, dict[str, object] | Failure] = {}
 
-    async def search(self, unit: Unit, log: CallLog) -> StoredResponse:
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Run a case by the component that fits it; what it gives is held until it is scored."""
         job, seconds = self._jobs[unit.key], stopwatch(log)
         tools = CaseTools(self._project, job.method, job.index, log)
@@ -165,8 +164,8 @@ class _Evaluators:
             self.scored[place[1:]] = job.result(response, failure, Usage())
         return response
 
-    async def judge(
-        self, unit: Unit, response: StoredResponse, _metrics: Sequence[str], log: CallLog
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
         job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
@@ -270,7 +269,7 @@ async def run_suites(
                 on_case(tally.done, tally.total, result)
 
     request = RunRequest(units, session, watch=watch)
-    ended = await Work(request, project.config, evaluators.search, evaluators.judge, Stop()).run()
+    ended = await Work(request, project.config, evaluators).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
     results = [evaluators.result(unit) for unit in units]

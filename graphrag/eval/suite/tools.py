@@ -15,7 +15,7 @@ from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.queue import check_asked, search_bound, search_time
+from graphrag.eval.runner.queue import check_asked, search_limits
 from graphrag.eval.scorers.entities import Extraction
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
@@ -110,7 +110,8 @@ class ProjectTools:
 
     def log(self) -> CallLog:
         """Return a log for the calls of one search of its own."""
-        return CallLog(self._limit, bound=search_bound(self.config), time=search_time(self.config))
+        bound, allowed = search_limits(self.config)
+        return CallLog(self._limit, bound=bound, time=allowed)
 
     def _open_extractor(self, index: str) -> ModelExtractor:
         return ModelExtractor(self._headers[index].config)
