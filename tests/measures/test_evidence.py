@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import (
     NameRule,
-    graph_connectivity,
     score_entities,
     score_relationships,
 )
 from graphrag.eval.scorers.evidence import NamedText, SourceIndex, fold_text, phrase_key
 from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, states_answer
+from graphrag.eval.validation.graph import graph_connectivity
 
 DOCUMENT = (
     "Marta Quill keeps the lighthouse. \u201cThe lamp \u2013 she said \u2013 is mine\u201d. "

@@ -1,14 +1,10 @@
-"""Extracted entities and relationships against expected ones, and how connected a graph is."""
+"""Extracted entities and relationships against expected ones."""
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 from graphrag.eval.scorers.evidence import fold_text
 
@@ -92,37 +88,6 @@ def score_relationships(
     """Compare pairs (source, target) without direction: (a, b) is (b, a)."""
     rule = rule or NameRule()
     return _compare(_pair_keys(found, rule), _pair_keys(expected, rule))
-
-
-def graph_connectivity(
-    entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
-) -> tuple[int, int, int]:
-    """Count the entities of a graph, those of its largest connected part, and the isolated ones.
-
-    ``entities`` are titles, of which one that comes again counts once; ``sources`` and ``targets``
-    are titles, of equal length, without direction; what names no entity joins nothing. Isolated is
-    an entity without a relationship to another one.
-    """
-    pandas: Any = import_module("pandas")
-    titles = pandas.Index(entities).unique()
-    ends = np.stack([titles.get_indexer(pandas.Index(sources)), titles.get_indexer(targets)])
-    pairs: NDArray[np.int64] = ends[:, (ends >= 0).all(axis=0)]
-    sizes = np.bincount(component_labels(len(titles), pairs)) if len(titles) else np.zeros(1)
-    linked = np.unique(pairs[:, pairs[0] != pairs[1]])
-    return len(titles), int(sizes.max()), len(titles) - len(linked)
-
-
-def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the connected component of each node, direction ignored: int32, shape (n_nodes,).
-
-    ``pairs``: integers, shape (2, number of pairs), each in [0, n_nodes).
-    """
-    csgraph: Any = import_module("scipy.sparse.csgraph")
-    sparse = import_module("scipy.sparse")
-    weights = np.ones(pairs.shape[1], dtype=np.int32)
-    matrix = sparse.coo_array((weights, (pairs[0], pairs[1])), shape=(n_nodes, n_nodes))
-    labels: NDArray[np.int32] = csgraph.connected_components(matrix.tocsr(), directed=False)[1]
-    return labels
 
 
 @lru_cache(maxsize=2**16)  # an answer is held against every title of its index

@@ -15,7 +15,6 @@ from graphrag.eval.scorers.entities import (
     Extraction,
     MatchScores,
     NameRule,
-    graph_connectivity,
     score_entities,
     score_relationships,
 )
@@ -172,6 +171,8 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
         ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
         """
+        from graphrag.eval.validation.graph import graph_connectivity
+
         graph = mapping_of(system_output.get("graph"))
         names = _names(graph.get("entities"), "the entities of the graph")
         given = _listed(graph.get("relationships") or (), "the relationships of the graph")

@@ -1,6 +1,6 @@
 """The graph that the tables make: which entities the relationships join, and how far."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,17 @@ from graphrag.eval.validation.report import (
     ratio,
     skip,
 )
-from graphrag.eval.validation.tables import Mask, Rows, Tables, as_text, compute, count, find
+from graphrag.eval.validation.tables import (
+    Array,
+    Mask,
+    Rows,
+    Tables,
+    arrow,
+    as_text,
+    compute,
+    count,
+    find,
+)
 
 _DENSITY = "entity_chunk_ratio_reasonable"
 _PARTS = (
@@ -50,9 +60,13 @@ def read_edges(tables: Tables) -> Edges | None:
         return None
     if "source" not in relationships or "target" not in relationships:
         return None
-    titles = compute.drop_null(as_text(entities["title"]))
+    ends = (as_text(relationships[end]) for end in ("source", "target"))
+    return _join(compute.drop_null(as_text(entities["title"])), *ends)
+
+
+def _join(titles: Array, *ends: Array) -> Edges:
     names = compute.unique(titles)
-    sources, targets = (find(as_text(relationships[end]), names) for end in ("source", "target"))
+    sources, targets = (find(end, names) for end in ends)
     orphans = (sources < 0) | (targets < 0)
     low, high = np.minimum(sources, targets), np.maximum(sources, targets)
     joined = ~orphans & (low < high)
@@ -60,6 +74,21 @@ def read_edges(tables: Tables) -> Edges | None:
     keys = np.unique(low[joined] * n_names + high[joined])
     pairs = np.stack(np.divmod(keys, n_names), axis=1)
     return Edges(orphans, find(titles, names), len(names), pairs)
+
+
+def graph_connectivity(
+    entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
+) -> tuple[int, int, int]:
+    """Count the entities of a graph, those of its largest connected part, and the isolated ones.
+
+    ``entities`` are titles, of which one that comes again counts once; ``sources`` and ``targets``
+    are titles, of equal length, without direction; what names no entity joins nothing. Isolated is
+    an entity without a relationship to another one.
+    """
+    names = (dict.fromkeys(entities), sources, targets)
+    edges = _join(*(arrow.array(map(str, each), arrow.large_string()) for each in names))
+    largest, _, isolated = _measure_parts(edges)
+    return edges.n_nodes, largest, isolated
 
 
 def below(value: float | None, limit: float, warning: str) -> list[str]:
