@@ -28,7 +28,7 @@ from graphrag.eval.stats.intervals import (
 from graphrag.eval.stats.paired import (
     PLAIN_BOUND,
     Pair,
-    PairCounts,
+    add_up,
     bonett_price_spread,
     difference_interval,
     difference_spread,
@@ -40,13 +40,6 @@ from graphrag.eval.stats.power import POWER
 MIN_LABELS = 60
 _BY_GROUP = "labels weighted by group"
 _Value: TypeAlias = float | Pair
-
-
-class _Spread(NamedTuple):
-    """Standard error of a mean, and its degrees of freedom (None: normal)."""
-
-    se: float
-    df: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +157,25 @@ def corrected_difference(
     plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None
     if rows and all(row.label is not None for row in rows):
         counts = Counter((*_pair(row.label), row.document) for row in rows)
-        return _labelled_whole(counts, plain, len(rows))
+        low, high, kind = difference_interval(counts)
+        total = add_up(tally_documents(counts))
+        of_labels = Estimate((total.n10 - total.n01) / total.n, total.n, low, high, kind)
+        center, se, df = difference_spread(counts)
+        p, _ = difference_test(counts)
+        return Corrected(plain, of_labels, total.n, None, se, df, center, p, is_complete=True)
     weighed = _weigh(rows, (-1, 0, 1), plain)
     if isinstance(weighed, Corrected):
         return weighed
     shares = np.array([weighed.shares[1], weighed.shares[-1]])
-    center, se = bonett_price_spread(shares[0], shares[1], np.array(weighed.size))
+    spread = bonett_price_spread(shares[0], shares[1], np.array(weighed.size))
+    (center, se), df = map(float, spread), weighed.df
     kind = name_interval(f"{_BY_GROUP}, {PLAIN_BOUND}", weighed.structure)
-    spread = _Spread(float(se), weighed.df)
-    mean = float(shares[0] - shares[1])
-    return _finish(plain, mean, float(center), len(rows), weighed.n_labels, spread, kind)
+    mean, half = float(shares[0] - shares[1]), se * _quantile(CONFIDENCE, df)
+    low, high = max(center - half, -1.0), min(center + half, 1.0)
+    estimate = Estimate(mean, len(rows), min(low, mean), max(high, mean), kind)
+    below = _tail(center / se, df)
+    p = min(1.0, 2 * min(below, 1 - below))
+    return Corrected(plain, estimate, weighed.n_labels, None, se, df, center, p)
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
@@ -190,60 +192,6 @@ def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[
         drawn[max(left, key=lambda key: len(groups[key]) / (drawn[key] + 0.5))] += 1
     chance = random.Random(seed)
     return tuple(sorted(row for key in groups for row in chance.sample(groups[key], drawn[key])))
-
-
-def _refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | None:
-    """Return why so many labels do not allow a correction; None when they do."""
-    if n_labels < MIN_LABELS:
-        return (
-            f"{n_labels} labeled responses are too few for a correction, which needs {MIN_LABELS}"
-        )
-    if n_unlabelled_groups:
-        return f"{n_unlabelled_groups} of {n_groups} groups have no label"
-    return None
-
-
-def _finish(
-    plain: float | None,
-    mean: float,
-    center: float,
-    n: int,
-    n_labels: int,
-    spread: _Spread,
-    kind: str,
-) -> Corrected:
-    """Return a corrected difference with its limits in [-1, 1] and its tests."""
-    half = spread.se * _quantile(CONFIDENCE, spread.df)
-    low, high = max(center - half, -1.0), min(center + half, 1.0)
-    estimate = Estimate(mean, n, min(low, mean), max(high, mean), kind)
-    below = _tail(center / spread.se, spread.df)
-    two_sided = min(1.0, 2 * min(below, 1 - below))
-    return Corrected(plain, estimate, n_labels, None, spread.se, spread.df, center, two_sided)
-
-
-def _labelled_whole(counts: PairCounts, plain: float | None, n: int) -> Corrected:
-    """Return the difference of labels that leave nothing to correct."""
-    low, high, kind = difference_interval(counts)
-    center, se, df = difference_spread(counts)
-    tallies = tally_documents(counts).values()
-    mean = sum(of.n10 - of.n01 for of in tallies) / n
-    return Corrected(
-        plain,
-        Estimate(mean, n, low, high, kind),
-        n,
-        None,
-        se,
-        df,
-        center,
-        difference_test(counts)[0],
-        is_complete=True,
-    )
-
-
-def _cluster(totals: Mapping[Hashable, float], sizes: Mapping[Hashable, int]) -> _Spread:
-    """Return the spread of a mean of [-1, 1] from each document's total and its questions."""
-    sums, numbers = _array(list(totals.values())), _array([sizes[key] for key in totals])
-    return _Spread(float(cr2_variance(sums, numbers)) ** 0.5, float(degrees_of_freedom(numbers)))
 
 
 class _Row(NamedTuple):
@@ -301,9 +249,12 @@ def _weigh(
     sizes = Counter(row.group for row in rows)
     groups = grouped((row.group, row) for row in rows if row.label is not None)
     n, n_labels = len(rows), sum(map(len, groups.values()))
-    refused = _refuse(n_labels, len(sizes), len(sizes) - len(groups))
-    if refused is not None:
-        return not_corrected(refused, plain, n, n_labels)
+    if n_labels < MIN_LABELS:
+        few = f"{n_labels} labeled responses are too few for a correction, which needs {MIN_LABELS}"
+        return not_corrected(few, plain, n, n_labels)
+    if len(groups) < len(sizes):
+        bare = f"{len(sizes) - len(groups)} of {len(sizes)} groups have no label"
+        return not_corrected(bare, plain, n, n_labels)
     worth, half = _array(values), 0.5 / len(values)
     labels = {group: _array([_signed(row.label) for row in of]) for group, of in groups.items()}
     chances: dict[Hashable, Floats] = {}
@@ -323,8 +274,9 @@ def _weigh(
         totals = dict.fromkeys(of_document, 0.0)
         for group, of in groups.items():
             totals[of[0].document] += sizes[group] * float(labels[group].mean())
-        spread = _cluster(totals, of_document)
-        variance, df = max(variance, spread.se**2), spread.df
+        numbers = _array(list(of_document.values()))
+        clustered = float(cr2_variance(_array(list(totals.values())), numbers)) ** 0.5
+        variance, df = max(variance, clustered**2), float(degrees_of_freedom(numbers))
     likely = sum(weights[group] * chances[of[0].pool] for group, of in groups.items())
     return _Weighed(
         {
