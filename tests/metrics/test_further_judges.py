@@ -19,10 +19,11 @@ from graphrag.eval.scorers.evaluable import (
     EvaluableRelationship,
     read_entity_types,
 )
+from graphrag.eval.scorers.judge import JudgeModel
 from graphrag.eval.scorers.pairwise import (
     OrderVerdict,
-    PairwiseJudge,
     PairwiseResult,
+    compare_answers,
     summarize_preferences,
 )
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityJudge
@@ -104,7 +105,7 @@ async def test_no_judge_needs_to_give_a_reasoning(server, model):
         assert (evaluation.accuracy, evaluation.reasoning) == (1, "No reason provided")
     winners = {"Ann.": '{"winner": "first"}', "Bob.": 'It is:\n```json\n{"winner": "second"}'}
     server.behaviour = Behaviour(lambda request: winners[material_of(request)["first"]])
-    result = await PairwiseJudge(model, max_retries=0).compare("Who?", "Ann.", "Bob.")
+    result = await compare_answers(JudgeModel(model, max_retries=0), "Who?", "Ann.", "Bob.")
     assert (result.winner, result.a_first.reasoning) == ("a", "No reason provided")
 
 
@@ -116,7 +117,7 @@ async def test_what_is_judged_is_data_nameless_and_null_when_there_is_none(serve
     assert material_of(seen.pop()) == wanted
     bob = prefers("Bob")
     server.behaviour = Behaviour(lambda request: seen.append(request) or bob(request))
-    assert (await PairwiseJudge(model).compare("Who?", HOSTILE, "Bob.")).winner == "b"
+    assert (await compare_answers(JudgeModel(model), "Who?", HOSTILE, "Bob.")).winner == "b"
     pairs = {tuple(material_of(request)[p] for p in ("first", "second")) for request in seen}
     assert pairs == {(HOSTILE, "Bob."), ("Bob.", HOSTILE)}
 
@@ -135,7 +136,7 @@ def prefers(text):
 @pytest.mark.parametrize(("text", "winner"), [("Ann", "a"), ("Bob", "b"), ("Eve", "tie")])
 async def test_a_preference_that_holds_in_both_orders_wins(server, model, text, winner):
     server.behaviour = Behaviour(prefers(text))
-    result = await PairwiseJudge(model).compare("Who?", "Ann.", "Bob.")
+    result = await compare_answers(JudgeModel(model), "Who?", "Ann.", "Bob.")
     assert (result.winner, result.flipped) == (winner, False)
     assert PairwiseResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
@@ -143,7 +144,7 @@ async def test_a_preference_that_holds_in_both_orders_wins(server, model, text, 
 @pytest.mark.parametrize("place", ["first", "second"])
 async def test_a_preference_for_a_place_is_a_tie(server, model, place):
     server.behaviour = Behaviour(lambda _: json.dumps({"reasoning": "so", "winner": place}))
-    result = await PairwiseJudge(model).compare("Who?", "Ann.", "Bob.")
+    result = await compare_answers(JudgeModel(model), "Who?", "Ann.", "Bob.")
     assert (result.winner, result.flipped) == ("tie", True)
     assert {result.a_first.winner, result.b_first.winner} == {"a", "b"}
 
@@ -163,7 +164,7 @@ async def test_an_unreadable_comparison_has_no_winner(server, model, bad):
     server.behaviour = Behaviour(
         lambda request: bad if material_of(request)["first"] == "Ann." else prefers("Ann")(request)
     )
-    result = await PairwiseJudge(model, max_retries=0).compare("Who?", "Ann.", "Bob.")
+    result = await compare_answers(JudgeModel(model, max_retries=0), "Who?", "Ann.", "Bob.")
     assert (result.winner, result.flipped) == (None, False)
     assert result.a_first.failure.kind == "unreadable"
     assert result.b_first.winner == "a"

@@ -14,10 +14,11 @@ from support.openai_server import Behaviour
 from graphrag.eval.dataset.samples import Assertion
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
+from graphrag.eval.scorers import claims  # noqa: F401 (its forms)
 from graphrag.eval.scorers.assertions import judge_assertions
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
-from graphrag.eval.scorers.pairwise import PairwiseJudge
+from graphrag.eval.scorers.pairwise import compare_answers
 from graphrag.eval.scorers.rubric import DIMENSIONS, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
@@ -320,7 +321,7 @@ async def test_choices_have_letters_of_either_case_and_one_list_may_come_bare(re
     ruled = await judge_assertions(JudgeModel(streaming(reply)), "Who?", "Ann.", held)
     assert [(each.ruling, each.reason) for each in ruled.rulings] == [("supported", "so")]
     winner = streaming('{"reasoning": "so", "winner": "Tie"}')
-    assert (await PairwiseJudge(winner).compare("Who?", "Ann.", "Bob.")).winner == "tie"
+    assert (await compare_answers(JudgeModel(winner), "Who?", "Ann.", "Bob.")).winner == "tie"
 
 
 async def test_a_number_of_five_is_not_true_and_one_list_is_not_part_of_another():

@@ -276,10 +276,8 @@ class FurtherJudges:
             )
         # Here, as they load numpy, which verdicts do without.
         from graphrag.eval.scorers.further import SCORERS
-        from graphrag.eval.scorers.pairwise import PairwiseJudge
 
-        terms = (model, config.judge.temperature, config.judge.max_retries)
-        self._pairwise, self._model = PairwiseJudge(*terms), JudgeModel(*terms)
+        self._model = JudgeModel(model, config.judge.temperature, config.judge.max_retries)
         self._scorers = SCORERS
         self._config, self._session, self._entity_types = config, session, entity_types
 
@@ -329,7 +327,9 @@ class FurtherJudges:
 
     async def _compare(self, unit: Unit, other: Unit) -> Grading:
         a, b = (self._response(each).response for each in (unit, other))
-        comparison = await self._pairwise.compare(unit.sample.question, a, b)
+        from graphrag.eval.scorers.pairwise import compare_answers
+
+        comparison = await compare_answers(self._model, unit.sample.question, a, b)
         return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
 
 

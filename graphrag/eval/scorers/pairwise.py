@@ -85,33 +85,24 @@ class PairwiseReply(ReasonedForm):
     winner: Literal["first", "second", "tie"]
 
 
-class PairwiseJudge:
-    """Compares answers with a language model, two calls a pair.
+async def compare_answers(
+    judge: JudgeModel, question: str, answer_a: str, answer_b: str
+) -> PairwiseResult:
+    """Compare two answers in both orders at the same time, a call each; never raises."""
 
-    Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
-    """
-
-    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
-        self._asked = JudgeModel(model, temperature, max_retries)
-
-    async def compare(self, question: str, answer_a: str, answer_b: str) -> PairwiseResult:
-        """Compare two answers in both orders at the same time; never raises."""
-        return PairwiseResult(
-            *await asyncio.gather(
-                self._compare_once(question, (answer_a, answer_b), ("a", "b")),
-                self._compare_once(question, (answer_b, answer_a), ("b", "a")),
-            )
-        )
-
-    async def _compare_once(
-        self, question: str, answers: tuple[str, str], names: tuple[Preference, Preference]
+    async def ask(
+        first: str, second: str, first_name: Preference, second_name: Preference
     ) -> OrderVerdict:
-        material = {"question": question, "first": answers[0], "second": answers[1]}
-        reply = await self._asked.ask(fill_prompt(PAIRWISE_PROMPT, material), PairwiseReply)
+        material = {"question": question, "first": first, "second": second}
+        reply = await judge.ask(fill_prompt(PAIRWISE_PROMPT, material), PairwiseReply)
         if isinstance(reply, Unanswered):
             return OrderVerdict(None, reply.reason, reply.failure)
-        places: dict[str, Preference] = {"first": names[0], "second": names[1], "tie": "tie"}
+        places: dict[str, Preference] = {"first": first_name, "second": second_name, "tie": "tie"}
         return OrderVerdict(places[reply.winner], reply.reasoning)
+
+    return PairwiseResult(
+        *await asyncio.gather(ask(answer_a, answer_b, "a", "b"), ask(answer_b, answer_a, "b", "a"))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +151,9 @@ def summarize_preferences(
     ]
     n_a, n_b, n_ties = (winners.count(name) for name in ("a", "b", "tie"))
     n_pairs = n_a + n_b + n_ties
+    p = 1.0 if n_pairs else None
+    if n_a + n_b:
+        p = float(scipy_stats().binomtest(n_a, n_a + n_b).pvalue)
     return PreferenceSummary(
         n_pairs=n_pairs,
         n_missing=len(results) - n_pairs,
@@ -169,12 +163,6 @@ def summarize_preferences(
         win_rate_a=share({"a": 1, "b": 0, "tie": 0}),
         win_rate_b=share({"a": 0, "b": 1, "tie": 0}),
         preference_a=share({"a": 1, "b": 0, "tie": 0.5}),
-        p=_sign_test(n_a, n_b) if n_pairs else None,
+        p=p,
         flip_rate=mean_binary(flips, documents),
     )
-
-
-def _sign_test(wins: int, losses: int) -> float:
-    if wins + losses == 0:
-        return 1.0
-    return float(scipy_stats().binomtest(wins, wins + losses).pvalue)

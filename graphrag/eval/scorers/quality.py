@@ -91,14 +91,13 @@ class QualityReply(ReasonedForm):
     overall_score: _Share
 
 
-class QualityJudge:
+class QualityJudge(JudgeModel):
     """Measures answers with a language model, one call an answer.
 
     Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
     """
 
-    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
-        self._asked = JudgeModel(model, temperature, max_retries)
+    __slots__ = ()
 
     async def evaluate(
         self,
@@ -117,7 +116,7 @@ class QualityJudge:
             "context": context or None,
             "predicted": answer,
         }
-        reply = await self._asked.ask(fill_prompt(QUALITY_PROMPT, material), QualityReply)
+        reply = await self.ask(fill_prompt(QUALITY_PROMPT, material), QualityReply)
         if isinstance(reply, Unanswered):
             return QualityEvaluation(None, None, None, None, reply.reason, reply.failure)
         return QualityEvaluation(**reply.model_dump())

@@ -362,7 +362,8 @@ def _no_grade(failure: Failure) -> DimensionScore:
     return DimensionScore(None, f"Unscored: {failure.message}", failure)
 
 
-class RubricJudge:
+@dataclass(frozen=True, slots=True)
+class RubricJudge(JudgeModel):
     """Grades answers on the rubric with a language model, one call an answer.
 
     Parameters are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`; ``prompt`` says how much of
@@ -370,20 +371,12 @@ class RubricJudge:
     the reply with most readable dimensions counts; the others have score None and a failure.
     """
 
-    def __init__(
-        self,
-        model: object,
-        temperature: float = 0.0,
-        max_retries: int = 2,
-        prompt: LLMEvaluationPrompt | None = None,
-    ) -> None:
-        self._asked = JudgeModel(model, temperature, max_retries)
-        self._prompt = prompt or LLMEvaluationPrompt()
+    prompt: LLMEvaluationPrompt | None = None
 
     async def evaluate(self, result: EvaluableQueryResult) -> LLMEvaluation:
         """Grade one answer on the five dimensions; never raises."""
-        prompt = self._prompt.generate(result)
-        reply = await self._asked.ask(prompt, RubricReply)
+        prompt = (self.prompt or LLMEvaluationPrompt()).generate(result)
+        reply = await self.ask(prompt, RubricReply)
         if not isinstance(reply, Unanswered):
             return LLMEvaluation.from_json(reply.model_dump_json())
         read = [_read_evaluation(text, prompt) for text in reply.replies]
