@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.labels import LabelledQuestion, keep_labels, question_stratum
+from graphrag.eval.results.labels import judged_questions, keep_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.correction import draw_for_labels
 from graphrag.eval.stats.outcomes import State
@@ -50,25 +50,19 @@ def write_labels(
     folder: Path, run: str, verdicts: Verdicts, truth: Verdicts, n: int, seed: int = 0
 ) -> list[Row]:
     rows = rows_of(verdicts)
-    by_key: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        by_key.setdefault(row.key, {})[row.method] = row
-    strata = {k: question_stratum(v, METHODS, "correctness") for k, v in by_key.items()}
-    keys = list(by_key)
-    drawn = {keys[i] for i in draw_for_labels([strata[k] for k in keys], n, seed)}
+    judged = judged_questions(rows, METHODS, "correctness")
+    drawn = draw_for_labels([question.stratum for question in judged], n, seed)
     questions = [
-        LabelledQuestion(
-            key=key,
-            stratum=strata[key],
-            scores=dict(zip(METHODS, verdicts[key], strict=True)),
-            judged=[m for m, v in zip(METHODS, verdicts[key], strict=True) if v is not None],
+        question._replace(
             labels={
-                method: int(right)
-                for method, right, said in zip(METHODS, truth[key], verdicts[key], strict=True)
-                if key in drawn and right is not None and said is not None
-            },
+                method: right
+                for method, right in zip(METHODS, truth[question.key], strict=True)
+                if method in question.judged
+            }
         )
-        for key in keys
+        if place in drawn
+        else question
+        for place, question in enumerate(judged)
     ]
     kept = keep_labels(questions, METHODS, "correctness")
     path = run_folder(folder, run) / "audit_correctness.json"

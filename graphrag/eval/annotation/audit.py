@@ -19,14 +19,12 @@ from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.labels import (
     KeptLabels,
     LabelledQuestion,
-    Stratum,
     correct_methods,
     group_code,
     hash_values,
+    judged_questions,
     keep_labels,
-    question_stratum,
 )
-from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
@@ -135,23 +133,13 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     if not samples:
         msg = f"Run {run.run_id} was kept without its questions; run the evaluation again."
         raise UsageError(msg)
-    methods, rows = run.setup.methods, dict[str, dict[str, Row]]()
-    for row in stored_rows(store, run):
-        rows.setdefault(row.question_id, {})[row.method] = row
-    questions: list[LabelledQuestion] = []
-    for sample in samples:
-        answered = rows.get(sample.id, {})
-        of_method = {method: answered[method] for method in methods if method in answered}
-        unasked: Stratum = (sample.imdb_key, ("missing",) * len(methods))
-        questions.append(
-            LabelledQuestion(
-                key=(sample.imdb_key, sample.id),
-                stratum=question_stratum(of_method, methods, metric) if of_method else unasked,
-                scores={method: paired_score(row, metric) for method, row in of_method.items()},
-                judged=[m for m, row in of_method.items() if row.scores[metric] is not None],
-                labels={},
-            )
-        )
+    methods = run.setup.methods
+    asked = {q.key: q for q in judged_questions(stored_rows(store, run), methods, metric)}
+    missing = ("missing",) * len(methods)
+    questions = [
+        asked.get(key) or LabelledQuestion(key, (key[0], missing), {}, (), {})
+        for key in ((sample.imdb_key, sample.id) for sample in samples)
+    ]
     if not any(question.judged for question in questions):
         raise UsageError(
             f"Run {run.run_id} has no verdict on {metric}; judge it first: "

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -87,17 +87,27 @@ class RunLabels(NamedTuple):
     refused: str | None = None
 
 
-def question_stratum(rows: Mapping[str, Row], methods: Sequence[str], metric: str) -> Stratum:
-    """Return the group that a question is drawn in, from its row by each method (one or more)."""
-
-    def end(row: Row | None) -> str:
-        if row is None:
-            return "missing"
-        state = row.states[metric]
-        return str(row.scores[metric]) if state is State.SCORED else state.value
-
-    document = next(iter(rows.values())).document
-    return document, tuple(end(rows.get(method)) for method in methods)
+def judged_questions(
+    rows: Iterable[Row], methods: Sequence[str], metric: str
+) -> list[LabelledQuestion]:
+    """Return the questions of rows with what the judge said of them, and no labels."""
+    questions: list[LabelledQuestion] = []
+    for key, of_question in grouped((row.key, row) for row in rows).items():
+        found = {row.method: row for row in of_question}
+        answered = {method: found[method] for method in methods if method in found}
+        scored = [m for m, row in answered.items() if row.states[metric] is State.SCORED]
+        ends = {m: row.states[metric].value for m, row in answered.items()}
+        ends |= {method: str(answered[method].scores[metric]) for method in scored}
+        questions.append(
+            LabelledQuestion(
+                key=key,
+                stratum=(key[0], tuple(ends.get(method, "missing") for method in methods)),
+                scores={method: paired_score(row, metric) for method, row in answered.items()},
+                judged=scored,
+                labels={},
+            )
+        )
+    return questions
 
 
 def group_code(stratum: Stratum, fingerprint: str) -> str:
@@ -200,16 +210,10 @@ def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels
     labels = grouped(
         ((each.document, each.id), (each.method, each.label)) for each in kept.responses
     )
-    questions: dict[QuestionKey, LabelledQuestion] = {}
-    for key, of_question in grouped((row.key, row) for row in rows).items():
-        by_method = {row.method: row for row in of_question}
-        questions[key] = LabelledQuestion(
-            key=key,
-            stratum=question_stratum(by_method, kept.methods, metric),
-            scores={method: paired_score(row, metric) for method, row in by_method.items()},
-            judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
-            labels=dict(labels.get(key, ())),
-        )
+    questions = {
+        question.key: question._replace(labels=dict(labels.get(question.key, ())))
+        for question in judged_questions(rows, kept.methods, metric)
+    }
     if _fingerprint(list(questions.values())) != kept.fingerprint:
         return RunLabels(
             {}, "the verdicts have changed since they were imported; export the audit again"
