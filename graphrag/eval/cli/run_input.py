@@ -72,10 +72,10 @@ class RunFlags:
 
             telemetry = Telemetry()
         return RunOptions(
-            self.skip_judge,
-            self.max_cost,
             self.resume,
             self.retry_errors,
+            self.skip_judge,
+            self.max_cost,
             self.address,
             None if self.round is None else self.round.note.to_dict(),
             telemetry,

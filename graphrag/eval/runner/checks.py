@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
@@ -28,7 +29,7 @@ from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
-from graphrag.text.phrases import counted, join_names
+from graphrag.text.phrases import counted, join_names, shorten
 
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000
@@ -205,7 +206,7 @@ _MOST = 0.5
 
 
 async def list_budget_warnings(
-    config: EvaluationConfig, methods: MethodSet, headers: Mapping[str, IndexHeader]
+    methods: MethodSet, headers: Mapping[str, IndexHeader]
 ) -> tuple[list[str], list[str]]:
     """Warn where methods have room for half of an index's text or more, or for no text unit.
 
@@ -222,18 +223,12 @@ async def list_budget_warnings(
         if counts is None or not total:
             continue
         asking = [name for name, asked in methods.pairs(headers) if asked is header]
-        rooms = {name: _room(name, methods, header, counts) for name in asking}
-        known = [(tokens, f"{n} ({bound})") for n, (tokens, bound) in rooms.items() if tokens >= 0]
-        small = [
-            (tokens, f"{name} ({bound})")
-            for name, (tokens, bound) in rooms.items()
-            if 0 <= tokens < _least_room(name, methods, header, max(counts))
-        ]
-        if small:
-            n_larger = sum(count > max(small)[0] for count in counts)
-            cramped[tuple(name for _, name in small)][key] = n_larger, len(counts), max(counts)
-        if large := [(tokens, name) for tokens, name in known if tokens >= _MOST * total]:
-            roomy[tuple(name for _, name in large)][key] = total, min(large)[0] >= total
+        rooms = [room for n in asking if (room := _room(n, methods, header, counts)) is not None]
+        if small := {room.what: room.tokens for room in rooms if room.tokens < room.least}:
+            n_larger = sum(count > max(small.values()) for count in counts)
+            cramped[tuple(small)][key] = n_larger, len(counts), max(counts)
+        if large := {room.what: room.tokens for room in rooms if room.tokens >= _MOST * total}:
+            roomy[tuple(large)][key] = total, min(large.values()) >= total
     much, little = list[str](), list[str]()
     for names, indexes in roomy.items():
         totals = [total for total, _ in indexes.values()]
@@ -319,7 +314,7 @@ async def list_warnings(
     firsts = {key: config.index_of(key, config.methods[0]) for key in config.indexes}
     texts = {key: built[first] for key, first in firsts.items() if first in built}
     warnings += await list_data_warnings([s for s in samples if s.imdb_key in texts], texts)
-    roomy, cramped = await list_budget_warnings(config, methods, built)
+    roomy, cramped = await list_budget_warnings(methods, built)
     warnings += [*roomy, *cramped]
     pairs = methods.pairs(headers)
     answering = [of["completion"] for pair in pairs if (of := methods.models(*pair))]
@@ -381,29 +376,36 @@ def _list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
     ]
 
 
+class _Room(NamedTuple):
+    """A method's room for text, in tokens.
+
+    ``what``: the method, and what bounds it; ``least``: of the longest text unit, or its passages.
+    """
+
+    what: str
+    tokens: int
+    least: int
+
+
 def _room(
     name: str, methods: MethodSet, header: IndexHeader, counts: Sequence[int]
-) -> tuple[int, str]:
-    """Return a method's room for text in tokens, -1 when it shows none, and what bounds it."""
-    budget = _budget(name, methods, header)
+) -> _Room | None:
+    budget, method = _budget(name, methods, header), methods.search_method(name)
     if budget is None:
-        return -1, ""
-    method = methods.search_method(name)
+        return None
     section = methods.header(name, header).section(method)
+    tokens, bound = budget, f"{budget:,} tokens"
     if method == "local":
         tokens = int(budget * section.text_unit_prop)
-        return tokens, f"{tokens:,} of its {budget:,} tokens for text"
-    if method not in GRAPH_METHODS:
+        bound = f"{tokens:,} of its {bound} for text"
+    elif method not in GRAPH_METHODS:
         largest = sum(sorted(counts, reverse=True)[: section.k])
-        if largest < budget:
-            return largest, f"{section.k} text units"
-    return budget, f"{budget:,} tokens"
-
-
-def _least_room(name: str, methods: MethodSet, header: IndexHeader, longest: int) -> int:
-    """Return the tokens of what a method shows of the longest text unit: of it, or a passage."""
-    section = methods.header(name, header).section(methods.search_method(name))
-    return longest // count_passages(longest, getattr(section, "passage_tokens", None))
+        tokens, bound = (
+            (largest, f"{section.k} text units") if largest < budget else (tokens, bound)
+        )
+    longest = max(counts)
+    least = longest // count_passages(longest, getattr(section, "passage_tokens", None))
+    return _Room(f"{name} ({bound})", tokens, least)
 
 
 def _budget(name: str, methods: MethodSet, header: IndexHeader) -> int | None:
@@ -433,7 +435,7 @@ _FEWEST_NAMES = 3
 _NAMES_BELOW = 0.35
 _FEWEST_QUOTES = 3
 _HALF = 0.5
-_SHOWN = 80
+_SHOWN = 83
 _MOST_UNITS = 5_000
 """The most text units that are read word by word; of more, every second, third, ..."""
 
@@ -518,11 +520,9 @@ def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
             counts = ", ".join(f"{key} {n}" for key, n in per_key.items())
             where = "" if len(found) == 1 else f" ({counts})"
             sample, text = lacking[0]
-            shown = " ".join(text.split())
-            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
             warnings.append(
                 f"{len(asked)} of {n_questions} questions with evidence {what}{where}, e.g. "
-                f"{sample.name}: {shown!r}; {then}"
+                f"{sample.name}: {shorten(text, _SHOWN)!r}; {then}"
             )
     return warnings
 

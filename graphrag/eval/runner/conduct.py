@@ -88,7 +88,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(ResumeOptions):
     """How a run goes, beside its configuration.
 
     ``watch``: what a round of a watch says of itself; None of any other run.
@@ -96,8 +96,6 @@ class RunOptions:
 
     skip_judge: bool = False
     max_cost_usd: float | None = None
-    resume: bool = False
-    retry_errors: bool = False
     address: str | None = None
     watch: Mapping[str, object] | None = None
     telemetry: "Telemetry | None" = None
@@ -269,7 +267,7 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
         described = RunDescription(run, config, plan.samples, is_stored=False)
         return await _finish(described, outcome, listener)
     with EvaluationStore.of(config) as store:
-        chosen = choose_run(store, plan, ResumeOptions(options.resume, options.retry_errors, True))
+        chosen = choose_run(store, plan, options)
         for line in chosen.warnings:
             listener.warn(line)
         for line in chosen.notes:

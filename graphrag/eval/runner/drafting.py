@@ -477,7 +477,11 @@ class Drafter:
     async def _prove(self, draft: Draft, materials: Materials) -> tuple[Draft, Proofs]:
         """Return a draft as it is kept, and what was said of it; the cheapest proof comes first."""
         if draft.kind == "unanswerable":
-            return draft, await self._prove_unanswerable(draft, materials)
+            best = await asyncio.to_thread(materials.best, draft.question)
+            oracle = await self._oracle(draft.question, [*dict.fromkeys((*draft.passages, *best))])
+            if oracle.found:
+                raise _Failed(Cause.NOT_DECLINED, oracle.answer)
+            return draft, {"oracle": None}
         oracle = None
         if draft.kind == "global":
             draft, oracle = await self._prove_global(draft)
@@ -496,9 +500,11 @@ class Drafter:
         oracle = await self._oracle(draft.question, quotes)
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
-        verdicts = (await self._is_right(draft, oracle), await self._is_same(draft, oracle))
-        if verdicts != (1, 1):
-            cause = Cause.JUDGES_DIFFER if any(verdicts) else Cause.ORACLE_FAILS
+        is_right = await self._is_right(draft, oracle)
+        pair = {"one": oracle.answer, "other": draft.answer}
+        is_same = (await self._ask(_SameReply, SAME_PROMPT, question=draft.question, **pair)).same
+        if not (is_right and is_same):
+            cause = Cause.JUDGES_DIFFER if is_right or is_same else Cause.ORACLE_FAILS
             raise _Failed(cause, oracle.answer)
         if draft.kind == "link":
             await self._prove_link(draft, materials)
@@ -514,13 +520,6 @@ class Drafter:
             without = await self._oracle(draft.question, [*others, *near])
             if without.found and await self._is_right(draft, without):
                 raise _Failed(Cause.ONE_TEXT_DOES, passage.document)
-
-    async def _prove_unanswerable(self, draft: Draft, materials: Materials) -> Proofs:
-        best = await asyncio.to_thread(materials.best, draft.question)
-        oracle = await self._oracle(draft.question, [*dict.fromkeys((*draft.passages, *best))])
-        if oracle.found:
-            raise _Failed(Cause.NOT_DECLINED, oracle.answer)
-        return {"oracle": None}
 
     async def _prove_global(self, draft: Draft) -> tuple[Draft, _OracleReply]:
         """Return a draft without the assertion that its texts do not hold, if it is one alone.
@@ -570,9 +569,3 @@ class Drafter:
         if verdict.failure is not None:
             raise _no_reply(verdict.failure)
         return int(verdict.score or 0)
-
-    async def _is_same(self, draft: Draft, given: _OracleReply) -> int:
-        reply = await self._ask(
-            _SameReply, SAME_PROMPT, question=draft.question, one=given.answer, other=draft.answer
-        )
-        return int(reply.same)

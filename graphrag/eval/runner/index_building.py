@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from graphrag.config.enums import NounPhraseExtractorType
 from graphrag.config.project_settings import ProjectConfig, read_settings
@@ -23,9 +23,6 @@ from graphrag.query.index_header import fingerprint_tables, open_tables
 from graphrag.query.usage import phase
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
 from graphrag.text.phrases import counted, join_names
-
-if TYPE_CHECKING:
-    from graphrag.index.typing.pipeline import Pipeline
 
 NOUN_PHRASES = "extract_graph_nlp"
 """The workflow that makes a graph of noun phrases, without a model."""
@@ -137,8 +134,6 @@ async def build_index(
     cause, if one failed.
     """
     started = time.perf_counter()
-    from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
-
     config = _read(root)
     check_language(root)
     try:
@@ -159,9 +154,8 @@ async def build_index(
 
     try:
         with watch_replies() as replies, _failed_requests() as causes:
-            create = PipelineFactory.create_pipeline
             try:
-                await _run(counting or redirected, create, root, begin, on_progress)
+                await _run(counting or redirected, root, begin, on_progress)
             except IndexBuildError as error:
                 if not causes:
                     raise
@@ -200,11 +194,7 @@ async def build_index(
 
 
 async def _run(
-    config: ProjectConfig,
-    create: "Callable[[ProjectConfig], Pipeline]",
-    root: Path,
-    on_step: OnStep,
-    on_progress: OnProgress | None,
+    config: ProjectConfig, root: Path, on_step: OnStep, on_progress: OnProgress | None
 ) -> None:
     """Run the workflows without the release's profiler, which traces every allocation."""
     from graphrag_cache import create_cache
@@ -213,6 +203,7 @@ async def _run(
 
     from graphrag.callbacks.noop_workflow_callbacks import NoopWorkflowCallbacks
     from graphrag.index.run.utils import create_run_context
+    from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
     from graphrag.logger.progress import Progress
 
     class Watched(NoopWorkflowCallbacks):
@@ -228,7 +219,7 @@ async def _run(
         cache=create_cache(config.cache),
         callbacks=Watched(),
     )
-    for name, workflow in create(config).run():
+    for name, workflow in PipelineFactory.create_pipeline(config).run():
         on_step(name)
         try:
             with phase(name):

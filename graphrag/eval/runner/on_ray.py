@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
 from graphrag.config.settings_files import is_project
-from graphrag.eval import errors, plug_ins
+from graphrag.eval import plug_ins
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.records import JudgeResult
@@ -129,13 +129,10 @@ class SharedLimit(CallLimit):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a piece of work, what it cost, and the log lines that were written meanwhile.
-
-    ``error`` begins with the name of a class of ``graphrag.eval.errors``; "" for any other.
-    """
+    """What came of a piece of work, what it cost, and the log lines that were written meanwhile."""
 
     result: StoredResponse | dict[str, JudgeResult] | None = None
-    error: tuple[str, str] | None = None
+    error: Exception | None = None
     attempts: tuple[CallAttempt, ...] = ()
     failures: tuple[FailedCall, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
@@ -198,9 +195,9 @@ class RayWorker:
                 result = await self._runner.judge_unit(unit, response, metrics, log)
             pickle.dumps(result)  # a judge of the user's own may give what can't be sent
         except EvalError as raised:
-            error = (type(raised).__name__, redact(str(raised)))
+            error = type(raised)(redact(str(raised)))
         except Exception as raised:
-            result, error = None, ("", redact(describe_error(raised)))
+            result, error = None, RuntimeError(redact(describe_error(raised)))
         spent = (tuple(log.attempts), tuple(log.failures), tuple(exchanges.listed))
         return pickle.dumps(Reply(result, error, *spent, self._lines.take()))
 
@@ -318,8 +315,7 @@ class Crew:
             if told is not None:
                 told.listed.extend(reply.exchanges)
             if reply.error is not None:
-                kind, message = reply.error
-                raise getattr(errors, kind, RuntimeError)(message)
+                raise reply.error
             return reply.result
         raise AssertionError
 

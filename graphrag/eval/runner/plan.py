@@ -177,14 +177,10 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class ResumeOptions:
-    """Whether an earlier run is continued, and whether what failed in it is asked again.
-
-    ``shows_finished``: whether one that is finished is taken too, as its files are written anew.
-    """
+    """Whether an earlier run is continued, and whether what failed in it is asked again."""
 
     resume: bool = False
     retry_errors: bool = False
-    shows_finished: bool = False
 
     @property
     def flags(self) -> str:
@@ -205,10 +201,10 @@ class ChosenRun:
 def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) -> ChosenRun:
     """Begin a run or take the newest one of the same setup that has something left to do.
 
-    Where none has, it is the newest finished one: of that nothing is asked, and its files are
-    written. One that is taken stays finished, any other is unfinished. Raises ResumeError if a run
-    is to be resumed and there is none, or it was set up differently; StoreError if the store that
-    holds it is damaged.
+    Where none has, it is the newest finished one, but of suites: of that nothing is asked, and its
+    files are written. One that is taken stays finished, any other is unfinished. Raises ResumeError
+    if a run is to be resumed and there is none, or it was set up differently; StoreError if the
+    store that holds it is damaged.
     """
     # A round of a watch is never gone on with: the next one takes what it left.
     runs = [run for run in store.runs() if run.origin != "monitor"]
@@ -221,7 +217,9 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     check_pages(store.path)  # the rest of the run is built on what is there
     alike = [run for run in runs if run.setup == plan.setup]
     left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
-    ended = _list_ended(alike, plan, options)
+    ended: list[Run] = []
+    if not (options.retry_errors or plan.details.skip_judge or plan.details.origin == "suite"):
+        ended = [r for r in alike if r.status == "finished" and r.origin == plan.details.origin]
     if not left and not ended:
         raise ResumeError(_why_not(store, runs, plan, options))
     # One that a program of the user's own began can go on too, if there is no other.
@@ -250,13 +248,6 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     store.keep_details(same.run_id, plan.details)
     status = "unfinished" if is_left else same.status
     return ChosenRun(replace(same, status=status, details=plan.details), notes=(note,))
-
-
-def _list_ended(alike: Sequence[Run], plan: RunPlan, options: ResumeOptions) -> list[Run]:
-    if options.retry_errors or not options.shows_finished or plan.details.skip_judge:
-        return []
-    origin = plan.details.origin
-    return [run for run in alike if run.status == "finished" and run.origin == origin]
 
 
 def _count_there(
