@@ -81,6 +81,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
         REDACTED,
     ),
 )
+_HINTS = (
+    *("key", "secret", "passw", "token", "://", "sig=", "code=", "authorization", "bearer"),
+    *("sk-", "gsk_", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    *("xai-", "pplx-", "aiza", "akia", "eyj"),
+)
+"""One of these stands, in whichever case, in each text that a form above finds something in."""
 _UNSET = {"none", "null", "true", "false", "...", "**********", REDACTED.strip("[]"), "[redacted"}
 _SHORTEST_UNQUOTED = 8
 
@@ -96,6 +102,9 @@ class _Known:
 def redact(text: str) -> str:
     """Return a text that is said, as a log line or an error, without keys and passwords."""
     text = _replace(text, _Known.said)
+    folded = text.casefold()
+    if not any(hint in folded for hint in _HINTS):
+        return text
     text = _NAMED.sub(_without_value, text)
     for form, by in _FORMS:
         text = form.sub(by, text)

@@ -44,13 +44,25 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
         "DefaultEndpointsProtocol=https;AccountKey={};EndpointSuffix=core",
         "Incorrect API key provided: sk-{}.",
         "Incorrect API key provided: sk-proj-{}_-a1",
+        *(f"it is no {brand}_{{}}zzzz" for brand in ("gsk", "hf")),
+        *(f"it is no gh{kind}_{{}}zzzz" for kind in "pousr"),
+        "it is no github_pat_{}zzzz",
+        *(f"it is no {brand}-{{}}zzzz" for brand in ("xai", "pplx")),
+        "it is no AIza{0}{0}",
+        "it is no eyJhbGciOiJIUzI1NiJ9.{}.{}",
+        "host/x?sig={}",
+        "host/x?a=1&code={}",
     ],
 )
 def test_a_key_is_found_by_its_form(said):
-    text = redact(said.format(KEY))
+    text = redact(said.format(KEY, KEY))
     assert KEY not in text
     assert REDACTED in text
     assert redact(text) == text
+
+
+def test_a_key_is_found_by_the_form_of_its_letters_alone():
+    assert redact("it is no AKIAIOSFODNN7EXAMPLE") == f"it is no {REDACTED}"
 
 
 @pytest.mark.parametrize(

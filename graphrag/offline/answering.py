@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from graphrag.offline import NOT_FOUND
 from graphrag.offline.extraction import is_heading
@@ -140,9 +140,9 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     """
     labels = [frozenset(terms(record.label)) for record in records]
     candidates = [
-        _Candidate(sentence, record, frozenset(terms(sentence)), label, position == 0)
+        _Candidate(sentence, record, bag, label, position == 0)
         for record, label in zip(records, labels, strict=True)
-        for position, sentence in enumerate(sentences(record.text))
+        for position, (sentence, bag) in enumerate(_split(record.text))
         if not is_heading(sentence)
     ]
     asked = weigh_question(question, [candidate.bag for candidate in candidates])
@@ -159,6 +159,12 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     known = frozenset[str]().union(*(candidate.bag for candidate in candidates), *labels)
     missing = dict.fromkeys(term for term in terms(question) if term not in known)
     return Answer(tuple(_choose(ranked)), tuple(missing))
+
+
+@lru_cache(maxsize=8192)
+def _split(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return a text's sentences and the terms of each; an index's rows come again and again."""
+    return tuple((sentence, frozenset(terms(sentence))) for sentence in sentences(text))
 
 
 def _match(asked: Question, candidate: _Candidate, near: frozenset[str]) -> Match | None:

@@ -76,7 +76,7 @@ def _judge_faithfulness(context: str, answer: str) -> Verdict:
 def _judge_relevance(question: str, context: str) -> Verdict:
     """1 when the context contains 0.6 of the question's terms; an empty one is 0."""
     wanted = terms(question) or terms(question, keep_stop_words=True)
-    share = share_covered(wanted, set(terms(context, keep_stop_words=True)) | set(terms(context)))
+    share = share_covered(wanted, set(terms(context, keep_stop_words=True)))
     reason = f"The context holds {share:.2f} of the question's words (needed: {_RELEVANT})."
     return reason, int(share >= _RELEVANT)
 

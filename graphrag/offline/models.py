@@ -193,8 +193,10 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
         """Reply to messages; `completion` with an async iterator when streaming."""
-        # Nothing else here waits: of a thousand calls at once none would let Ctrl-C through.
-        await asyncio.sleep(0)
+        # The tokenizer remembers the count. It lets other threads run, and this waits, so that of a
+        # thousand calls at once some let Ctrl-C through.
+        messages = plain_messages(kwargs.get("messages"))
+        await asyncio.to_thread(self._tokenizer.num_prompt_tokens, cast("Any", messages))
         response = self.completion(**kwargs)
         return _as_async(cast("Any", response)) if isinstance(response, Iterator) else response
 

@@ -52,7 +52,7 @@ _UNSPACED = re.compile(
 _LAST_WORD = re.compile(r"(?:\b(an?|the) )?\b([^\W\d_]+)\.$", re.IGNORECASE)
 _LONGEST_END = 64
 """Characters in which an abbreviation and the article before it have room."""
-_DIGITS_COMMA = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_DIGITS_COMMA = re.compile(r",(?<=\d,)(?=\d{3}\b)")
 
 
 def normalize(text: str) -> str:
@@ -88,18 +88,21 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     Words are case-folded, freed of possessives, stemmed, and numbers written as digits; stop
     words are left out unless `keep_stop_words`. Scripts without spaces give character pairs.
     """
-    found: list[str] = []
-    for match in WORD.finditer(_DIGITS_COMMA.sub("", normalize(text))):
-        word = match.group()
-        if not word.isascii() and _UNSPACED.search(word):
-            for run in _UNSPACED.findall(word):
-                found += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
-            word = _UNSPACED.sub("", word)
-        word = word.removesuffix("'s")
-        if not word or (not keep_stop_words and word in STOP_WORDS and word != "one"):
-            continue
-        found.append(NUMBER_WORDS.get(word) or stem(word))
-    return found
+    words = WORD.findall(_DIGITS_COMMA.sub("", normalize(text)))
+    return [term for word in words for term in _terms_of(word, keep_stop_words)]
+
+
+@lru_cache(maxsize=65_536)
+def _terms_of(word: str, keep_stop_words: bool) -> tuple[str, ...]:
+    pairs: list[str] = []
+    if not word.isascii() and _UNSPACED.search(word):
+        for run in _UNSPACED.findall(word):
+            pairs += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+        word = _UNSPACED.sub("", word)
+    word = word.removesuffix("'s")
+    if not word or (not keep_stop_words and word in STOP_WORDS and word != "one"):
+        return tuple(pairs)
+    return (*pairs, NUMBER_WORDS.get(word) or stem(word))
 
 
 def unspaced_characters(text: str) -> list[str]:
@@ -129,8 +132,7 @@ def sentence_ends(text: str) -> list[int]:
 
 def _is_abbreviation(block: str, start: int, end: int) -> bool:
     # The end alone: a list of initials is one piece, which is looked at again at each of them.
-    last = " ".join(block[max(start, end - _LONGEST_END) : end].split())
-    word = _LAST_WORD.search(last)
+    word = _LAST_WORD.search(" ".join(block[max(start, end - _LONGEST_END) : end].split()[-2:]))
     if word is None:
         return False
     article, last = word.groups()
