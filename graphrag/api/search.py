@@ -3,7 +3,6 @@
 Importing this module imports nothing that the release has not imported already.
 """
 
-import asyncio
 import functools
 import logging
 import time
@@ -18,7 +17,8 @@ from pydantic import BeforeValidator, ValidationError, validate_call
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.query.counted_result import CountedSearchResult, Outcome, make_result
+from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
+from graphrag.query.streaming import stream_from
 
 if TYPE_CHECKING:
     from graphrag.query.graph_index import GraphIndex
@@ -196,41 +196,22 @@ drift_search = _counted(released.drift_search, _shown_to_follow_ups)
 
 
 async def _answer(
-    method: str, index: "GraphIndex", query: str, callbacks: _Callbacks
+    method: str,
+    index: "GraphIndex",
+    query: str,
+    callbacks: _Callbacks,
+    on_text: OnText | None = None,
 ) -> CountedSearchResult:
     def tell(piece: str) -> None:
         for callback in callbacks or ():
             callback.on_llm_new_token(piece)
+        if on_text is not None:
+            on_text(piece)
 
-    result = await index.search(method, query, on_text=tell if callbacks else None)
+    result = await index.search(method, query, on_text=tell if callbacks or on_text else None)
     for callback in callbacks or ():
         callback.on_context(result.context_data)
     return result
-
-
-async def _stream(
-    method: str, index: "GraphIndex", query: str, callbacks: _Callbacks
-) -> AsyncGenerator[str]:
-    """Yield the response piece by piece, as it arrives; otherwise as :func:`_answer`."""
-    pieces: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def run() -> CountedSearchResult:
-        try:
-            return await index.search(method, query, on_text=pieces.put_nowait)
-        finally:
-            pieces.put_nowait(None)
-
-    task = asyncio.create_task(run())
-    try:
-        while (piece := await pieces.get()) is not None:
-            for callback in callbacks or ():
-                callback.on_llm_new_token(piece)
-            yield piece
-        result = await task
-        for callback in callbacks or ():
-            callback.on_context(result.context_data)
-    finally:
-        task.cancel()
 
 
 def _open(
@@ -308,7 +289,8 @@ def _searches(
         return await _answer(method, *opened(*args, **kwargs))
 
     def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
-        return _stream(method, *opened(*args, **kwargs))
+        given = opened(*args, **kwargs)
+        return stream_from(lambda tell: _answer(method, *given, tell))
 
     for function, name in ((search, "search"), (streaming, "search_streaming")):
         function.__name__ = function.__qualname__ = f"{method}_{name}"

@@ -55,6 +55,7 @@ class _Call:
     request: Mapping[str, object]
     send: Callable[[], Awaitable[Answer]]
     count_tokens: Callable[[], int]
+    received: Callable[[], Answer | None]
     scope: CallLog
     key: str = ""
     mark: object = field(default_factory=object)
@@ -83,17 +84,20 @@ class ModelCaller:
         request: Mapping[str, object],
         send: Callable[[], Awaitable[Answer]],
         count_tokens: Callable[[], int],
+        received: Callable[[], Answer | None] = lambda: None,
     ) -> RecordedCall:
         """Return the reply to a request, from the journal or by sending it.
 
         ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once;
-        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost. Raises
+        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost;
+        ``received``: how far a streamed reply has come: one that breaks off after its beginning was
+        passed on is not asked for again. Raises
         NotAskedError if the service is down or asks to wait for longer than it is waited for, or
         what is left of the allowed cost is not enough. Else whatever the last attempt raised.
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
-            return await self._call(_Call(request, send, count_tokens, scope))
+            return await self._call(_Call(request, send, count_tokens, received, scope))
 
     async def _call(self, call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal
@@ -138,6 +142,8 @@ class ModelCaller:
                 async with self.admitted(call.mark, call.count_tokens, call.scope) as place:
                     return await self._send(call, place)
             except Exception as error:
+                if call.received() is not None:
+                    raise
                 n_failed = await self.wait_to_retry(error, n_failed, call.scope)
 
     async def wait_to_retry(self, error: Exception, n_failed: int, scope: CallLog) -> int:
@@ -223,16 +229,15 @@ class ModelCaller:
         try:
             answer = await self._in_time(call.send, call.scope)
         except BaseException as error:
+            advise(error, self.kind, self._config)
             paid = error.answer if isinstance(error, GarbledReplyError) else None
-            attempts.append(
-                self.attempt(call.scope, call.request, started, paid, self.describe(error))
-            )
+            self._note(call, started, paid or call.received(), describe_error(error))
             _log.debug("%s failed: %s", self.model, attempts[-1].error)
             spending.count(attempts[-1])
             if isinstance(error, NoReplyError | asyncio.CancelledError):
                 spending.unanswered_usd += place.usd
             raise
-        attempts.append(self.attempt(call.scope, call.request, started, answer))
+        self._note(call, started, answer)
         spending.count(attempts[-1])
         place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
@@ -259,20 +264,10 @@ class ModelCaller:
             return CallTime(float(own), f"call_args.timeout of {self.model} in settings.yaml")
         return scope.time or _UNBOUNDED_S
 
-    def describe(self, error: BaseException) -> str:
-        """Return the sentence of a request's error, and put what it says of the service on it."""
-        advise(error, self.kind, self._config)
-        return describe_error(error)
-
-    def attempt(
-        self,
-        scope: CallLog,
-        request: Mapping[str, object],
-        started: float,
-        answer: Answer | None = None,
-        error: str | None = None,
-    ) -> CallAttempt:
-        """Record one attempt that began at ``started`` (perf_counter seconds) and ends now."""
+    def _note(
+        self, call: _Call, started: float, answer: Answer | None, error: str | None = None
+    ) -> None:
+        """Record an attempt that began at ``started`` (perf_counter seconds) and ends now."""
         attempt = CallAttempt(
             kind=self.kind,
             model=self.model,
@@ -286,11 +281,10 @@ class ModelCaller:
             finish_reason=answer.finish_reason if answer else None,
             abstained=answer is not None and answer.abstained,
         )
-        reply = None if answer is None else answer.reply
-        scope.note_exchange(attempt, request, reply)
-        if scope.watch is not None:
-            scope.watch(attempt, request, reply)
-        return attempt
+        call.attempts.append(attempt)
+        call.scope.note_exchange(attempt, call.request, answer.reply if answer else None)
+        if call.scope.watch is not None:
+            call.scope.watch(attempt, call.request, answer.reply if answer else None)
 
     def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})

@@ -153,7 +153,8 @@ def _kinds(error: BaseException) -> set[str]:
 def read_failure(error: BaseException) -> FailedCall:
     """Return what an error says of the call that failed with it."""
     is_full = isinstance(error, CutOffReplyError) and error.context_is_full
-    return FailedCall(describe_error(error), is_full or _NO_ROOM in _kinds(error))
+    is_full = is_full or _NO_ROOM in _kinds(error)
+    return FailedCall(describe_error(error), is_full, is_refusal(error))
 
 
 def name_remedy(failed: FailedCall, budget: str) -> str:

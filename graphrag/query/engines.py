@@ -1,11 +1,12 @@
 """The released search methods behind one call: a question in, an outcome or an error out.
 
-The released engines swallow errors, block the loop while they embed, and keep state; not so here.
+The released engines block the loop while they embed, and keep state; not so here. They swallow
+errors: a search whose calls failed is none, whatever its engine gave (see ``GraphIndex.search``).
 """
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -100,37 +101,19 @@ class ContextSearch:
         return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
-class _Watched:
-    """A model whose errors and whole replies are kept, for engines that swallow the errors."""
+class _KeptReplies:
+    """A model whose whole replies are kept: the engine answers from those that it can read."""
 
     def __init__(self, inner: object) -> None:
         self._inner = cast("CountedCompletion", inner)
         self.tokenizer = self._inner.tokenizer
-        self.errors: list[Exception] = []
         self.replies: list[str] = []
 
     async def completion_async(self, **kwargs: object) -> object:
-        try:
-            reply = await self._inner.completion_async(**kwargs)
-        except Exception as error:
-            self.errors.append(error)
-            raise
-        if kwargs.get("stream"):
-            return self._pass_on(reply)
-        self.replies.append(str(reply.content))
+        reply = await self._inner.completion_async(**kwargs)
+        if not kwargs.get("stream"):
+            self.replies.append(str(reply.content))
         return reply
-
-    async def _pass_on(self, stream: "AsyncIterator[Completion]") -> "AsyncGenerator[Completion]":
-        try:
-            async for chunk in stream:
-                yield chunk
-        except Exception as error:
-            self.errors.append(error)
-            raise
-
-    def raise_first_error(self) -> None:
-        if self.errors:
-            raise self.errors[0]
 
 
 class GlobalMapReduce:
@@ -144,10 +127,9 @@ class GlobalMapReduce:
 
         Raises UnusableReplyError if a batch's reply was not the JSON that the search needs.
         """
-        model = _Watched(self._engine.model)
+        model = _KeptReplies(self._engine.model)
         callbacks = [_TextCallback(on_text)] if on_text else []
         result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
-        model.raise_first_error()
         unread = sum(not _has_points(reply) for reply in model.replies)
         if unread:
             msg = f"{unread} of {len(model.replies)} batches had an unreadable reply"
@@ -191,13 +173,11 @@ class DriftSearch:
         builder = self._engine.context_builder
         state: Any = QueryState()
         embedding = cast("CountedEmbedding", builder.text_embedder)
-        model = _Watched(self._engine.local_search.model)
-        local = _copy(self._engine.local_search, model=model)
 
         async def search(query: str, **kwargs: Any) -> "SearchResult":
             vector = await embedding.vector_of(query)  # before its context is built
             with known_vectors({query: vector}):
-                return await local.search(query=query, **kwargs)
+                return await self._engine.local_search.search(query=query, **kwargs)
 
         vectors: dict[str, list[float]] = {}
         primer_model = _EmbedsItsReply(builder.model, embedding, question, vectors)
@@ -216,7 +196,6 @@ class DriftSearch:
                 result = await engine.search(query=question)
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)
-        model.raise_first_error()
         asked = [step for step in state.graph if step.metadata["llm_calls"]]
         unread = sum(step.answer is None for step in asked)
         if unread:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.calls import is_refusal, name_remedy, read_failure
+from graphrag.query.calls import name_remedy, read_failure
 from graphrag.query.index_header import (
     IndexHeader,
     IndexTables,
@@ -46,8 +46,8 @@ class SearchError(RuntimeError):
         self.context_is_full = context_is_full
 
 
-def _search_error(failed: FailedCall, budget: str, refused: bool = False) -> SearchError:
-    return SearchError(name_remedy(failed, budget), refused, failed.context_is_full)
+def _search_error(failed: FailedCall, budget: str) -> SearchError:
+    return SearchError(name_remedy(failed, budget), failed.refused, failed.context_is_full)
 
 
 class GraphIndex:
@@ -124,7 +124,7 @@ class GraphIndex:
                 outcome = await engine.answer(question, on_text)
             except Exception as error:
                 failed = log.failures[0] if log.failures else read_failure(error)
-                raise _search_error(failed, budget, is_refusal(error)) from error
+                raise _search_error(failed, budget) from error
         if log.failures:
             raise _search_error(log.failures[0], budget)
         if not outcome.response.strip():

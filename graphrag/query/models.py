@@ -1,6 +1,5 @@
 """The models that searches and judges ask, each call of them counted."""
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,13 +13,12 @@ from graphrag.query.calls import (
     Answer,
     CutOffReplyError,
     GarbledReplyError,
-    NoReplyError,
     RetryPolicy,
     read_retry_policy,
     read_usage,
 )
 from graphrag.query.direct.settings import is_asked_directly
-from graphrag.query.limits import CallLimit, Place
+from graphrag.query.limits import CallLimit
 from graphrag.query.replies import (
     BOUND_KEYS,
     Completion,
@@ -35,6 +33,7 @@ from graphrag.query.replies import (
     read_refusal,
     read_reply,
 )
+from graphrag.query.streaming import stream_from
 from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import (
     CUT_OFF,
@@ -124,7 +123,7 @@ class CountedCompletion:
         if not request.pop("stream", False):
             return await self._complete(request, bound)
         if scope.live:
-            return self._stream_live(request, scope)
+            return stream_from(lambda tell: self._pass_on(request, tell))
         return _in_one_piece(await self._complete(request, bound))
 
     def _prepare(self, given: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
@@ -141,7 +140,6 @@ class CountedCompletion:
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
-        described = {**request, "response_format": _schema(form) if form else None}
         shown = _shown(_messages(request))
         was_stray = False
 
@@ -160,7 +158,9 @@ class CountedCompletion:
             check_content(answer, shown, takes_controls)
             return answer
 
-        call = await self._caller.call(described, send, lambda: self._count_prompt(request))
+        call = await self._caller.call(
+            _described(request), send, lambda: self._count_prompt(request)
+        )
         answered, text = call.attempts[-1], cast("str", call.reply)
         # Some services give no reason, and others one of their own, for a reply that is whole.
         reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
@@ -175,40 +175,21 @@ class CountedCompletion:
                 raise CutOffReplyError(error.content, answered.output_tokens, bound) from error
         return reply
 
-    async def _stream_live(self, request: Request, scope: CallLog) -> AsyncIterator[Completion]:
-        """Stream under the limit; a stream that fails before its first piece is tried again."""
-        begun, n_failed, mark = False, 0, object()
-
-        def count_tokens() -> int:
-            return self._count_prompt(request)
-
-        try:
-            with scope.own_time.call():
-                while True:
-                    try:
-                        async with self._caller.admitted(mark, count_tokens, scope) as place:
-                            async for piece in self._stream_once(request, scope, place):
-                                begun = True
-                                yield piece
-                        return
-                    except Exception as error:
-                        if begun:
-                            raise
-                        n_failed = await self._caller.wait_to_retry(error, n_failed, scope)
-        except Exception as error:
-            self._caller.note_failure(error, scope)
-            raise
-
-    async def _stream_once(
-        self, request: Request, scope: CallLog, place: Place
-    ) -> AsyncIterator[Completion]:
-        started, allowed, n_characters = time.perf_counter(), self._caller.time(scope), 0
-        pieces: list[str] = []
+    async def _pass_on(self, request: Request, tell: Callable[[Completion], None]) -> None:
+        """Ask, and tell of the pieces of the reply as they come."""
+        texts: list[str] = []
         usage: TokenUsage | None = None
-        reason = failed = None
+        reason: str | None = None
         abstained = False
-        shown = StreamRedactor()
-        try:
+
+        def received() -> Answer | None:
+            if not (texts or usage):
+                return None
+            return self._count(request, "".join(texts), usage, reason, abstained)
+
+        async def send() -> Answer:
+            nonlocal usage, reason, abstained
+            n_characters, shown = 0, StreamRedactor()
             options = {"stream": True, "stream_options": {"include_usage": True}}
             stream = await self._ask(**request, **options)
             async for chunk in cast("AsyncIterator[Completion]", stream):
@@ -220,26 +201,18 @@ class CountedCompletion:
                 refusal = read_refusal(choice.delta)
                 abstained = abstained or bool(refusal)
                 text = choice.delta.content or refusal
-                pieces.append(text)
+                texts.append(text)
                 n_characters += len(text)
                 check_size(n_characters)
-                if time.perf_counter() - started > allowed.seconds:
-                    raise NoReplyError(allowed.exceeded())
                 if text or not chunk.usage:  # litellm gives the figures a piece of their own
-                    yield Completion.of(shown.feed(text), choice.finish_reason)
+                    tell(Completion.of(shown.feed(text), choice.finish_reason))
             if rest := shown.end():
-                yield Completion.of(rest, reason)
-        except BaseException as error:
-            failed = self._caller.describe(error)
-            raise
-        finally:
-            answered = None
-            if pieces or usage:
-                answered = self._count(request, "".join(pieces), usage, reason, abstained)
-            attempt = self._caller.attempt(scope, request, started, answered, failed)
-            scope.attempts.append(attempt)
-            if failed is None:
-                place.lane.answered(place, attempt.prompt_tokens + attempt.output_tokens)
+                tell(Completion.of(rest, reason))
+            return received() or self._count(request, "", None, reason, abstained)
+
+        await self._caller.call(
+            _described(request), send, lambda: self._count_prompt(request), received
+        )
 
     def _count(
         self, request: Request, content: str, usage: object, reason: str | None, abstained: bool
@@ -375,6 +348,12 @@ async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
 @lru_cache(maxsize=256)
 def _schema(form: type[BaseModel]) -> dict[str, object]:
     return form.model_json_schema()
+
+
+def _described(request: Request) -> Request:
+    """Return what gives a request its meaning, JSON-ready."""
+    form = cast("type[BaseModel] | None", request.get("response_format"))
+    return {**request, "response_format": _schema(form) if form else None}
 
 
 def _messages(request: Request) -> list[Message]:

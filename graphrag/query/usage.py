@@ -68,10 +68,14 @@ class NotAskedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """Why a call failed for good, in one sentence; whether its model's context had no room."""
+    """Why a call failed for good, in one sentence.
+
+    ``context_is_full``: its model's context had no room; ``refused``: so would any further one be.
+    """
 
     cause: str
     context_is_full: bool = False
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,13 +110,18 @@ async def test_a_silent_judge_is_given_up_and_asked_again(server, tmp_path):
     assert sum(r.judge_usage.failed_calls for r in outcome.results if r.judge_usage) >= 2
 
 
-@pytest.mark.parametrize("fault", [Fault(hang_s=30), Fault(endless_s=20)])
-async def test_what_was_not_answered_in_time_names_the_setting(fault, server):
+@pytest.mark.parametrize(
+    ("fault", "live"),
+    [(Fault(hang_s=30), False), (Fault(hang_s=30), True), (Fault(endless_s=20), False)],
+)
+async def test_what_was_not_answered_in_time_names_the_setting(fault, live, server):
     set_faults(server, lambda *_: fault)
     asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
-    log = CallLog(time=CallTime(0.1, "request_timeout_s"))
+    log = CallLog(live=live, time=CallTime(0.1, "request_timeout_s"))
     with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise request_timeout_s"):
-        await asked.completion_async(messages="hi")
+        reply = await asked.completion_async(messages="hi", stream=live)
+        async for _ in reply if live else ():
+            pass
     assert log.usage().failed_calls == 2
     assert "no reply within" in str(log.attempts[0].error)
 
