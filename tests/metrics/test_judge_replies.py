@@ -361,6 +361,15 @@ async def test_an_unreadable_reply_is_asked_for_again():
     assert repair["history"][1] == {"role": "assistant", "content": "nonsense"}
 
 
+async def test_an_empty_reply_is_not_sent_back_as_a_message():
+    judge = judge_of(" ", ONE, max_retries=1)
+    assert (await judge.judge_relevance("Who?", "Ann did.")).score == 1
+    repair = judge.model.achat_stream.call_args.kwargs
+    assert repair["history"] == []
+    assert "Ann did." in repair["prompt"]
+    assert repair["prompt"].endswith("Reply again with the JSON alone.")
+
+
 async def test_a_failed_call_leaves_only_its_own_metric_unscored():
     scores = await judge_of(ConnectionError("gone"), ONE).evaluate_all("Who?", "Ann", "A.", "A.")
     assert sorted(str(score) for score in scores.to_dict().values()) == ["1", "1", "1", "None"]

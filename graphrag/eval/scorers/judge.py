@@ -145,10 +145,14 @@ class JudgeModel:
             except UnreadableReplyError as error:
                 problem = str(error)
                 replies.append(error.content)
+                again = f"{error}. Reply again with the JSON alone."
+                told = [prompt, error.content, again]
+                if not error.content.strip():
+                    # Services refuse an empty message, and two of one role after another.
+                    told = [f"{prompt}\n\n{again}"]
+                roles = ("user", "assistant", "user")
                 messages = [
-                    messages[0],
-                    {"role": "assistant", "content": error.content},
-                    {"role": "user", "content": f"{error}. Reply again with the JSON alone."},
+                    {"role": role, "content": text} for role, text in zip(roles, told, strict=False)
                 ]
             except Exception as error:
                 if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
