@@ -267,6 +267,11 @@ def small_terms(evaluation: Evaluation) -> None:
     shutil.rmtree(evaluation.project / "output")  # nor is it built first
 
 
+def no_price(evaluation: Evaluation) -> None:
+    evaluation.write_settings(server_settings("http://127.0.0.1:9/v1", "somebodys-model"))
+    shutil.rmtree(evaluation.project / "output")  # nor is it built first
+
+
 BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
     (small_terms, "--index", "equal_terms.max_context_tokens of tog: Input should be greater"),
     (two_answers, "--index", "ask the same question of clock, but have different answers"),
@@ -278,21 +283,17 @@ BAD_INPUT: list[tuple[Callable[[Evaluation], object], str, str]] = [
     (other_embedding_size, "-q", "vector_size in its settings is 1536; set it to 384 if"),
     (lambda e: shutil.rmtree(e.project / "output" / "lancedb"), "-q", "no vector store"),
     (lambda e: e.configure(indexes={}), "-q", "configures no index"),
-    (
-        lambda e: e.write_settings(server_settings("http://127.0.0.1:9/v1", "somebodys-model")),
-        "--max-cost=1",
-        "needs the price of openai/somebodys-model",
-    ),
+    (no_price, "--index --max-cost=1", "needs the price of openai/somebodys-model"),
 ]
 
 
 def test_bad_input_is_refused_before_any_call(make_evaluation, watched, server):
-    for number, (spoil, flag, words) in enumerate(BAD_INPUT):
+    for number, (spoil, flags, words) in enumerate(BAD_INPUT):
         evaluation = make_evaluation(server.base_url, name=str(number))
         spoil(evaluation)
-        result = evaluation.done(flag, code=USAGE)
+        result = evaluation.done(*flags.split(), code=USAGE)
         assert words in sentence(result)
-        assert flag != "--index" or not evaluation.output.exists()
+        assert "--index" not in flags or not evaluation.output.exists()
     assert watched.records == []
 
 

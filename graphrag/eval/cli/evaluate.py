@@ -13,7 +13,7 @@ from graphrag.eval.cli.run_input import RunFlags, RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, open_console
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.runner.checks import check_output
-from graphrag.eval.runner.conduct import PreparedRun, check_methods, conduct, prepare_run
+from graphrag.eval.runner.conduct import PreparedRun, check_settings, conduct, prepare_run
 from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import is_built
@@ -31,7 +31,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
     if flags.index:
-        check_methods(config, roots)
+        check_settings(config, samples, roots, options)
         await check_inputs(config, roots)
     if flags.dry_run:
         unbuilt = [key for key, root in roots.items() if flags.index and not is_built(root)]

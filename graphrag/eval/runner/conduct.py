@@ -119,11 +119,45 @@ class PreparedRun(RunPlan):
     origin: Run | None = None
 
 
-def check_methods(config: EvaluationConfig, roots: Mapping[str, Path]) -> None:
+def check_settings(
+    config: EvaluationConfig,
+    samples: Sequence[Sample],
+    roots: Mapping[str, Path],
+    options: RunOptions,
+) -> None:
     """Raise ConfigError for what the settings forbid, before an index is built or read."""
     headers, methods = read_model_settings(roots), MethodSet(config)
     for name, header in methods.pairs(headers):
         methods.describe(name, header)
+    judging = _read_judging(config, samples, headers)
+    _check_models(config, samples, methods, headers, judging, options)
+
+
+def _read_judging(
+    config: EvaluationConfig, samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
+) -> dict[str, IndexHeader]:
+    asked = {sample.imdb_key for sample in samples}
+    folders = {key: root for key, root in config.project_folders().items() if key in asked}
+    others = read_model_settings({k: root for k, root in folders.items() if k not in headers})
+    return {key: {**others, **headers}[key] for key in folders}
+
+
+def _check_models(
+    config: EvaluationConfig,
+    samples: Sequence[Sample],
+    methods: MethodSet,
+    headers: Mapping[str, IndexHeader],
+    judging: Mapping[str, IndexHeader],
+    options: RunOptions,
+) -> tuple[set[str], str | None]:
+    """Return the models that are asked, and the judge among them, if one is."""
+    models = {m for pair in methods.pairs(headers) for m in methods.models(*pair).values()}
+    asks = not options.skip_judge and asks_judge(config, samples)
+    judge = _check_judge(config, judging) if asks else None
+    models |= set() if judge is None else {judge}
+    if options.max_cost_usd is not None:
+        check_prices(sorted(models), "--limit")
+    return models, judge
 
 
 async def prepare_run(
@@ -150,21 +184,16 @@ async def prepare_run(
     headers = {name: headers[name] for name in roots}
     await check_indexes(config, samples, built)
     descriptions = describe_indexes(config, methods, headers, folders)
-    others = read_model_settings({k: root for k, root in folders.items() if k not in headers})
-    judging = {key: {**others, **headers}[key] for key in folders}
+    judging = _read_judging(config, samples, headers)
     judged = describe_judge(config, samples, judging)
     setup = describe_setup(config, samples, descriptions, judged)
-    models = {m for pair in methods.pairs(headers) for m in methods.models(*pair).values()}
-    asks = not options.skip_judge and asks_judge(config, samples)
-    judge = _check_judge(config, judging) if asks else None
-    models |= set() if judge is None else {judge}
-    if options.max_cost_usd is not None:
-        check_prices(sorted(models), "--limit")
-        if others := [name for name in config.methods if methods.function(name) is not None]:
-            warnings += (
-                f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
-                "only where they tell it or ask a model of graphrag",
-            )
+    models, judge = _check_models(config, samples, methods, headers, judging, options)
+    others = [name for name in config.methods if methods.function(name) is not None]
+    if others and options.max_cost_usd is not None:
+        warnings += (
+            f"--max-cost counts what {' and '.join(others)} took only once they answered, and "
+            "only where they tell it or ask a model of graphrag",
+        )
     further, roomy = await list_warnings(config, samples, methods, headers, built, judge)
     warnings += tuple(further)
     if methods.reads_vectors():
