@@ -19,8 +19,8 @@ from graphrag.eval.cli import (
     view,
 )
 from graphrag.eval.cli.command import command, need_extra, option
+from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags, read_input
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
 
@@ -42,6 +42,8 @@ def evaluate(
         raise UsageError("--quiet and --verbose exclude each other; leave one out.")
     notes = open_console(stderr=True, quiet=flags.quiet)
     with working(notes, "Reading the settings", at_once=False):
+        from graphrag.eval.cli.run_input import read_input
+
         given = read_input(place, flags)
     if flags.workers is not None and flags.workers > 1:
         need_extra("ray", "More than one worker")

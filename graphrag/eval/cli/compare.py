@@ -1,6 +1,7 @@
 """``graphrag eval compare``: a run held against a baseline, which it pins as well."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphrag.eval.cli.command import Full, Quiet, option
+from graphrag.eval.cli.flags import split_names
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import split_names
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,
@@ -23,11 +24,11 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import write_file
-from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
+    from graphrag.query.usage import Usage
 
 EXIT_CODES = {"pass": DONE, "inconclusive": INCOMPLETE, "fail": FAILED}
 PLAN = "How many questions"
@@ -130,7 +131,7 @@ def show_outcome(
 
     for warning in comparison.warnings:
         say(f"Warning: {warning}", "yellow", stderr=True, quiet=quiet)
-    usages: dict[str, Usage] = {}
+    usages: Mapping[str, Usage] = {}
     with suppress(StoreError):  # held by a run: what both took is left out
         usages = read_usages(store_path, (comparison.new.run_id, comparison.baseline.run_id))
     if quiet:

@@ -8,8 +8,9 @@ from graphrag.eval.cli.dry_run import (
     read_earlier,
     show_dry_run,
 )
+from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.run_end import Supervisor
-from graphrag.eval.cli.run_input import RunFlags, RunInput
+from graphrag.eval.cli.run_input import RunInput
 from graphrag.eval.cli.terminal import DONE, log_to, open_console
 from graphrag.eval.report.run import describe_index_costs
 from graphrag.eval.runner.checks import check_output

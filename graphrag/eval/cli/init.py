@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line
-from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags, draft
 from graphrag.eval.cli.location import Place
@@ -69,6 +68,8 @@ def init(place: Place, flags: InitFlags) -> int:
             "--like takes a folder for the second project, and its documents: --like PROJECT "
             "FOLDER; without it --root names the project."
         )
+    from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
+
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
@@ -155,6 +156,7 @@ def _choose_budget(root: Path) -> int:
     At least two text units fit it. Without a text it is the most that is chosen.
     """
     from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
 
     try:
         config = read_settings(root)
@@ -171,6 +173,7 @@ def _choose_budget(root: Path) -> int:
 
 def _list_methods(root: Path) -> list[str]:
     """Return the methods that can search a project; of an index without vectors, those that do."""
+    from graphrag.config.settings_files import find_unbuilt
     from graphrag.eval.runner.headers import read_headers
 
     if find_unbuilt(root) is not None:

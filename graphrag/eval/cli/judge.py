@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,15 +18,16 @@ from graphrag.eval.cli.command import (
     need_extra,
     option,
 )
+from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags, change_metrics
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
-from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
-from graphrag.eval.store.database import open_store
 from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.json_pieces import whole_json
+
+if TYPE_CHECKING:
+    from graphrag.eval.config.evaluation import EvaluationConfig
 
 RATINGS_FILE = "ratings.json"
 
@@ -101,8 +102,11 @@ def judge(
 
 
 def _judging_config(
-    config: EvaluationConfig, flags: RunFlags, model: str | None, repeats: int | None
-) -> EvaluationConfig:
+    config: "EvaluationConfig", flags: RunFlags, model: str | None, repeats: int | None
+) -> "EvaluationConfig":
+    from graphrag.eval.cli.run_input import change_metrics
+    from graphrag.eval.config.evaluation import parse_config
+
     changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)
     if flags.workers is not None:
         changes["workers"] = flags.workers
@@ -118,6 +122,7 @@ def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:
     with starting(quiet):
         from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
         from graphrag.eval.annotation.sheet import read_sheet
+        from graphrag.eval.store.database import open_store
 
     items = read_sheet(sheet)
     if all(item.label is None for item in items):

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag.command_lines import say_instead
 from graphrag.eval.cli.terminal import open_console
-from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.store import database
+
+if TYPE_CHECKING:
+    from graphrag.eval.config.evaluation import EvaluationConfig
 
 _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".yaml", ".yml")
 
@@ -72,11 +74,13 @@ class Place:
         """Whether a configuration is there, or one was named."""
         return self.config is not None or self.config_path.is_file()
 
-    def read_config(self) -> EvaluationConfig:
+    def read_config(self) -> "EvaluationConfig":
         """Return the configuration with this place's folder of results.
 
         Raises ConfigError if it can't be read, or the results would go into a file.
         """
+        from graphrag.eval.config.evaluation import EvaluationConfig
+
         folder = self.folder
         config = EvaluationConfig.from_yaml(
             self.config_path, self.root, allow_outside=folder is not None
@@ -93,6 +97,8 @@ class Place:
         Says which run "latest" is, see :func:`latest_run`. Raises UsageError if there is no such
         run or file; StoreError if another process holds the store.
         """
+        from graphrag.eval.store import database
+
         store_path = self.store_path()
         is_file = name.endswith((".json", ".csv")) or Path(name).is_file()
         if is_file or name == database.PINNED:

@@ -3,7 +3,6 @@
 from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, starting
-from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.judged import JUDGED, SUFFICIENCY, JudgedMetric
 from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
@@ -19,6 +18,7 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     can be.
     """
     with starting(quiet):
+        from graphrag.eval.config.sections import CONTROLS
         from graphrag.eval.report.files import SUFFIXES
         from graphrag.eval.scorers.measures import MEASURES, Measure
         from graphrag.eval.scorers.scorer import Scorer

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
+from graphrag.eval.cli.flags import RunFlags, split_names
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags, read_input, read_questions, split_names
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,
@@ -24,7 +24,6 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import money
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
@@ -200,6 +199,7 @@ class _Watch:
 
     def _ask(self, planned: "NextRound") -> int:
         from graphrag.eval.cli.evaluate import evaluate
+        from graphrag.eval.cli.run_input import read_input
 
         flags = self._flags
         run = RunFlags(
@@ -231,6 +231,9 @@ class _Watch:
 
     def _read_pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
+        from graphrag.eval.cli.run_input import read_questions
+        from graphrag.eval.store.database import EvaluationStore
+
         config, told = self._place.read_config(), self._baseline.metadata
         samples, _ = read_questions(config)
         then: dict[str, tuple[str, str]] = {}
@@ -254,6 +257,7 @@ class _Watch:
 
     def _read_state(self, pool: list[str]) -> "WatchState":
         from graphrag.eval.monitoring.watch import read_watch
+        from graphrag.eval.store.database import EvaluationStore
 
         with EvaluationStore(self._store_path) as store:
             return read_watch(store, self._baseline, pool)

@@ -3,83 +3,18 @@
 So a path, a name or a data set that is wrong is told at once.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from graphrag.command_lines import config_name
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
-from graphrag.eval.cli.command import (
-    Address,
-    Full,
-    MaxCost,
-    Quiet,
-    Resume,
-    RetryErrors,
-    Verbose,
-    Workers,
-    option,
-)
+from graphrag.eval.cli.flags import RunFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.text.phrases import counted
-
-if TYPE_CHECKING:
-    from graphrag.eval.monitoring.watch import NextRound
-    from graphrag.eval.runner.conduct import RunOptions
-
-
-@dataclass(frozen=True, slots=True)
-class RunFlags:
-    """The flags of ``graphrag eval`` beside those of its place.
-
-    ``round`` makes it a round of a watch: of these questions, without thresholds.
-    """
-
-    methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
-    imdb_key: Annotated[str | None, option("Ask only the questions on this index.")] = None
-    limit: Annotated[int | None, option("Ask only the first N questions.", min=1)] = None
-    index: Annotated[bool, option("Build missing indexes first.", "--index")] = False
-    dry_run: Annotated[bool, option("Show what a run would take; send nothing.", "--dry-run")] = (
-        False
-    )
-    max_cost: MaxCost = None
-    resume: Resume = False
-    retry_errors: RetryErrors = False
-    full: Full = False
-    quiet: Quiet = False
-    verbose: Verbose = False
-    metrics: Annotated[str | None, option("E.g. correctness,relevance; or none.")] = None
-    repeat: Annotated[int | None, option("Ask everything N times.", min=1)] = None
-    skip_judge: Annotated[
-        bool, option("Collect responses now, judge them later.", "--skip-judge")
-    ] = False
-    otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
-    workers: Workers = None
-    address: Address = None
-    round: "NextRound | None" = None
-
-    def run_options(self) -> "RunOptions":
-        """Return what of them says how a run goes."""
-        from graphrag.eval.runner.conduct import RunOptions
-
-        telemetry = None
-        if self.otel and not self.dry_run:
-            from graphrag.eval.runner.telemetry import Telemetry
-
-            telemetry = Telemetry()
-        return RunOptions(
-            self.resume,
-            self.retry_errors,
-            self.skip_judge,
-            self.max_cost,
-            self.address,
-            None if self.round is None else self.round.note.to_dict(),
-            telemetry,
-        )
 
 
 class RunInput(NamedTuple):
@@ -124,7 +59,7 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
 
 def read_questions(
     config: EvaluationConfig, imdb_key: str | None = None
-) -> "tuple[list[Sample], tuple[str, ...]]":
+) -> tuple[list[Sample], tuple[str, ...]]:
     """Return the questions, of one index where it is named, and what reading them warns of.
 
     Raises ConfigError if no index is configured, or nothing is asked of the one that is named;
@@ -165,11 +100,6 @@ def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     kept = {m: least for m, least in config.thresholds.items() if m in names}
     judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
     return {"metrics": names, "thresholds": kept, "judge": judge}
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names of a list that is divided by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _apply(flags: RunFlags, config: EvaluationConfig) -> EvaluationConfig:

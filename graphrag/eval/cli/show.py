@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line_here
-from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import Quiet, need_extra, option
+from graphrag.eval.cli.flags import ShowFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.show_flags import ShowFlags
 from graphrag.eval.cli.terminal import DONE, open_console, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
-from graphrag.eval.store.database import open_store
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import fold_line
 
@@ -89,6 +87,9 @@ def history(
 
 def _find_question(place: Place, run_id: str, question: str) -> str:
     """Return the id of the question that has this id, or whose text begins so."""
+    from graphrag.config.models.strict_section import as_sentence, nearest
+    from graphrag.eval.store.database import open_store
+
     with open_store(place.store_path()) as store:
         samples = store.samples(run_id)
     known = [sample.id for sample in samples]

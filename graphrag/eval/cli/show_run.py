@@ -10,9 +10,9 @@ from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.cli.flags import ShowFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
-from graphrag.eval.cli.show_flags import ShowFlags
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.compare.compare import compare_rows

@@ -29,12 +29,12 @@ from graphrag.eval.errors import RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.table import show
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import run_folder, write_whole
 
 if TYPE_CHECKING:
     from graphrag.eval.results.runs import RunRows
+    from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.records import Run
     from graphrag.eval.suite.cases import EvaluationFile, Suite
     from graphrag.eval.suite.summary import CaseResult, SuiteOutcome
 
@@ -185,6 +185,7 @@ def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
 def _evaluate(
     suites: "Sequence[Suite]", place: Place, flags: SuiteFlags, baseline: str | None
 ) -> "SuiteOutcome":
+    from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.suite.running import run_suites
 
     config, store_path = place.read_config(), place.store_path()
@@ -205,7 +206,7 @@ def _evaluate(
         )
 
 
-def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
+def show_suite_run(console: Console, store: "EvaluationStore", run: "Run", to: Path | None) -> None:
     """Show a run of suites again, and write its file to a folder, by default the run's own.
 
     StoreError if the file can't be written.

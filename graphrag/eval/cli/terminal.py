@@ -17,7 +17,6 @@ from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
 from graphrag.log_lines import LIBRARIES, lines_to
-from graphrag.query.calls import describe_error
 from graphrag.redaction import redact
 from graphrag.text.controls import ShownText, strip_controls
 
@@ -130,6 +129,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         if verbose:
             say(traceback.format_exc(), stderr=True)
             return ERROR
+        from graphrag.query.calls import describe_error
 
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
         say(text, "red", stderr=True)

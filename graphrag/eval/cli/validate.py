@@ -4,13 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt, is_project
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import read_questions
 from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting, working
-from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.dataset.samples import check_keys
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.whole_files import write_file
@@ -44,6 +40,8 @@ def validate(
     index that the configuration names; then those of variants, and shows several side by side.
     Exit code 100: a check failed. --questions needs no index and reads no model's settings.
     """
+    from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt
+
     if questions:
         if fix or json or markdown:
             msg = "--questions writes nothing; give the other options in a command of their own."
@@ -152,6 +150,9 @@ def check_questions(place: Place, quiet: bool = False) -> int:
 
     ConfigError or DatasetError says what is wrong.
     """
+    from graphrag.eval.cli.run_input import read_questions
+    from graphrag.eval.dataset.samples import check_keys
+
     config = place.read_config()
     samples, warnings = read_questions(config)
     check_keys(samples, config.project_folders())
@@ -170,6 +171,9 @@ def find_roots(
     Unless the configuration is preferred, a root that is a project stands for itself; --config
     names one that is. ConfigError if it can't be read, or configures no index.
     """
+    from graphrag.config.settings_files import is_project
+    from graphrag.eval.config.evaluation import EvaluationConfig
+
     own, is_own = {place.root.resolve().name: place.root}, is_project(place.root)
     is_alone = is_own and place.config is None and not prefer_config
     if not place.has_config() or (is_alone and not of_variants):
@@ -188,6 +192,7 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
     from graphrag.config.project_settings import read_settings
+    from graphrag.config.settings_files import SettingsError
     from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
 
     explained = {

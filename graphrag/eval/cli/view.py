@@ -16,7 +16,6 @@ from graphrag.eval.cli.terminal import DONE, open_console, say, starting, workin
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.store.database import open_store
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
 
@@ -108,6 +107,7 @@ def review_dataset(
     path = dataset if dataset.is_file() else place.root / dataset
     with starting(quiet):
         from graphrag.eval.annotation.review import Review
+        from graphrag.eval.store.database import open_store
         from graphrag.eval.web.app import make_review_app
         from graphrag.eval.web.server import Listener
 
@@ -195,6 +195,7 @@ def draw_labels(
         from graphrag.eval.annotation.audit import draw_items, read_audited_run
         from graphrag.eval.annotation.sheet import write_sheet
         from graphrag.eval.stats.correction import MIN_LABELS
+        from graphrag.eval.store.database import open_store
         from graphrag.eval.web.labels import render_labels
 
     store_path = place.store_path()

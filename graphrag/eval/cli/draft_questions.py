@@ -1,0 +1,300 @@
+"""Questions or assertions drafted from an index, shown and written."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+from graphrag.command_lines import again, eval_line_here
+from graphrag.config.models.strict_section import nearest
+from graphrag.eval.annotation.review import keep_decisions
+from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import (
+    DONE,
+    INCOMPLETE,
+    INTERRUPTED,
+    open_console,
+    say,
+    working,
+)
+from graphrag.eval.cli.validate import find_roots
+from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
+from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
+from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, UsageError
+from graphrag.eval.report.cells import money
+from graphrag.eval.runner.checks import check_prices
+from graphrag.eval.runner.draft_materials import Materials
+from graphrag.eval.runner.drafting import MOST_TRIES, Drafted, Drafter, calls_a_draft
+from graphrag.eval.runner.event_loop import run_coroutine
+from graphrag.eval.runner.headers import read_headers
+from graphrag.eval.runner.judging import open_answering
+from graphrag.eval.runner.methods import answering_config
+from graphrag.eval.store.session import CallFile
+from graphrag.eval.store.whole_files import write_file
+from graphrag.query.index_header import model_name, open_tables
+from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
+from graphrag.query.model_facts import is_offline
+from graphrag.query.usage import CallLog, sum_usages
+from graphrag.text.phrases import counted
+
+HELD_FILE = Path("eval") / "drafted_assertions.json"
+_HELD_CALLS = 2
+"""Calls a row takes: its assertions are proposed, and then ruled on."""
+_AT_ONCE, _PATIENCE_S = 8, 300.0
+_REHEARSAL = (
+    "This is a rehearsal: the embedded models draft and prove by comparing words, and the rows get "
+    f"the tag {REHEARSAL}. Have a language model draft the questions that are to count."
+)
+_LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
+
+
+def draft_questions(place: Place, flags: DraftFlags) -> int:
+    """Draft, prove and write what the flags ask for, and return the exit code."""
+    kinds = _read_names("kinds", flags.kinds, KINDS)
+    styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
+    askers = [Asker(persona, style) for style in styles for persona in _read_personas(flags)]
+    roots = find_roots(place)
+    rows = _read_rows(place, flags.assertions, roots)
+    default = DRAFT_FILE if rows is None else HELD_FILE
+    path = place.file or place.root / (place.output or default)
+    if path.suffix.lower() != ".json":
+        msg = f"--output: the questions are written to a file; name one that ends in .json: {path}"
+        raise UsageError(msg)
+    if not flags.dry_run and rows is None:
+        keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
+    drafted: dict[str, Drafted] = {}
+    stopped: str | None = None
+    code = DONE
+    try:
+        run_coroutine(_draft(place, roots, (kinds, askers), flags, path, drafted, rows))
+    except AllowanceStop as error:
+        usages = [usage for each in drafted.values() for usage in each.usages]
+        spent = sum_usages(usages).cost_usd or 0.0
+        refused = cast("AllowanceSpentError", error.__cause__)
+        line = again(instead={"--max-cost": f"{refused.allow_usd:g}"})
+        stopped = (
+            f"Stopped at the allowed ${flags.max_cost:g}: {money(spent, '$')} is spent in all, "
+            f"and {error}; raise --max-cost; {_LATER}{line}"
+        )
+        code = INCOMPLETE
+    except RunStoppedError as error:
+        stopped, code = f"Stopped: {str(error).rstrip('.')}; {_LATER}{again()}", INCOMPLETE
+    except KeyboardInterrupt:
+        stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
+    if not flags.dry_run:
+        _show(drafted, path, flags, rows, _write(path, drafted, list(roots), rows))
+    if stopped is not None:
+        say(stopped, stderr=True)
+        return code
+    n_held = sum(len(each.held) for each in drafted.values())
+    lacks = not flags.dry_run and n_held < len(_bare(rows or ()))
+    return INCOMPLETE if lacks or any(each.short for each in drafted.values()) else DONE
+
+
+def _read_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None or not names:
+        what = " names none"
+        if unknown:
+            what = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, known)}"
+        raise UsageError(f"--{flag}{what}; known: {', '.join(known)}")
+    return list(dict.fromkeys(names))
+
+
+def _read_personas(flags: DraftFlags) -> list[str]:
+    personas = [" ".join(each.split()) for each in flags.personas or ()]
+    if "" in personas:
+        raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
+    return list(dict.fromkeys(personas)) or [""]
+
+
+def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[Sample] | None:
+    if file is None:
+        return None
+    columns = place.read_config().dataset.columns if place.has_config() else {}
+    path = place.root / file if (place.root / file).exists() else file
+    dataset = read_dataset(path, next(iter(roots)) if len(roots) == 1 else None, columns)
+    for warning in dataset.warnings:
+        say(f"Warning: {warning}", stderr=True)
+    check_keys(dataset.samples, roots)
+    return dataset.samples
+
+
+def _bare(rows: Sequence[Sample]) -> list[Sample]:
+    return [each for each in rows if not each.assertions]
+
+
+async def _draft(
+    place: Place,
+    roots: dict[str, Path],
+    asked_for: tuple[Sequence[str], Sequence[Asker]],
+    flags: DraftFlags,
+    path: Path,
+    drafted: dict[str, Drafted],
+    rows: list[Sample] | None,
+) -> None:
+    notes = open_console(stderr=True, quiet=flags.quiet)
+    headers = await read_headers(roots, vectors=False)
+    models = sorted({model_name(answering_config(each)) for each in headers.values()})
+    if flags.max_cost is not None:
+        check_prices(models, "-n")
+    if any(map(is_offline, models)):
+        notes.print(_REHEARSAL, soft_wrap=True)
+    if rows is not None and flags.dry_run:
+        n = len(_bare(rows))
+        say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
+        return
+    kinds, askers = asked_for
+    wanted = _share_out(flags.n, list(roots), kinds)
+    materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
+    least, most = (0, 0) if rows is not None else _count_calls(materials, wanted, flags.quiet)
+    if flags.dry_run:
+        say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
+        return
+    spending = Spending(flags.max_cost)
+    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=spending)
+    asked = _read_asked(place, path)
+    with CallFile(path.with_suffix(".calls.jsonl"), spending.count) as calls:
+        for key in roots:
+            with working(notes, f"Drafting from {key}") as tell:
+                drafter = Drafter(
+                    open_answering(headers[key]),
+                    lambda: CallLog(limit, calls),
+                    lambda kind, done, of, tell=tell, key=key: tell(
+                        f"Drafting from {key}: {done}/{of} {kind}"
+                    ),
+                    flags.keep_known,
+                    askers,
+                )
+                is_rehearsal = is_offline(model_name(answering_config(headers[key])))
+                drafted[key] = Drafted(is_rehearsal=is_rehearsal)
+                if rows is None:
+                    await drafter.draft(materials[key], wanted[key], asked, drafted[key])
+                else:
+                    of_key = [each for each in _bare(rows) if each.imdb_key == key]
+                    await drafter.hold(of_key, drafted[key])
+            asked += [each.question for each, _ in drafted[key].kept]
+
+
+def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return key -> kind -> questions, as even as can be."""
+    places = [(key, kind) for kind in kinds for key in keys]
+    each, more = divmod(n, len(places))
+    numbers = {place: each + (number < more) for number, place in enumerate(places)}
+    return {key: {kind: numbers[key, kind] for kind in kinds if numbers[key, kind]} for key in keys}
+
+
+def _read_asked(place: Place, path: Path) -> list[str]:
+    """Return the questions of the dataset that there is already; none without one.
+
+    Nor any of the file that is drafted: its drafts come out of the calls again.
+    """
+    if not place.has_config():
+        return []
+    config = place.read_config()
+    file = Path(config.dataset_path)
+    if not file.is_file() or file.resolve() == path.resolve():
+        return []
+    try:
+        samples = read_dataset(file, "", config.dataset.columns).samples
+    except NoRowsError:
+        return []
+    return [sample.question for sample in samples]
+
+
+def _count_calls(
+    materials: dict[str, Materials], wanted: dict[str, dict[str, int]], quiet: bool
+) -> tuple[int, int]:
+    """Return calls if every draft is kept, and at most; say where an index gives too little."""
+    least = most = 0
+    for key, by_kind in wanted.items():
+        for kind, number in by_kind.items():
+            tries = MOST_TRIES * number
+            there = sum(1 for _ in islice(materials[key].of(kind), tries))
+            least += min(number, there) * calls_a_draft(kind)
+            most += min(tries, there) * calls_a_draft(kind)
+            if there < number:
+                told = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
+                say(told, quiet=quiet)
+    return least, most
+
+
+def _write(
+    path: Path, drafted: dict[str, Drafted], keys: Sequence[str], samples: list[Sample] | None
+) -> int:
+    """Write the files, and return how many rows a person has vetted."""
+    named = len(keys) > 1
+    drafts = [
+        draft.row(key if named else None, proofs, each.is_rehearsal)
+        for key, each in drafted.items()
+        for draft, proofs in each.kept
+    ]
+    held = {name: of for each in drafted.values() for name, of in each.held.items()}
+    if samples is None:
+        rows = keep_decisions(path, drafts)
+    else:
+        rehearsed = {key for key, each in drafted.items() if each.is_rehearsal}
+        rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in samples]
+    away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
+    if rows:
+        write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
+    write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
+    return 0 if samples is not None else sum(bool(row.get(VETTED)) for row in rows)
+
+
+def _row_of(
+    sample: Sample, held: Sequence[Assertion] | None, is_rehearsal: bool
+) -> dict[str, object]:
+    values, tags = replace(sample, tags={}).to_dict(), sample.tags
+    values |= {"answer": values.pop("ground_truth")}
+    if held is not None:
+        values["assertions"] = [each.model_dump() for each in held]
+        if is_rehearsal:
+            tags = {**tags, "tags": [*dict.fromkeys([*sample.values_of("tags"), REHEARSAL])]}
+    return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **tags}
+
+
+def _show(
+    drafted: dict[str, Drafted],
+    path: Path,
+    flags: DraftFlags,
+    rows: list[Sample] | None,
+    n_vetted: int,
+) -> None:
+    causes = sum((each.causes() for each in drafted.values()), Counter[Cause]())
+    kept = [draft for each in drafted.values() for draft, _ in each.kept]
+    kinds = Counter(draft.kind for draft in kept)
+    parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    start = "Rehearsal: " if any(each.is_rehearsal for each in drafted.values()) else ""
+    if rows is None:
+        kept_of = f"{counted(len(kept), 'question')} kept of {flags.n}"
+        say(f"{start}{kept_of}{f' ({parts})' if parts else ''}.")
+    else:
+        held = [of for each in drafted.values() for of in each.held.values()]
+        weights = Counter(each.weight for of in held for each in of)
+        say(
+            f"{start}{len(held):,} of {counted(len(_bare(rows)), 'row')} got assertions, "
+            f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
+        )
+    for cause, number in causes.most_common():
+        say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)
+    usage = sum_usages(usage for each in drafted.values() for usage in each.usages)
+    cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
+    tokens = usage.prompt_tokens + usage.output_tokens
+    n_kept = sum(each.n_kept_calls for each in drafted.values())
+    before = f" {n_kept:,} of the calls are of an earlier draft and not sent again."
+    told = f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.{before if n_kept else ''}"
+    say(told, quiet=flags.quiet)
+    if kept or rows is not None:
+        vetted = "Nobody has looked at them yet."
+        if n_vetted:
+            vetted = f"{n_vetted} vetted rows stay as they were, and rejected ones stay out."
+        say(f"Wrote {path}, and what was thrown away beside it. {vetted}")
+        say(f"Next: vet them with {eval_line_here('view', '--review', path)}", quiet=flags.quiet)
+        say("Then name the file under dataset.path.", quiet=flags.quiet)

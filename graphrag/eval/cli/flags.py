@@ -1,0 +1,132 @@
+"""The flags of a run and of ``show``, apart from what they start: that is slow to import."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from graphrag.eval.cli.command import (
+    Address,
+    Full,
+    MaxCost,
+    Quiet,
+    Resume,
+    RetryErrors,
+    Verbose,
+    Workers,
+    option,
+)
+
+if TYPE_CHECKING:
+    from graphrag.eval.monitoring.watch import NextRound
+    from graphrag.eval.runner.conduct import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """The flags of ``graphrag eval`` beside those of its place.
+
+    ``round`` makes it a round of a watch: of these questions, without thresholds.
+    """
+
+    methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
+    imdb_key: Annotated[str | None, option("Ask only the questions on this index.")] = None
+    limit: Annotated[int | None, option("Ask only the first N questions.", min=1)] = None
+    index: Annotated[bool, option("Build missing indexes first.", "--index")] = False
+    dry_run: Annotated[bool, option("Show what a run would take; send nothing.", "--dry-run")] = (
+        False
+    )
+    max_cost: MaxCost = None
+    resume: Resume = False
+    retry_errors: RetryErrors = False
+    full: Full = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+    metrics: Annotated[str | None, option("E.g. correctness,relevance; or none.")] = None
+    repeat: Annotated[int | None, option("Ask everything N times.", min=1)] = None
+    skip_judge: Annotated[
+        bool, option("Collect responses now, judge them later.", "--skip-judge")
+    ] = False
+    otel: Annotated[bool, option("Send spans to an OTLP collector.", "--otel")] = False
+    workers: Workers = None
+    address: Address = None
+    round: "NextRound | None" = None
+
+    def run_options(self) -> "RunOptions":
+        """Return what of them says how a run goes."""
+        from graphrag.eval.runner.conduct import RunOptions
+
+        telemetry = None
+        if self.otel and not self.dry_run:
+            from graphrag.eval.runner.telemetry import Telemetry
+
+            telemetry = Telemetry()
+        return RunOptions(
+            self.resume,
+            self.retry_errors,
+            self.skip_judge,
+            self.max_cost,
+            self.address,
+            None if self.round is None else self.round.note.to_dict(),
+            telemetry,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFlags:
+    """The flags of ``graphrag eval show`` that speak of a run, and how much is printed."""
+
+    question: Annotated[
+        str | None, option("Show this question, by its id or the beginning of its text.")
+    ] = None
+    failed: Annotated[
+        bool,
+        option(
+            "List what the method that the answer names has wrong, then where methods differ; "
+            "--full: in full.",
+            "--failed",
+        ),
+    ] = False
+    method: Annotated[
+        str | None, option("With --failed, --question or --changed: this method alone.")
+    ] = None
+    changed: Annotated[
+        str | None, option("Show answers that changed since this run, latest or pinned.")
+    ] = None
+    calls: Annotated[
+        bool,
+        option("With --question: print what models were told and what they said.", "--calls"),
+    ] = False
+    html: Annotated[
+        Path | None,
+        option("Write the run's page to this file; with --changed, the page of both runs."),
+    ] = None
+    to: Annotated[
+        Path | None, option("Write the files to this folder instead of the run's own.")
+    ] = None
+    export: Annotated[
+        Path | None, option("Also write every row to this FILE.csv or FILE.parquet.")
+    ] = None
+    mlflow: Annotated[bool, option("Log the run to MLflow.", "--mlflow")] = False
+    full: Full = False
+    quiet: Quiet = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions are asked for."""
+        return self.question is not None or self.failed or self.changed is not None
+
+    @property
+    def lists(self) -> bool:
+        """Whether they are listed, a line each."""
+        others = self.question is not None or self.changed is not None or self.full
+        return self.failed and not others
+
+    @property
+    def writes(self) -> bool:
+        """Whether files are asked for beside the run's own."""
+        return self.mlflow or self.to is not None or self.export is not None
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a list that is divided by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
