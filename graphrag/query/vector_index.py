@@ -119,17 +119,15 @@ def open_vector_tables(config: "GraphRagConfig") -> "Iterator[tuple[str, Table, 
 
 
 def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
-    indexed = [
-        0 if statistics is None else int(statistics.num_indexed_rows)
-        for _, statistics in _vector_indexes(table, schema)
-    ]
-    rows = int(table.count_rows())
-    return VectorTable(
-        name=schema.index_name,
-        rows=rows,
-        indexed_rows=max(indexed, default=0),
-        is_complete=not any(indexed) or _finds_all(table, schema, rows),
-    )
+    rows, indexed = int(table.count_rows()), count_indexed(table, schema)
+    is_complete = not indexed or _finds_all(table, schema, rows)
+    return VectorTable(schema.index_name, rows, indexed, is_complete)
+
+
+def count_indexed(table: "Table", schema: "IndexSchema") -> int:
+    """Return how many vectors of a table its index holds."""
+    held = (statistics for _, statistics in _vector_indexes(table, schema))
+    return max((int(each.num_indexed_rows) for each in held if each is not None), default=0)
 
 
 def _vector_indexes(

@@ -224,9 +224,10 @@ class EvaluableQueryResultBuilder:
     def add_context(self, context: object) -> Self:
         """Add a context as a model was shown it: a text, or a list or mapping of texts."""
         if isinstance(context, str):
-            if not self._add_tables(context):
-                self.add_text(context)
-            return self
+            records = read_context(context, ("|", ","))
+            for record in records:
+                self._add_row(record.table, record.names, record.text)
+            return self if records else self.add_text(context)
         for part in _parts(context):
             self.add_context(part)
         return self
@@ -261,12 +262,6 @@ class EvaluableQueryResultBuilder:
         return EvaluableQueryResult(
             self._query, self._answer, entities, relationships, chunks, metadata
         )
-
-    def _add_tables(self, text: str) -> bool:
-        records = read_context(text, ("|", ","))
-        for record in records:
-            self._add_row(record.table, record.names, record.text)
-        return bool(records)
 
     def _add_frame(self, frame: "pd.DataFrame") -> bool:
         columns = {str(column) for column in frame.columns}

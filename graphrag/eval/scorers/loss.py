@@ -133,15 +133,13 @@ def _index_stages(
     passed: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
     if needed:
         names = [name for name in sample.expected_entities if name.strip()]
-        nodes = [graph.named(name) for name in names] if names else [_nodes_of(item, graph)]
+        nodes = [graph.named(name) for name in names]
+        if not names:
+            taken = graph.taken_from(item.unit_ids)
+            nodes = [graph.standing_in(item.text, taken) if item.kind == "quote" else taken]
         linked = [each & graph.linked for each in nodes]
         passed |= {stage: all(nodes if stage == "extracted" else linked) for stage in needed}
     return passed
-
-
-def _nodes_of(item: Evidence, graph: IndexGraph) -> set[int]:
-    nodes = graph.taken_from(item.unit_ids)
-    return graph.standing_in(item.text, nodes) if item.kind == "quote" else nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class RetrievalReader:
             relationship_ids=tuple(dict.fromkeys(relationships)),
             paths=paths,
             n_unknown_ids=unknown + unread,
-            walk=_read_walk(frames),
+            walk=Walk(read_steps(_rows(frames, "exploration"))) or None,
             in_part=tuple(unit for unit in sources if in_part[unit]),
         )
 
@@ -109,27 +109,19 @@ class RetrievalReader:
         return tuple(tuple(hops) for hops in paths.values()), units, unknown
 
 
-def _read_walk(frames: "_Frames") -> Walk | None:
-    """Return the way of a search that reports one; None of any other."""
-    steps = read_steps(_rows(frames, "exploration"))
-    return Walk(steps) if steps else None
-
-
 def _frames(context_data: object) -> "_Frames":
-    found: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
-    _collect(context_data, found)
-    return found
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
 
+    def collect(data: object) -> None:
+        for name, part in cast("Mapping[object, object]", data).items():
+            key = str(name).casefold()
+            if isinstance(part, Mapping):
+                collect(cast("object", part))
+            elif key in frames and hasattr(part, "to_dict"):
+                frames[key].append(cast("pd.DataFrame", part))
 
-def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
-    if not isinstance(data, Mapping):
-        return
-    for name, part in cast("Mapping[object, object]", data).items():
-        key = str(name).casefold()
-        if isinstance(part, Mapping):
-            _collect(cast("object", part), found)
-        elif key in found and hasattr(part, "to_dict"):
-            found[key].append(cast("pd.DataFrame", part))
+    collect(context_data if isinstance(context_data, Mapping) else {})
+    return frames
 
 
 def _rows(frames: "_Frames", kind: str) -> "Iterator[_Row]":

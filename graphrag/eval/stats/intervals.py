@@ -269,16 +269,12 @@ def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) ->
     return {document: (float(group.sum()), len(group)) for document, group in groups.items()}
 
 
-def mean_binary(
-    scores: Sequence[Score],
-    documents: Sequence[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
-) -> Estimate:
+def mean_binary(scores: Sequence[Score], documents: Sequence[Hashable] | None = None) -> Estimate:
     """Return the mean of a 0/1 metric with the interval that fits its documents.
 
     ``scores``: 0, 1, or None (left out); item means over repeats, in [0, 1], are taken as well,
     with an interval that is never narrower than needed. ``documents``: of each score; None: not
-    known. ``confidence`` in (0, 1).
+    known.
 
     Limits inside [0, 1] and never of no width: Wilson's of one document
     (``statsmodels...proportion_confint``), else ``mean_limits`` by ``choose_structure``. ValueError
@@ -286,10 +282,10 @@ def mean_binary(
     """
     present(scores, 0, 1)
     places: Sequence[Hashable] = [None] * len(scores) if documents is None else documents
-    return share_of_totals(total_by_document(scores, places), confidence)
+    return share_of_totals(total_by_document(scores, places))
 
 
-def share_of_totals(totals: Totals, confidence: float = CONFIDENCE) -> Estimate:
+def share_of_totals(totals: Totals) -> Estimate:
     """Return what ``mean_binary`` does for scores in [0, 1] with these sums."""
     sizes = {document: size for document, (_, size) in totals.items()}
     total, n = sum(part for part, _ in totals.values()), sum(sizes.values())
@@ -297,10 +293,10 @@ def share_of_totals(totals: Totals, confidence: float = CONFIDENCE) -> Estimate:
     if n == 0:
         return Estimate(None, 0, None, None, "wilson")
     if structure is Structure.POOLED:
-        low, high = proportion_interval(total, n, "wilson", confidence)
+        low, high = proportion_interval(total, n, "wilson")
         return Estimate(total / n, n, low, high, "wilson")
     counts, asked = np.array(list(totals.values()), dtype=np.float64).T
-    lowest, highest = mean_limits(counts, asked, structure, confidence)
+    lowest, highest = mean_limits(counts, asked, structure, CONFIDENCE)
     mean, name = float(counts.sum() / asked.sum()), name_interval("wilson", structure)
     return Estimate(mean, n, min(float(lowest), mean), max(float(highest), mean), name)
 

@@ -19,6 +19,12 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import as_text, compute, open_table
+from graphrag.query.vector_index import (
+    count_indexed,
+    open_vector_tables,
+    uses_lancedb,
+    vector_state,
+)
 
 if TYPE_CHECKING:
     from graphrag_vectors.index_schema import IndexSchema
@@ -129,17 +135,12 @@ def _check_rows(
 
 def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> list[str]:
     """Warn of many vectors outside of an index; below that a search compares them quickly."""
-    statistics = [
-        table.index_stats(index.name)
-        for index in table.list_indices()
-        if schema.vector_field in index.columns
-    ]
-    indexed = max((int(each.num_indexed_rows) for each in statistics if each), default=0)
     total = int(table.count_rows())
-    if total - indexed <= limits.max_unindexed_vectors:
+    unindexed = total - count_indexed(table, schema)
+    if unindexed <= limits.max_unindexed_vectors:
         return []
     return [
-        f"Unoptimized vectors: {total - indexed} of {total} in {schema.index_name} are outside of "
+        f"Unoptimized vectors: {unindexed} of {total} in {schema.index_name} are outside of "
         "its index, so that every search compares them one by one."
     ]
 
@@ -149,8 +150,6 @@ def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
 
     Stores other than LanceDB are not looked at. Blocks while the tables are read.
     """
-    from graphrag.query.vector_index import open_vector_tables, uses_lancedb, vector_state
-
     warnings: list[str] = []
     for key, header in headers.items():
         config = header.config
