@@ -120,7 +120,8 @@ def _frames(context_data: object) -> "_Frames":
             elif key in frames and hasattr(part, "to_dict"):
                 frames[key].append(cast("pd.DataFrame", part))
 
-    collect(context_data if isinstance(context_data, Mapping) else {})
+    if isinstance(context_data, Mapping):
+        collect(cast("object", context_data))
     return frames
 
 

@@ -1,5 +1,6 @@
 """What the exact McNemar test can find: power, smallest difference, number of questions."""
 
+from bisect import bisect_left
 from functools import lru_cache
 from math import sqrt
 
@@ -52,20 +53,7 @@ def detectable_difference(
         difference = step / _STEPS
         return mcnemar_power(n, difference, max(discordance, difference), alpha) >= power
 
-    if not finds(_STEPS):
-        return None
-    low, high = 0, _STEPS
-    guess, stride = int(_normal_difference(n, discordance, power, alpha) * _STEPS), 1
-    while low < guess < high:  # in growing strides from a good guess, as each look is dear
-        if finds(guess):
-            high, guess = guess, guess - stride
-        else:
-            low, guess = guess, guess + stride
-        stride *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if finds(middle) else (middle, high)
-    return high / _STEPS
+    return (bisect_left(range(1, _STEPS), True, key=finds) + 1) / _STEPS if finds(_STEPS) else None
 
 
 def questions_needed(
@@ -91,15 +79,6 @@ def questions_needed(
         else:
             high = middle
     return high
-
-
-def _normal_difference(n: int, discordance: float, power: float, alpha: float) -> float:
-    """Approximate the smallest difference by normal quantiles, with a continuity correction."""
-    quantile = scipy_special().ndtri
-    level, reach = float(quantile(1 - alpha / 2)), float(quantile(power))
-    first = (level + reach) * sqrt(discordance / n)
-    spread = sqrt(max(0.0, discordance - first**2))
-    return (level * sqrt(discordance) + reach * spread) / sqrt(n) + 1 / n
 
 
 @lru_cache(maxsize=64)
