@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic_core import from_json
 
 from graphrag.query.calls import CutOffReplyError
-from graphrag.query.counted_result import OnText
+from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.passages import show_passages
 from graphrag.query.replies import UnreadableReplyError, without_thinking
 from graphrag.query.structured_search.tog_search.asking import (
@@ -195,20 +195,6 @@ class Grounder:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of one check: the text for the user, citations included.
-
-    ``abstained`` when it says no more than that the answer was not found. The note, or "", says
-    how many cited ids the context did not hold, ``missing`` what the model says that it lacks.
-    """
-
-    response: str
-    abstained: bool
-    note: str
-    missing: str
-
-
 class LiveText:
     """Hands an answer on while it is being written, and puts it right if it was not kept."""
 
@@ -268,11 +254,12 @@ class Reasoner:
                 return reply, ""
         return None, f"the model could not be understood, twice in a row: {fault}"
 
-    async def check(self, question: str, context: Context, live: LiveText | None = None) -> Verdict:
+    async def check(
+        self, question: str, context: Context, live: LiveText | None = None
+    ) -> ReasonedAnswer:
         """Ask once; once more if the reply can't be read or cites nothing of the context.
 
-        The response cites at least one id of the context, or says plainly that the answer was
-        not found; `live` shows the answer while it arrives. Raises ToGSearchError if two replies in
+        `live` shows the answer while it arrives. Raises ToGSearchError if two replies in
         a row can't be read, CutOffReplyError if one was cut off: it would be again.
         """
         reply: ReasonedAnswer | None = None
@@ -292,7 +279,7 @@ class Reasoner:
         if reply is None:
             msg = f"The model's answer could not be read, twice in a row: {unreadable}."
             raise ToGSearchError(msg)
-        return settle(reply, context)
+        return reply
 
     async def _ask(
         self,
@@ -337,27 +324,6 @@ def _find_fault(reply: ReasonedAnswer, context: Context) -> str:
     return "its answer cites no id of the tables Relationships and Sources"
 
 
-def settle(reply: ReasonedAnswer, context: Context) -> Verdict:
-    """Return what the user reads of a reply, its citations checked."""
-    relationships, sources = _known_ids(reply, context)
-    answer, missing = _clean(reply.answer), reply.missing
-    notes: list[str] = []
-    cited_ids = len({*reply.relationships}) + len({*reply.sources})
-    if n_dropped := cited_ids - len(relationships) - len(sources):
-        notes.append(f"{n_dropped} cited ids were not in the context")
-    abstained = not (answer and (relationships or sources))
-    if abstained:
-        response = f"{NOT_FOUND} Missing: {missing}" if missing else NOT_FOUND
-    else:
-        cited = [
-            f"{name} ({', '.join(map(str, ids))})"
-            for name, ids in (("Relationships", relationships), ("Sources", sources))
-            if ids
-        ]
-        response = f"{answer} [Data: {'; '.join(cited)}]"
-    return Verdict(response, abstained, "; ".join(notes), missing)
-
-
 def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list[int]]:
     known = {row.human_readable_id for row in context.relationships.values()}
     sources = {unit.human_readable_id for unit in context.sources}
@@ -400,6 +366,49 @@ class Call:
     missing: str = ""
     note: str = ""
 
+    @classmethod
+    def of(cls, number: int, context: Context, note: str = "") -> "Call":
+        """Return a call that was shown a context."""
+        ids = [unit.human_readable_id for unit in context.sources]
+        return cls(number, ids, [row.label for row in context.rows], note=note)
+
+    def add_note(self, note: str) -> None:
+        """Say what else was of note."""
+        self.note = "; ".join(filter(None, [self.note, note]))
+
+
+def conclude(
+    reply: ReasonedAnswer,
+    context: Context,
+    calls: Sequence[Call],
+    followed: Sequence[Row],
+    store: GraphStore,
+) -> Outcome:
+    """Return what a search comes to by its last reply, its citations checked.
+
+    The response cites at least one id of the context, or says plainly that the answer was not
+    found. The last call is told what the model says that it lacks, and how many cited ids the
+    context did not hold.
+    """
+    relationships, sources = _known_ids(reply, context)
+    answer, last = _clean(reply.answer), calls[-1]
+    last.missing = reply.missing
+    cited_ids = len({*reply.relationships}) + len({*reply.sources})
+    if n_dropped := cited_ids - len(relationships) - len(sources):
+        last.add_note(f"{n_dropped} cited ids were not in the context")
+    abstained = not (answer and (relationships or sources))
+    if abstained:
+        response = f"{NOT_FOUND} Missing: {reply.missing}" if reply.missing else NOT_FOUND
+    else:
+        cited = [
+            f"{name} ({', '.join(map(str, ids))})"
+            for name, ids in (("Relationships", relationships), ("Sources", sources))
+            if ids
+        ]
+        response = f"{answer} [Data: {'; '.join(cited)}]"
+    frames = context_frames(context, calls, followed, store)
+    return Outcome(response, frames, context.text, abstained)
+
 
 def context_frames(
     context: Context, calls: Sequence[Call], followed: Sequence[Row], store: GraphStore
@@ -417,6 +426,9 @@ def context_frames(
     def frame(columns: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
         return pd.DataFrame(list(rows), columns=columns.split())
 
+    sources = frame("id document text", map(_CELLS[TextUnit], context.sources))
+    if context.in_part:
+        sources["in_part"] = [unit.id in context.in_part for unit in context.sources]
     return {
         "paths": frame(
             "path_id hop source target relationship_id traversed_forward score text_unit_ids",
@@ -429,23 +441,11 @@ def context_frames(
             "id source target description weight",
             ((*_CELLS[RelationshipRow](row), row.weight) for row in shown),
         ),
-        "sources": _source_frame(context),
+        "sources": sources,
         "exploration": frame(
-            "call shown rows kept followed looked_up missing note", map(_cells, calls)
+            "call shown rows kept followed looked_up missing note", map(astuple, calls)
         ),
     }
-
-
-def _source_frame(context: Context) -> pd.DataFrame:
-    cells = map(_CELLS[TextUnit], context.sources)
-    found = pd.DataFrame(list(cells), columns=["id", "document", "text"])
-    if not context.in_part:
-        return found
-    return found.assign(in_part=[unit.id in context.in_part for unit in context.sources])
-
-
-def _cells(call: Call) -> Sequence[object]:
-    return [getattr(call, each.name) for each in fields(Call)]
 
 
 def _path_rows(followed: Sequence[Row], store: GraphStore) -> Iterable[Sequence[object]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import pandas as pd
 
@@ -26,10 +26,9 @@ from graphrag.query.structured_search.tog_search.answer import (
     Grounder,
     LiveText,
     Reasoner,
-    Verdict,
+    conclude,
     context_frames,
     is_answer,
-    settle,
 )
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
 from graphrag.query.structured_search.tog_search.walk import (
@@ -50,6 +49,7 @@ _N_BY_WORDS = 1_000
 # Text units of a ranking: no budget holds more.
 _N_RANKED = 300
 _N_SEEDS = 3
+_Config = TypeVar("_Config", bound=PPRSearchConfig)
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
 
 
@@ -70,7 +70,7 @@ class Ranking:
     note: str = ""
 
 
-class GraphSearch(ABC):
+class GraphSearch(ABC, Generic[_Config]):
     """A search over one graph; made once, safe for concurrent searches.
 
     ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
@@ -82,6 +82,8 @@ class GraphSearch(ABC):
 
     section: str
     """Its section of settings.yaml."""
+    form: type[_Config]
+    """What that section holds; without one its defaults hold."""
 
     def __init__(
         self,
@@ -89,11 +91,12 @@ class GraphSearch(ABC):
         model: asking.CompletionModel,
         graph: GraphStore,
         text_units: pd.DataFrame | TextUnits,
-        config: PPRSearchConfig | None = None,
+        config: _Config | None = None,
         response_type: str = "Multiple Paragraphs",
         meaning: Meaning | None = None,
     ) -> None:
-        config = config or PPRSearchConfig()
+        self._config: _Config = config or self.form()
+        config = self._config
         if not isinstance(text_units, TextUnits):
             text_units = TextUnits.from_table(text_units)
         self.graph = graph
@@ -103,7 +106,7 @@ class GraphSearch(ABC):
         self._grounder = Grounder(graph, text_units, model.tokenizer)
         self._reasoner = Reasoner(
             model,
-            self._exploring_prompt(config),
+            self._exploring_prompt(),
             self._prompt("reasoning_prompt", config.reasoning_prompt, asking.REASONING_PROMPT),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
@@ -113,7 +116,7 @@ class GraphSearch(ABC):
         name = f"{self.section}.{setting}"
         return asking.read_prompt(path, name, built_in, asking.PROMPT_FIELDS)
 
-    def _exploring_prompt(self, config: PPRSearchConfig) -> str:
+    def _exploring_prompt(self) -> str:
         """Return the prompt of calls that may go on; "" where none may."""
         return ""
 
@@ -218,20 +221,16 @@ class GraphSearch(ABC):
         return self._grounder.build(passages, relationships, self._budget, self._budget)
 
 
-class PPRSearch(GraphSearch):
-    """Ranks text units by the mass that reaches them, and asks once.
+class PPRSearch(GraphSearch[PPRSearchConfig]):
+    """Ranks text units by the mass that reaches them, and asks once."""
 
-    Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
-    """
-
-    section = "ppr_search"
+    section, form = "ppr_search", PPRSearchConfig
 
     async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
         rows = self._relationships(own)
         context = await asyncio.to_thread(self._last_context, own.passages, rows)
-        verdict = await self._reasoner.check(question, context, live)
-        call = _describe(1, context, own.note)
-        return _outcome(verdict, context, [call], [], self.graph)
+        reply = await self._reasoner.check(question, context, live)
+        return conclude(reply, context, [Call.of(1, context, own.note)], [], self.graph)
 
 
 @dataclass(slots=True)
@@ -257,35 +256,12 @@ class _Way:
         return " ".join(self.calls[-1].looked_up) if self.calls else ""
 
 
-class ToGSearch(GraphSearch):
-    """Think-on-Graph search: a model reads texts and rows, and either answers or says what is next.
+class ToGSearch(GraphSearch[ToGSearchConfig]):
+    """Think-on-Graph search: a model reads texts and rows, and answers or says what is next."""
 
-    Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
-    """
+    section, form = "tog_search", ToGSearchConfig
 
-    section = "tog_search"
-
-    def __init__(
-        self,
-        *,
-        model: asking.CompletionModel,
-        graph: GraphStore,
-        text_units: pd.DataFrame | TextUnits,
-        config: ToGSearchConfig | None = None,
-        response_type: str = "Multiple Paragraphs",
-        meaning: Meaning | None = None,
-    ) -> None:
-        self._config = config or ToGSearchConfig()
-        super().__init__(
-            model=model,
-            graph=graph,
-            text_units=text_units,
-            config=self._config,
-            response_type=response_type,
-            meaning=meaning,
-        )
-
-    def _exploring_prompt(self, config: PPRSearchConfig) -> str:
+    def _exploring_prompt(self) -> str:
         prompt = self._prompt(
             "exploration_prompt", self._config.exploration_prompt, asking.EXPLORATION_PROMPT
         )
@@ -295,7 +271,7 @@ class ToGSearch(GraphSearch):
         way = _Way(own, entities=own.entities)
         for number in range(self._config.depth):
             context = await asyncio.to_thread(self._context, question, way, number)
-            call = _describe(number + 1, context, "" if number else own.note)
+            call = Call.of(number + 1, context, "" if number else own.note)
             way.calls.append(call)
             n_before = _count_attempts()
             try:
@@ -305,18 +281,17 @@ class ToGSearch(GraphSearch):
                 raise
             if reply is not None and is_answer(reply, context):
                 _count_as_answer(n_before)
-                verdict = settle(reply, context)
-                return _outcome(verdict, context, way.calls, way.followed, self.graph)
+                return conclude(reply, context, way.calls, way.followed, self.graph)
             if fault:
-                call.note = "; ".join(filter(None, [call.note, f"{fault}, so the ranking went on"]))
+                call.add_note(f"{fault}, so the ranking went on")
             if not await self._go_on(question, way, context, reply):
                 break
         rows = [*way.followed, *self._relationships(own)]
         passages = [*way.kept, *_mixed(way.new, own.passages)]
         context = await asyncio.to_thread(self._last_context, passages, rows)
-        verdict = await self._reasoner.check(question, context, live)
-        way.calls.append(_describe(len(way.calls) + 1, context, ""))
-        return _outcome(verdict, context, way.calls, way.followed, self.graph)
+        last = await self._reasoner.check(question, context, live)
+        way.calls.append(Call.of(len(way.calls) + 1, context))
+        return conclude(last, context, way.calls, way.followed, self.graph)
 
     def _context(self, question: str, way: _Way, number: int) -> Context:
         """Return what a call that may go on is shown: half of the budget in texts, later more."""
@@ -412,22 +387,3 @@ def _count_as_answer(n_before: int) -> None:
     log = current_scope()
     if log is not None:
         log.name_phase(n_before, "exploration", "reasoning")
-
-
-def _describe(number: int, context: Context, note: str) -> Call:
-    ids = [unit.human_readable_id for unit in context.sources]
-    return Call(number, ids, [row.label for row in context.rows], note=note)
-
-
-def _outcome(
-    verdict: Verdict,
-    context: Context,
-    calls: list[Call],
-    followed: Sequence[Row],
-    graph: GraphStore,
-) -> Outcome:
-    last = calls[-1]
-    last.note = "; ".join(filter(None, [last.note, verdict.note]))
-    last.missing = verdict.missing
-    frames = context_frames(context, calls, followed, graph)
-    return Outcome(verdict.response, frames, context.text, verdict.abstained)

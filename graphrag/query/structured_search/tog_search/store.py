@@ -187,10 +187,6 @@ class GraphStore:
             arrays.edge_nodes[some], arrays.edge_rows[some], arrays.edge_weights[some]
         )
 
-    def degree(self, node: int) -> int:
-        """Return the number of a node's edges in both directions, parallel ones included."""
-        return int(self.arrays.edge_ptr[node + 1]) - int(self.arrays.edge_ptr[node])
-
 
 def _read_row(
     make: Callable[..., _Row], form: TableForm, table: _Table, cited: _Column, row: int
