@@ -106,9 +106,10 @@ class ModelCaller:
             recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
-                for attempt in recorded.attempts:
-                    reply = recorded.reply if attempt.error is None else None
-                    scope.note_exchange(attempt, call.request, reply)
+                if scope.exchanges is not None:
+                    for attempt in recorded.attempts:
+                        reply = recorded.reply if attempt.error is None else None
+                        scope.exchanges.add(attempt, call.request, reply)
                 scope.replayed += 1
                 scope.counted.add(call.key)
                 return recorded
@@ -282,9 +283,11 @@ class ModelCaller:
             abstained=answer is not None and answer.abstained,
         )
         call.attempts.append(attempt)
-        call.scope.note_exchange(attempt, call.request, answer.reply if answer else None)
-        if call.scope.watch is not None:
-            call.scope.watch(attempt, call.request, answer.reply if answer else None)
+        scope, reply = call.scope, answer.reply if answer else None
+        if scope.exchanges is not None:
+            scope.exchanges.add(attempt, call.request, reply)
+        if scope.watch is not None:
+            scope.watch(attempt, call.request, reply)
 
     def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})

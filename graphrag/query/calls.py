@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.query.usage import (
-    CallKind,
-    CountedBy,
-    FailedCall,
-    ImpossibleFigureError,
-    NotAskedError,
-    OutputBound,
-    read_count,
-)
+from graphrag.query.figures import ImpossibleFigureError, read_count
+from graphrag.query.usage import CallKind, CountedBy, FailedCall, NotAskedError, OutputBound
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:

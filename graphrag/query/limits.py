@@ -257,24 +257,18 @@ class ServiceDownError(NotAskedError):
     """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Place:
-    """A request's place; ``usd`` is about what it costs."""
+    """A request's place in a lane, from when it waits for it; ``usd`` is about what it costs."""
 
     lane: "Lane"
-    sent_at: float
     request: Hashable
-    prompt_tokens: int = 0
+    prompt_tokens: int
+    waits_since: float
+    given: "asyncio.Future[None]"
+    sent_at: float = inf
     taken: Taken | None = None
     usd: float = 0.0
-
-
-@dataclass(slots=True)
-class _Waiting:
-    given: "asyncio.Future[Place]"
-    request: Hashable
-    tokens: int
-    since: float
 
 
 @dataclass(slots=True)
@@ -291,7 +285,7 @@ class Lane:
     paused_until: float = -inf
     gone: ServiceDownError | None = None
     latest: str = ""
-    waiting: deque[_Waiting] = field(default_factory=deque[_Waiting])
+    waiting: deque[Place] = field(default_factory=deque[Place])
     _output: float = 0.0
 
     def ready_at(self, now: float) -> float:
@@ -308,17 +302,17 @@ class Lane:
     def send(self, now: float) -> None:
         """Give the first that waits its place."""
         first = self.waiting.popleft()
-        taken = None
+        first.sent_at = now
         if self.requests_rate is not None:
             self.requests_rate.take(1, now)
         if self.tokens_rate is not None:
-            taken = self.tokens_rate.take(self._expected(first), now)
+            first.taken = self.tokens_rate.take(self._expected(first), now)
         self.in_flight += 1
-        first.given.set_result(Place(self, now, first.request, first.tokens, taken))
+        first.given.set_result(None)
 
-    def _expected(self, waiting: _Waiting) -> float:
+    def _expected(self, place: Place) -> float:
         """Return a request's tokens: its own, and as many for the reply as replies had so far."""
-        return waiting.tokens + self._output
+        return place.prompt_tokens + self._output
 
     def answered(self, place: Place, tokens: int) -> None:
         """Note an answer and the tokens that it really took."""
@@ -405,20 +399,20 @@ class CallLimit:
         """
         if lane.gone is not None:
             raise lane.gone
-        now = time.monotonic()
-        given: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(given, request, tokens, now)
-        lane.asked_at = now
-        lane.waiting.append(waiting)
+        lane.asked_at = now = time.monotonic()
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = Place(lane, request, tokens, now, given)
+        lane.waiting.append(place)
         self._give()
         try:
-            return await given
+            await given
         except asyncio.CancelledError:
             if given.done() and not given.cancelled() and given.exception() is None:
-                self.release(given.result())
+                self.release(place)
             with suppress(ValueError):
-                lane.waiting.remove(waiting)
+                lane.waiting.remove(place)
             raise
+        return place
 
     def release(self, place: Place) -> None:
         """Give a place back."""
@@ -470,7 +464,7 @@ class CallLimit:
     def _choose(self, ready: list[Lane], now: float) -> Lane | None:
         if not ready or self.in_flight >= self._most:
             return None
-        best = min(ready, key=lambda lane: (lane.in_flight, lane.waiting[0].since))
+        best = min(ready, key=lambda lane: (lane.in_flight, lane.waiting[0].waits_since))
         is_last = self._most >= _KEPT_FREE_FROM and self.in_flight == self._most - 1
         if is_last and best.in_flight:
             others = (lane for lane in self._lanes.values() if lane is not best)

@@ -8,58 +8,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
-from numbers import Real
 from operator import attrgetter
-from typing import Annotated, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Literal, Protocol, TypeVar, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
+from graphrag.query.figures import Count, Dollars, validated
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.own_time import OwnTime
 
 _Number = TypeVar("_Number", int, float)
-_Given = TypeVar("_Given")
-_Record = TypeVar("_Record")
 CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
 Message = Mapping[str, object]
 """One of the messages of a completion's request."""
 CUT_OFF = "length"
 """The finish reason of a reply that was cut off."""
-MOST_COUNT, MOST_USD, MOST_SECONDS = 10**9, 10**6, 10**8
-"""What no answer can take more of: calls or tokens, US dollars, seconds."""
-Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_COUNT)]
-Dollars: TypeAlias = Annotated[float, Field(ge=0, le=MOST_USD, allow_inf_nan=False)]
-_OUT_OF_BOUNDS = {
-    *("greater_than_equal", "less_than_equal", "finite_number"),
-    *("int_from_float", "int_parsing_size"),
-}
-
-
-class ImpossibleFigureError(ValueError):
-    """A figure is none that an answer can take; the message is a clause that says what it was."""
-
-
-def read_figure(name: str, value: object, most: int) -> float:
-    """Return a number from 0 to ``most``; ImpossibleFigureError if it is something else."""
-    number = None if isinstance(value, bool) or not isinstance(value, Real) else value
-    if number is not None and 0 <= cast("float", number) <= most:  # which NaN is not
-        return float(number)
-    raise _impossible(name, value, most)
-
-
-def _impossible(name: str, value: object, most: int) -> ImpossibleFigureError:
-    shown = repr(value)
-    shown = shown if len(shown) <= 40 else f"{shown[:30]}... ({len(shown)} characters)"
-    return ImpossibleFigureError(f"{name} is {shown}, and can only be a number from 0 to {most:,}")
-
-
-def read_count(name: str, value: object) -> int:
-    """Return a number of calls or tokens; ImpossibleFigureError if it is something else."""
-    number = read_figure(name, value, MOST_COUNT)
-    if number != int(number):
-        raise ImpossibleFigureError(f"{name} is {number!r}, and can only be a whole number")
-    return int(number)
 
 
 class NotAskedError(RuntimeError):
@@ -114,7 +78,7 @@ class CallAttempt:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "CallAttempt":
         """Read what :meth:`to_dict` gave; ValueError as of :meth:`Usage.from_dict`."""
-        return _validated(_ATTEMPT.validate_python, values)
+        return validated(_ATTEMPT.validate_python, values)
 
     @property
     def cost_usd(self) -> float | None:
@@ -208,12 +172,12 @@ class Usage:
 
         It is an ImpossibleFigureError if a figure is outside of what an answer can take.
         """
-        return _validated(_USAGE.validate_python, values)
+        return validated(_USAGE.validate_python, values)
 
     @classmethod
     def from_json(cls, text: str) -> "Usage":
         """Read the JSON of what :meth:`to_dict` gave; errors as of :meth:`from_dict`."""
-        return _validated(_USAGE.validate_json, text)
+        return validated(_USAGE.validate_json, text)
 
 
 _TOTALS = (
@@ -221,18 +185,6 @@ _TOTALS = (
     *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
 )
 _ATTEMPT, _USAGE = TypeAdapter(CallAttempt), TypeAdapter(Usage)
-
-
-def _validated(validate: Callable[[_Given], _Record], values: _Given) -> _Record:
-    try:
-        return validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] not in _OUT_OF_BOUNDS:
-            raise
-        name = ".".join(str(part) for part in first["loc"])
-        most = MOST_USD if "usd" in name else MOST_COUNT
-        raise _impossible(name, first["input"], most) from error
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
@@ -310,23 +262,20 @@ def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 def sum_known(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum; None where one is not known."""
     every = list(values)
-    known = [value for value in every if value is not None]
-    return cast("_Number", sum(known)) if len(known) == len(every) else None
+    return None if None in every else cast("_Number", sum(cast("list[_Number]", every)))
 
 
 def sum_usd(costs: Iterable[float | None]) -> float | None:
     """Return the sum, the same whatever their order; None where one is not known."""
     every = list(costs)
-    known = [cost for cost in every if cost is not None]
-    return fsum(known) if len(known) == len(every) else None
+    return None if None in every else fsum(cast("list[float]", every))
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total = Counter[str]()
     for count in counts:
-        for name, n in count.items():
-            total[name] = total.get(name, 0) + n
-    return total
+        total.update(count)
+    return dict(total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,10 +426,6 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else json.dumps(content, default=str)
 
 
-CallWatch: TypeAlias = Callable[[CallAttempt, Mapping[str, object], object], None]
-"""Told of each request as it ends: what is counted of it, the request, the reply if one came."""
-
-
 @dataclass(eq=False)
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
@@ -495,7 +440,8 @@ class CallLog:
     - ``time``: of each request; None: ten minutes.
     - ``prompts``: takes the messages of each completion that is asked for, where it is a list.
     - ``exchanges``: takes what is sent and what comes back, also from the journal.
-    - ``watch``: told of each request that is sent; what the journal answers is none.
+    - ``watch``: told of each request that is sent, as it ends: what is counted of it, the request,
+      the reply if one came. What the journal answers is none.
     - ``not_asked``: why a call was not made, where that says nothing of what was asked.
     - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
       then.
@@ -514,7 +460,7 @@ class CallLog:
     time: CallTime | None = None
     prompts: list[list[Message]] | None = None
     exchanges: Exchanges | None = None
-    watch: CallWatch | None = None
+    watch: Callable[[CallAttempt, Mapping[str, object], object], None] | None = None
     not_asked: NotAskedError | None = None
     was_held_up: bool = False
     replayed: int = 0
@@ -536,13 +482,6 @@ class CallLog:
         replies = (a for a in reversed(self.attempts) if a.kind == "completion" and not a.error)
         last = next(replies, None)
         return last is not None and last.abstained
-
-    def note_exchange(
-        self, attempt: CallAttempt, request: Mapping[str, object], reply: object
-    ) -> None:
-        """Hand on what was sent and what came back, where that is wanted."""
-        if self.exchanges is not None:
-            self.exchanges.add(attempt, request, reply)
 
     def name_phase(self, first: int, old: str, new: str) -> None:
         """Count attempts from a place on under another phase, where what they were for was open."""

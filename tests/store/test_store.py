@@ -18,8 +18,8 @@ from graphrag.eval.runner.checks import check_output
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse
 from graphrag.eval.store.session import Standing, StoredSession
+from graphrag.query.figures import MOST_COUNT
 from graphrag.query.usage import (
-    MOST_COUNT,
     CallAttempt,
     CallLog,
     RecordedCall,

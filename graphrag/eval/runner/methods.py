@@ -44,20 +44,11 @@ from graphrag.query.calls import (
     is_refusal,
     read_failure,
 )
+from graphrag.query.figures import MOST_USD, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import METHODS, embeds, section_name
-from graphrag.query.usage import (
-    MOST_USD,
-    CallLog,
-    ImpossibleFigureError,
-    NotAskedError,
-    Usage,
-    current_scope,
-    phase,
-    read_count,
-    read_figure,
-)
+from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:

@@ -29,18 +29,9 @@ from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.calls import CutOffReplyError
+from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
-from graphrag.query.usage import (
-    MOST_SECONDS,
-    CallLog,
-    CallTime,
-    ImpossibleFigureError,
-    OutputBound,
-    Usage,
-    read_count,
-    read_figure,
-    sum_usages,
-)
+from graphrag.query.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
 
 if TYPE_CHECKING:
     from graphrag.eval.runner.telemetry import Telemetry

@@ -58,10 +58,10 @@ from graphrag.eval.store.rows import (
     verdict_row,
     verdicts_of,
 )
+from graphrag.query.figures import ImpossibleFigureError
 from graphrag.query.usage import (
     CallAttempt,
     Exchanges,
-    ImpossibleFigureError,
     RecordedCall,
     Usage,
     sum_usages,

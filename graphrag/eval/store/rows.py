@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, SearchOutcome, StoredResponse, now
-from graphrag.query.usage import MOST_SECONDS, ImpossibleFigureError, Usage
+from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError
+from graphrag.query.usage import Usage
 
 _T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
