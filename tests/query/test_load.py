@@ -110,6 +110,13 @@ async def test_a_silent_judge_is_given_up_and_asked_again(server, tmp_path):
     assert sum(r.judge_usage.failed_calls for r in outcome.results if r.judge_usage) >= 2
 
 
+async def read_whole(asked: CountedCompletion, live: bool) -> None:
+    reply = await asked.completion_async(messages="hi", stream=live)
+    if live:
+        async for _ in reply:
+            pass
+
+
 @pytest.mark.parametrize(
     ("fault", "live"),
     [(Fault(hang_s=30), False), (Fault(hang_s=30), True), (Fault(endless_s=20), False)],
@@ -119,9 +126,7 @@ async def test_what_was_not_answered_in_time_names_the_setting(fault, live, serv
     asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
     log = CallLog(live=live, time=CallTime(0.1, "request_timeout_s"))
     with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise request_timeout_s"):
-        reply = await asked.completion_async(messages="hi", stream=live)
-        async for _ in reply if live else ():
-            pass
+        await read_whole(asked, live)
     assert log.usage().failed_calls == 2
     assert "no reply within" in str(log.attempts[0].error)
 
