@@ -130,8 +130,9 @@ class NextRound:
 
 @dataclass(slots=True)
 class _Side:
-    """Verdicts of the baseline's runs, or of the passes."""
+    """Verdicts of the baseline's runs, or of the passes, on the ``known`` questions."""
 
+    known: Collection[_Question]
     verdicts: dict[MetricKey, dict[_Question, list[int]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -141,7 +142,8 @@ class _Side:
 
     def add(self, rows: Mapping[_Question, tuple[Row, Sequence[str]]]) -> None:
         """Add rows, each with what it was to be judged on."""
-        for question, (row, metrics) in rows.items():
+        for question in [question for question in rows if question in self.known]:
+            row, metrics = rows[question]
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
@@ -159,12 +161,6 @@ class _Side:
         return self.obtained[key] / self.asked[key] if self.asked[key] else 1.0
 
 
-def baseline_name(baseline: RunRows) -> str:
-    """Return the name under which the rounds of a watch know their baseline."""
-    told = baseline.metadata
-    return told.run_id or f"{told.name} of {told.started_at}"
-
-
 def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str]) -> WatchState:
     """Compute a watch from the rounds that the store holds of it.
 
@@ -172,49 +168,41 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
     ``LOOKS``, once all their questions have been asked, over everything that was asked until then;
     each look tests every method and metric, by Holm.
     """
-    name = baseline_name(baseline)
+    told = baseline.metadata
+    name = told.run_id or f"{told.name} of {told.started_at}"
     notes = _notes(store, name)
     further, passes = (_by_pass(notes, of_baseline) for of_baseline in (True, False))
     pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
-    then, now = _Side(), _Side()
+    then, now = _Side(pinned), _Side(pinned)
     then.add(pinned)
-    n_runs, baseline_asked = 1, frozenset[str]()
-    for number, runs in further:
+    baseline_asked = frozenset[str]()
+    for _, runs in further:
         rows = _first_rows(store, runs)
-        then.add(_known(rows, pinned))
-        n_runs, baseline_asked = number, _ids(rows)
+        then.add(rows)
+        baseline_asked = frozenset(question for *_, question in rows)
     falls: dict[MetricKey, WatchedFigure] = {}
     figures: list[WatchedFigure] = []
     number, asked = 1, frozenset[str]()
-    last = passes[-1][1][-1] if passes else None
     for number, runs in passes:
         rows = _first_rows(store, runs)
-        now.add(_known(rows, pinned))
-        asked = _ids(rows)
-        is_look = number in LOOKS and (runs[-1] is not last or set(pool) <= asked)
-        if not is_look and runs[-1] is not last:
-            continue
-        sides, where = (now, then), (runs[-1].run_id, number)
-        asked_for = now.asked.keys() | now.verdicts.keys()
-        figures = [_figure(key, sides, where) for key in then.verdicts if key in asked_for]
-        if is_look:
-            figures = _look(figures, sides)
+        now.add(rows)
+        asked = frozenset(question for *_, question in rows)
+        is_look = number in LOOKS and (number < passes[-1][0] or set(pool) <= asked)
+        figures = _figures(now, then, (runs[-1].run_id, number), is_look)
         for figure in figures:
             if figure.fell:
                 falls.setdefault((figure.method, figure.metric), figure)
+    strayed = [
+        (run.run_id, "; ".join(changes))
+        for _, runs in further
+        for run in runs
+        if (changes := _system_changes(run, baseline))
+    ]
     return WatchState(
         baseline=name,
-        n_runs=n_runs,
+        n_runs=further[-1][0] if further else 1,
         baseline_asked=baseline_asked,
-        strayed=next(
-            (
-                (run.run_id, "; ".join(changes))
-                for _, runs in further
-                for run in runs
-                if (changes := _system_changes(run, baseline))
-            ),
-            None,
-        ),
+        strayed=strayed[0] if strayed else None,
         baseline_answers={
             key: [(n, right) for n, right in found.values()] for key, found in then.verdicts.items()
         },
@@ -357,44 +345,35 @@ def _first_rows(
     return found
 
 
-def _known(
-    rows: Mapping[_Question, tuple[Row, Sequence[str]]], pinned: Collection[_Question]
-) -> dict[_Question, tuple[Row, Sequence[str]]]:
-    return {question: given for question, given in rows.items() if question in pinned}
-
-
-def _ids(rows: Iterable[_Question]) -> frozenset[str]:
-    return frozenset(question for *_, question in rows)
-
-
-def _figure(key: MetricKey, sides: tuple[_Side, _Side], where: tuple[str, int]) -> WatchedFigure:
-    now, then = (side.verdicts[key] for side in sides)
-    both = [(now[question], then[question]) for question in now if question in then]
-    return WatchedFigure(
-        *key,
-        *where,
-        n_runs=max((old[0] for _, old in both), default=0),
-        n_questions=len(both),
-        n=sum(new[0] for new, _ in both),
-        n_right=sum(new[1] for new, _ in both),
-        n_baseline=sum(old[0] for _, old in both),
-        n_baseline_right=sum(old[1] for _, old in both),
-        n_search_failed=sides[0].failed[key[0]],
-        coverage=min(side.coverage(key) for side in sides),
-    )
-
-
-def _look(figures: Sequence[WatchedFigure], sides: tuple[_Side, _Side]) -> list[WatchedFigure]:
-    """Test every figure whose verdicts are there, by Holm at the level of a look."""
+def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> list[WatchedFigure]:
+    """Return the figures of a round; a look tests those whose verdicts are there, by Holm."""
+    figures: list[WatchedFigure] = []
     tested: list[float | None] = []
-    for figure in figures:
-        now, then = (side.verdicts[figure.method, figure.metric] for side in sides)
+    for key, before in then.verdicts.items():
+        if key not in now.asked.keys() | now.verdicts.keys():
+            continue
         answers = [
-            Answers(new[0] + old[0], new[1] + old[1], *old)
-            for question, new in now.items()
-            if (old := then.get(question)) is not None
+            Answers(n + before[question][0], right + before[question][1], *before[question])
+            for question, (n, right) in now.verdicts[key].items()
+            if question in before
         ]
-        tested.append(fall_p(answers) if figure.coverage >= MIN_COVERAGE else None)
+        coverage = min(now.coverage(key), then.coverage(key))
+        is_tested = is_look and coverage >= MIN_COVERAGE
+        tested.append(fall_p(answers) if is_tested else None)
+        figures.append(
+            WatchedFigure(
+                *key,
+                *where,
+                n_runs=max((each.n_baseline for each in answers), default=0),
+                n_questions=len(answers),
+                n=sum(each.n - each.n_baseline for each in answers),
+                n_right=sum(each.right - each.right_baseline for each in answers),
+                n_baseline=sum(each.n_baseline for each in answers),
+                n_baseline_right=sum(each.right_baseline for each in answers),
+                n_search_failed=now.failed[key[0]],
+                coverage=coverage,
+            )
+        )
     return [
         replace(figure, p=p, p_holm=p_holm, fell=p_holm is not None and p_holm <= LOOK_LEVEL)
         for figure, p, p_holm in zip(figures, tested, holm(tested), strict=True)

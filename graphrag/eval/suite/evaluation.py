@@ -104,14 +104,6 @@ class EvaluationResult:
         return {**vars(self), "metric": str(self.metric), "timestamp": at}
 
 
-def checked_result(result: object) -> EvaluationResult:
-    """Return what an evaluator gave, if it is a result whose scores are in their range."""
-    if not isinstance(result, EvaluationResult):
-        raise TypeError(f"the evaluator gave {type(result).__name__}, not an EvaluationResult")
-    _ = result.share, result.parts
-    return result
-
-
 @dataclass
 class EvaluationReport:
     """What a suite came to.
@@ -159,6 +151,15 @@ class BaseEvaluator(ABC):
         also ``extraction``, and ``judge(question, ground_truth, response)``, a coroutine function
         that gives the configured judge's verdict, 0 or 1.
         """
+
+
+async def score_case(evaluator: BaseEvaluator, case: TestCase, output: Output) -> EvaluationResult:
+    """Ask an evaluator about a case; raises if what it gives is no result in its range."""
+    result = cast("object", await evaluator.evaluate(case, output))
+    if not isinstance(result, EvaluationResult):
+        raise TypeError(f"the evaluator gave {type(result).__name__}, not an EvaluationResult")
+    _ = result.share, result.parts
+    return result
 
 
 def create_entity_extraction_test_cases() -> list[TestCase]:

@@ -4,9 +4,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar, cast, get_args
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
@@ -47,6 +54,20 @@ Part = Literal["answer", "keywords", "aspects", "time"]
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
 
 
+def _held(value: object, key: str) -> object:
+    return mapping_of(value).get(key, getattr(value, key, None))
+
+
+def _name_of(value: object) -> object:
+    return value if isinstance(value, str) else _held(value, "name")
+
+
+_Listed = TypeVar("_Listed")
+_NAMES = TypeAdapter(list[Annotated[str, BeforeValidator(_name_of)]])
+_TEXTS = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
+_PAIRS = TypeAdapter(list[tuple[str, str]])
+
+
 class MetricEvaluator(BaseEvaluator):
     """An evaluator of one metric, asked of the cases that name what it compares with.
 
@@ -57,6 +78,8 @@ class MetricEvaluator(BaseEvaluator):
     version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ("methods",)
     metric: ClassVar[EvaluationMetric]
+    takes: ClassVar[tuple[str, ...]] = ("query",)
+    expects: ClassVar[tuple[str, ...]] = ("keywords", "aspects")
     compared: ClassVar[str] = ""
     measured: ClassVar[str] = ""
 
@@ -68,8 +91,8 @@ class MetricEvaluator(BaseEvaluator):
 
     def check(self, case: TestCase) -> None:
         """Refuse a case of a project's suite whose question or expectation is missing."""
-        _, expected = read_case(case, {"query"}, {"keywords", "aspects"})
-        if not getattr(expected, self.compared):
+        _, expected = read_case(case, self.takes, self.expects)
+        if self.compared and not getattr(expected, self.compared):
             raise ValueError(f"expected_output.{self.compared} is missing")
 
 
@@ -87,8 +110,8 @@ class EntityExtractionEvaluator(MetricEvaluator):
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Compare ``extracted_entities``; ValueError without a list of named entities."""
         wanted = mapping_of(test_case.expected_output).get("entities")
-        expected = _names(wanted or (), "the expected entities")
-        found = _names(system_output.get("extracted_entities"), "extracted_entities")
+        expected = _read(_NAMES, wanted or (), "the expected entities")
+        found = _read(_NAMES, system_output.get("extracted_entities"), "extracted_entities")
         scores = score_entities(found, expected)
         nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
         precision, recall, f1 = (
@@ -157,14 +180,8 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
     needs = ("index",)
+    takes = expects = ()
     measured = "graph"
-
-    def check(self, case: TestCase) -> None:
-        """Refuse an input other than an index; nothing is expected of a graph."""
-        if case.expected_output:
-            msg = "expected_output: the whole graph is measured, so nothing can be expected"
-            raise ValueError(msg)
-        read_case(case, (), ())
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
@@ -174,11 +191,11 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         from graphrag.eval.validation.graph import graph_connectivity
 
         graph = mapping_of(system_output.get("graph"))
-        names = _names(graph.get("entities"), "the entities of the graph")
-        given = _listed(graph.get("relationships") or (), "the relationships of the graph")
-        ends = [_pair(each) for each in given]
-        sources, targets = [a for a, _ in ends], [b for _, b in ends]
-        n, largest, isolated = graph_connectivity(names, sources, targets)
+        names = _read(_NAMES, graph.get("entities"), "the entities of the graph")
+        what = "the relationships of the graph, each a pair (source, target) of names"
+        pairs = _read(_PAIRS, graph.get("relationships") or (), what)
+        ends = [source for source, _ in pairs], [target for _, target in pairs]
+        n, largest, isolated = graph_connectivity(names, *ends)
         if not n:
             raise ValueError("the graph has no entities")
         details: dict[str, object] = {
@@ -279,19 +296,18 @@ class EntityExtraction(StrictSection, BaseEvaluator):
         _, expected = self._read(test_case)
         found = cast("Extraction", system_output["extraction"])
         rule = NameRule(aliases=expected.aliases)
-        scores: dict[str, tuple[Measure, MatchScores]] = {}
+        scores: dict[Literal["entities", "relationships"], MatchScores] = {}
         if expected.entities is not None:
-            matched = score_entities(found.entities, expected.entities, rule)
-            scores["entities"] = (self.entities, matched)
+            scores["entities"] = score_entities(found.entities, expected.entities, rule)
         if expected.relationships is not None:
             pairs = expected.relationships
-            matched = score_relationships(found.relationships, pairs, rule)
-            scores["relationships"] = (self.relationships, matched)
+            scores["relationships"] = score_relationships(found.relationships, pairs, rule)
         parts: dict[str, float] = {}
         details: dict[str, object] = {}
         reasons: list[str] = []
-        for name, (measure, each) in scores.items():
-            value = cast("float | None", getattr(each, measure))
+        for name, each in scores.items():
+            measure: Measure = getattr(self, name)
+            value: float | None = getattr(each, measure)
             # Nothing found where nothing is expected is right.
             parts[name] = float(each.n_expected == 0) if value is None else value
             details[f"missed_{name}"] = list(each.missed)
@@ -306,8 +322,8 @@ class EntityExtraction(StrictSection, BaseEvaluator):
             parts["time"] = cast("float", time_score(seconds, expected.max_processing_time))
             reasons.append(f"time {parts['time']:.2f}")
         details |= {"parts": parts, "reason": "; ".join(reasons)}
-        metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
-        return _result(metric, sum(parts.values()) / len(parts), details)
+        score = sum(parts.values()) / len(parts)
+        return _result(EvaluationMetric.ENTITY_EXTRACTION_ACCURACY, score, details)
 
 
 class QueryResponse(StrictSection, BaseEvaluator):
@@ -384,8 +400,8 @@ class QueryResponse(StrictSection, BaseEvaluator):
             "parts": parts,
             "reason": ", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
         }
-        metric = EvaluationMetric.RESPONSE_RELEVANCE
-        return _result(metric, min(1.0, reached / total), details)
+        score = min(1.0, reached / total)
+        return _result(EvaluationMetric.RESPONSE_RELEVANCE, score, details)
 
 
 _BUILT_IN: Mapping[str, type[BaseEvaluator]] = {
@@ -402,11 +418,10 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
     is no such evaluator, it refuses its settings, or a case.
     """
     evaluator = _make(suite, root)
-    check = cast("Callable[[TestCase], None] | None", getattr(evaluator, "check", None))
+    check: Callable[[TestCase], object] = getattr(evaluator, "check", lambda case: None)
     for case in suite.cases:
         try:
-            if check is not None:
-                check(framework_case(case))
+            check(framework_case(case))
         except ValueError as error:
             raise ConfigError(f"Suite {suite.name}, case {case.id!r}: {error}.") from error
     return evaluator
@@ -440,29 +455,16 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) 
     return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
 
 
-def _listed(values: object, what: str) -> list[object]:
-    # A text and a mapping can be gone through too, but by letters and keys.
-    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
-        raise ValueError(f"{what} must be a list, not {type(cast('object', values)).__name__}")
-    return list(cast("Iterable[object]", values))
+def _read(form: TypeAdapter[_Listed], values: object, what: str) -> _Listed:
+    try:
+        return form.validate_python(values)
+    except ValidationError as error:
+        raise ValueError(f"{what}: {explain_values(error)}") from error
 
 
 def _texts(test_case: TestCase, key: str) -> list[str]:
     texts = mapping_of(test_case.expected_output).get(key) or ()
-    return [str(text) for text in _listed(texts, f"expected_output.{key}")]
-
-
-def _names(values: object, what: str) -> list[str]:
-    names = [
-        value if isinstance(value, str) else _held(value, "name") for value in _listed(values, what)
-    ]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"not every one of {what} has a name: {values!r}")
-    return [str(name) for name in names]
-
-
-def _held(value: object, key: str) -> object:
-    return mapping_of(value).get(key, getattr(value, key, None))
+    return _read(_TEXTS, texts, f"expected_output.{key}")
 
 
 def _answer(system_output: Output) -> str:
@@ -470,13 +472,3 @@ def _answer(system_output: Output) -> str:
     if not isinstance(answer, str):
         raise ValueError("the output has no answer that is a text")
     return answer
-
-
-def _pair(relationship: object) -> tuple[str, str]:
-    # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
-    match relationship:
-        case (str(source), str(target)):
-            return source, target
-        case _:
-            msg = "a relationship of the graph is a pair (source, target) of names, not"
-            raise ValueError(f"{msg} {relationship!r}")

@@ -19,8 +19,8 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     Output,
     TestCase,
-    checked_result,
     mapping_of,
+    score_case,
 )
 from graphrag.eval.suite.evaluators import FIVE, MetricEvaluator
 from graphrag.query.calls import describe_error
@@ -277,7 +277,7 @@ async def _score(
         ):
             continue
         try:
-            result = checked_result(await evaluator.evaluate(case, output))
+            result = await score_case(evaluator, case, output)
         except Exception as error:
             problems.append(f"{metric.value}: {describe_error(error)}")
         else:

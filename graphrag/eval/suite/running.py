@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Literal, TypeVar, cast
 
@@ -50,23 +50,16 @@ from graphrag.eval.suite.cases import Suite, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationResult,
-    Output,
     TestCase,
-    checked_result,
     mapping_of,
+    score_case,
 )
 from graphrag.eval.suite.evaluators import EntityExtraction, make_evaluator, needs_of
-from graphrag.eval.suite.framework import (
-    Scores,
-    find_regressions,
-    mean_by_case,
-    run_case,
-    runs_by_component,
-)
+from graphrag.eval.suite.framework import run_case, runs_by_component
 from graphrag.eval.suite.summary import (
     CaseResult,
-    PartRegression,
     SuiteOutcome,
+    find_part_regressions,
     status_of,
     summarize_suite,
 )
@@ -115,23 +108,30 @@ class _Evaluation:
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
     ) -> CaseResult:
         """Return what a response was scored with, or why it was not."""
-        is_failed = isinstance(scored, Failure)
-        reason = "" if is_failed else _reason(scored)
-        about = {} if is_failed else scored.details
-        details = {k: v for k, v in about.items() if k not in ("parts", "reason")}  # shown apart
-        return CaseResult(
+        failed = CaseResult(
             case_id=self.case.id,
             title=self.case.title,
             method=self.method or self.suite.evaluator,
-            status="unscored" if is_failed else status_of(scored.share, self.suite.thresholds),
-            score=None if is_failed else scored.share,
-            reason=scored.message if is_failed else reason,
-            output=(response.failure is None and response.response) or reason,
-            failure=scored if is_failed else None,
+            status="unscored",
+            score=None,
+            reason="",
+            output=response.response if response.failure is None else "",
+            failure=None,
             latency_s=response.latency_s,
             usage=response.usage,
             judge_usage=judge_usage,
-            parts={} if is_failed else scored.parts,
+        )
+        if isinstance(scored, Failure):
+            return replace(failed, reason=scored.message, failure=scored)
+        shown_apart = ("parts", "reason")
+        details = {k: v for k, v in scored.details.items() if k not in shown_apart}
+        return replace(
+            failed,
+            status=status_of(scored.share, self.suite.thresholds),
+            score=scored.share,
+            reason=_reason(scored),
+            output=failed.output or _reason(scored),
+            parts=scored.parts,
             details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
         )
 
@@ -142,8 +142,6 @@ class _Evaluators:
     def __init__(
         self, jobs: Mapping[str, _Evaluation], project: ProjectTools, session: MemorySession
     ) -> None:
-        self.scored: dict[tuple[str, str], CaseResult] = {}
-        """(Sample's id, label of the method) -> what was scored here."""
         self._jobs, self._project, self._session = jobs, project, session
         self._outputs: dict[str, dict[str, object] | Failure] = {}
 
@@ -152,17 +150,22 @@ class _Evaluators:
         job, seconds = self._jobs[unit.key], stopwatch(log)
         tools = CaseTools(self._project, job.method, job.index, log)
         output = await self._attempt(_run(job, tools), log, "search")
-        took_s = seconds() if tools.seconds is None else tools.seconds
         check_asked(log)
-        failure = output if isinstance(output, Failure) and output.stage == "search" else None
-        text = tools.output if failure is None else f"ERROR: {failure.message}"
-        usage = log.usage() if log.attempts else tools.usage
-        place = unit.key, unit.sample.id, unit.method
-        response = StoredResponse(*place, text, tools.context, took_s, usage, failure)
+        told, failure = tools.response, None
+        if isinstance(output, Failure) and output.stage == "search":
+            failure = output
+            told = replace(told, response=f"ERROR: {failure.message}", context_text="")
         self._outputs[unit.key] = output
-        if failure is not None:
-            self.scored[place[1:]] = job.result(response, failure, Usage())
-        return response
+        return StoredResponse(
+            unit=unit.key,
+            sample_id=unit.sample.id,
+            method=unit.method,
+            response=told.response,
+            context_text=told.context_text or "",
+            latency_s=seconds() if told.latency_s is None else told.latency_s,
+            usage=log.usage() if log.attempts else told.usage,
+            failure=failure,
+        )
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
@@ -184,15 +187,12 @@ class _Evaluators:
                 raise CaseFailedError(failure)
             return verdict.score
 
-        async def score(output: Output) -> EvaluationResult:
-            return checked_result(await job.evaluator.evaluate(job.case, output))
-
         scored = output
         if not isinstance(scored, Failure):
-            scored = await self._attempt(score({**scored, "judge": grade}), log, "judge")
+            asked = score_case(job.evaluator, job.case, {**scored, "judge": grade})
+            scored = await self._attempt(asked, log, "judge")
         check_asked(log)
         result = job.result(response, scored, log.usage())
-        self.scored[unit.sample.id, unit.method] = result
         value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
         self._session.keep_judgement(Judgement(unit.key, _KIND, value, failed, Usage()))
         verdict = JudgeResult(None, f"Unscored: {result.reason}", result.failure)
@@ -203,8 +203,6 @@ class _Evaluators:
 
     def result(self, unit: Unit) -> CaseResult:
         """Return what a unit that is done came to, here or in an earlier session."""
-        if (unit.sample.id, unit.method) in self.scored:
-            return self.scored[unit.sample.id, unit.method]
         judgement = self._session.judgement(unit.key, _KIND)
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
@@ -254,34 +252,38 @@ async def run_suites(
     StoreError if a result can't be kept.
     """
     plan, jobs, project = await _plan_suites(suites, config, judge)
-    units = [job.unit for job in jobs.values()]
+    units = {(job.unit.sample.id, job.unit.method): job.unit for job in jobs.values()}
     session, run_id, notes = MemorySession(), None, tuple[str, ...]()
     if store is not None:
         chosen = choose_run(store, plan, ResumeOptions(resume))
         run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
-        session = _open_session(store, run_id, jobs)
+        session = StoredSession(store, run_id)
     evaluators = _Evaluators(jobs, project, session)
 
     def watch(tally: Tally, latest: QueryResult | None) -> None:
-        if on_case is not None and latest is not None:
-            result = evaluators.scored.get((latest.sample_id, latest.method))
-            if result is not None:  # else it was kept before
-                on_case(tally.done, tally.total, result)
+        if on_case is not None and latest is not None and tally.done > n_kept:
+            result = evaluators.result(units[latest.sample_id, latest.method])
+            on_case(tally.done, tally.total, result)
 
-    request = RunRequest(units, session, watch=watch)
+    request = RunRequest([*units.values()], session, watch=watch)
+    n_kept = sum(request.is_done(unit, project.config) for unit in request.units)
     ended = await Work(request, project.config, evaluators).run()
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
-    results = [evaluators.result(unit) for unit in units]
+    results = [evaluators.result(unit) for unit in request.units]
     by_suite = grouped(
         (job.suite.name, result) for job, result in zip(jobs.values(), results, strict=True)
     )
+    reports = tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites)
     regressions = None
-    if store is not None and run_id is not None and baseline is not None:
-        regressions = _find_regressions(store, run_id, baseline)
-        notes += (_NOT_COMPARED,) if regressions is None else ()
+    if store is not None and baseline is not None:
+        then = [run.details.report for run in store.runs() if run.run_id == baseline]
+        if then and then[0] is not None:
+            regressions = find_part_regressions(reports, SuiteOutcome.from_dict(then[0]).reports)
+        else:
+            notes += (_NOT_COMPARED,)
     outcome = SuiteOutcome(
-        reports=tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites),
+        reports=reports,
         run_id=run_id,
         # Evaluators that ask no model have no part in it: it names the models that were asked.
         embedded_models=label_usages(
@@ -296,45 +298,6 @@ async def run_suites(
         store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
     session.finish()
     return outcome
-
-
-def _open_session(
-    store: EvaluationStore, run_id: str, jobs: Mapping[str, _Evaluation]
-) -> StoredSession:
-    """Open what a run keeps, without what can't be scored any more: only answers are kept whole."""
-    scored = store.verdicts(run_id)
-    for key, response in store.responses(run_id, with_texts=False).items():
-        asks = key in jobs and "query" in mapping_of(jobs[key].case.input_data)
-        if response.failure is None and key not in scored and not asks:
-            store.discard_response(run_id, key)
-    return StoredSession(store, run_id)
-
-
-def _find_regressions(
-    store: EvaluationStore, run_id: str, baseline: str
-) -> tuple[PartRegression, ...] | None:
-    """Test every part of a run's scores for a fall; None if the store has no baseline's parts."""
-    now, then = _read_parts(store, run_id), _read_parts(store, baseline)
-    if not then:
-        return None
-    return tuple(
-        PartRegression(**asdict(regression), suite=suite, method=method)
-        for (suite, method), scores in now.items()
-        for regression in find_regressions(scores, then.get((suite, method), {}))
-    )
-
-
-def _read_parts(store: EvaluationStore, run_id: str) -> dict[tuple[str, str], Scores]:
-    """Return (suite, method) -> the scores by part."""
-    kept = [each for each in store.judgements(run_id) if each.kind == _KIND]
-    results = (
-        (each.subject.partition("/")[0], _RESULT.validate_python(each.value)) for each in kept
-    )
-    by_method = grouped(((suite, result.method), result) for suite, result in results)
-    return {
-        place: mean_by_case((part, r.case_id, score) for r in of for part, score in r.parts.items())
-        for place, of in by_method.items()
-    }
 
 
 def _reason(result: EvaluationResult) -> str:
@@ -362,9 +325,9 @@ async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
             output["graph"] = await tools.graph()
         if asks:
             output |= await run_case(case, tools.components())
-    if asks or tools.seconds is not None:
+    if asks or tools.response.latency_s is not None:
         # As the tools measured it: without what was waited for. They may have no time at all.
-        output["processing_time"] = tools.seconds
+        output["processing_time"] = tools.response.latency_s
     return {**output, "extraction": tools.extraction}
 
 

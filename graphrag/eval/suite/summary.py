@@ -1,6 +1,6 @@
 """What a suite's results come to: scores with intervals, what passed, what to look at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from statistics import fmean
@@ -13,7 +13,14 @@ from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_esti
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
-from graphrag.eval.suite.framework import MetricRegression, recommend, time_metrics
+from graphrag.eval.suite.framework import (
+    MetricRegression,
+    Scores,
+    find_regressions,
+    mean_by_case,
+    recommend,
+    time_metrics,
+)
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import whole_json
 
@@ -251,6 +258,26 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
         results=tuple(results),
         recommendations=tuple(recommend(means, _failures(results), len(suite.cases))),
     )
+
+
+def find_part_regressions(
+    now: Iterable[SuiteReport], then: Iterable[SuiteReport]
+) -> tuple[PartRegression, ...]:
+    """Test every part of the scores of every suite and method for a fall."""
+    before = _parts_of(then)
+    return tuple(
+        PartRegression(**asdict(regression), suite=suite, method=method)
+        for (suite, method), scores in _parts_of(now).items()
+        for regression in find_regressions(scores, before.get((suite, method), {}))
+    )
+
+
+def _parts_of(reports: Iterable[SuiteReport]) -> dict[tuple[str, str], Scores]:
+    by_method = grouped(((report.name, r.method), r) for report in reports for r in report.results)
+    return {
+        place: mean_by_case((part, r.case_id, score) for r in of for part, score in r.parts.items())
+        for place, of in by_method.items()
+    }
 
 
 def _failures(results: Sequence[CaseResult]) -> dict[str, str]:

@@ -143,10 +143,9 @@ class CaseTools:
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
     it names, or the only one that is configured). ``log`` takes the calls; None: each call of a
-    component has its own. ``kept``: the answer to the question, where there is one. Of the last
-    call, ``output`` is what it gave, from ``context``, in ``seconds``, where they are known;
-    ``extraction`` what it found; ``usage`` what a search says of itself that made no call in the
-    log.
+    component has its own. ``kept``: the answer to the question, where there is one. ``response`` is
+    what the last call gave, and what it took, as far as that is not in the log; ``extraction`` what
+    it found.
     """
 
     def __init__(
@@ -157,10 +156,8 @@ class CaseTools:
         log: CallLog | None = None,
         kept: StoredResponse | None = None,
     ) -> None:
-        self.output = self.context = ""
+        self.response = StoredResponse("", "", "", "", "", None, Usage())
         self.extraction: Extraction | None = None
-        self.usage = Usage()
-        self.seconds: float | None = None
         self._project, self._method, self._index = project, method, index
         self._log, self._kept = log, kept
 
@@ -178,11 +175,10 @@ class CaseTools:
         unit = Unit("", Sample("", self._index or "", query, ""), self._method)
         log = self._log or self._project.log()
         answer = self._kept or await self._project.runner.search_unit(unit, log)
-        self.usage, self.seconds = answer.usage, answer.latency_s
+        self.response = answer
         if answer.failure is not None:
             raise CaseFailedError(answer.failure)
-        self.output, self.context = answer.response, answer.context_text or ""
-        return {"answer": self.output, "context": self.context}
+        return {"answer": answer.response, "context": answer.context_text or ""}
 
     async def extract_entities(self, text: str) -> list[dict[str, str]]:
         """Return ``name`` and ``type`` of what the project's prompt and model find in a text.
@@ -232,9 +228,9 @@ class CaseTools:
 
     def _note(self, extraction: Extraction, context: str, seconds: float | None) -> None:
         pairs = [f"{source} -> {target}" for source, target in extraction.relationships]
-        names = ", ".join(extraction.entities)
-        self.output = f"Entities: {names}\nRelationships: {', '.join(pairs)}"
-        self.context, self.extraction, self.seconds = context, extraction, seconds
+        text = f"Entities: {', '.join(extraction.entities)}\nRelationships: {', '.join(pairs)}"
+        self.response = StoredResponse("", "", "", text, context, seconds, Usage())
+        self.extraction = extraction
 
     def _named_index(self) -> str:
         if self._index is None:
