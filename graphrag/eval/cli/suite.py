@@ -17,7 +17,6 @@ from graphrag.eval.cli.terminal import (
     ERROR,
     FAILED,
     INCOMPLETE,
-    INTERRUPTED,
     explained,
     log_to,
     open_console,
@@ -97,7 +96,12 @@ def suite(
         # Read before the run, as it may be the latest one.
         source = place.find_run(flags.baseline, suites=True, quiet=quiet)
         baseline = read_rows(source, store_path)
-        _check_baseline(baseline, suites)
+        names = [suite.name for suite in suites]
+        if not any(row.method.partition("/")[0] in names for row in baseline.rows):
+            raise UsageError(
+                f"The baseline {baseline.metadata.name} holds none of the suites "
+                f"{', '.join(names)}; name a run of them."
+            )
         held_against = baseline.metadata.run_id
     elif reporting is not None and reporting.compare_with_baseline:
         held_against = pinned_run_id(store_path)
@@ -107,13 +111,6 @@ def suite(
         go_on = f"What was done is kept. Continue with: {again('--resume')}"
         say(f"Stopped: {error}. {go_on}", stderr=True)
         return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
-    except KeyboardInterrupt:
-        note = (
-            "Interrupted; the cases that were done are kept, as an unfinished run, which "
-            "--resume continues."
-        )
-        say(note, stderr=True)
-        return INTERRUPTED
     _show(outcome, open_console(quiet=quiet), flags.verbose)
     written = {SUITES_FILE: outcome.render(reporting is None or reporting.save_detailed_results)}
     own = run_folder(store_path.parent, str(outcome.run_id))
@@ -148,13 +145,12 @@ def _decide(
     if baseline is not None and code == INCOMPLETE:
         say("Not compared with the baseline, as cases have no score.", "yellow", quiet=quiet)
     elif baseline is not None:
-        rows = read_rows(run_id, store_path), baseline
-
-        def ask_gate() -> int:
-            comparison = compare_rows(rows, store_path, margin=flags.margin)
-            return show_outcome(comparison, store_path, quiet=quiet)
-
-        gate = explained(ask_gate)
+        rows, margin = (read_rows(run_id, store_path), baseline), flags.margin
+        gate = explained(
+            lambda: show_outcome(
+                compare_rows(rows, store_path, margin=margin), store_path, quiet=quiet
+            )
+        )
         code = code or gate
     if flags.set_baseline:
         # After the comparison, which may be with what is pinned until now.
@@ -171,15 +167,6 @@ def _find_suites(root: Path, target: str) -> "tuple[EvaluationFile | None, list[
     if enabled is not None and (target == "all" or target in enabled.files):
         return enabled, []
     return None, find_suite_files(target, root)
-
-
-def _check_baseline(baseline: "RunRows", suites: "Sequence[Suite]") -> None:
-    names = [suite.name for suite in suites]
-    if not any(row.method.partition("/")[0] in names for row in baseline.rows):
-        raise UsageError(
-            f"The baseline {baseline.metadata.name} holds none of the suites {', '.join(names)}; "
-            "name a run of them."
-        )
 
 
 def _evaluate(

@@ -215,7 +215,6 @@ def _suite(file: Path, values: object, unstated: Mapping[str, object]) -> Suite:
 
 
 def _evaluator_of(cases: Sequence[object], file: Path) -> str:
-    """Return what scores a list of cases, by the first of them."""
     first = mapping_of(cases[0] if cases else None)
     for key, evaluator in _EVALUATORS.items():
         if key in mapping_of(first.get("input_data")):
@@ -367,16 +366,15 @@ class EvaluationFile:
                 suite = read_suite(file, own)
                 is_limited = suite.evaluator in _EVALUATORS.values()
                 cases = [self._limited(case) if is_limited else case for case in suite.cases]
-                changed = {**dict(suite), "name": name, "cases": cases}
-                suites.append(parse_suite(changed, str(file)))
-                continue
-            if not indexes:
+                values = {**dict(suite), "cases": cases}
+            elif indexes:
+                ids = {key: f"graph_{key}" if len(indexes) > 1 else "graph" for key in indexes}
+                cases = [TestCase(ids[key], input_data={"index": key}) for key in indexes]
+                values = {"evaluator": "graph_connectivity", "thresholds": own, "cases": cases}
+            else:
                 what = f"the suite {name} measures each index, and none is configured"
                 raise ConfigError(f"{self.path}: {what}.")
-            ids = {key: f"graph_{key}" if len(indexes) > 1 else "graph" for key in indexes}
-            cases = [{"id": ids[key], "input_data": {"index": key}} for key in indexes]
-            values = {"name": name, "evaluator": "graph_connectivity", "thresholds": own}
-            suites.append(parse_suite({**values, "cases": cases}, str(self.path)))
+            suites.append(parse_suite({**values, "name": name}, str(file or self.path)))
         return suites
 
     def test_cases(self) -> dict[str, list[TestCase]]:

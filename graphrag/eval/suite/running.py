@@ -68,6 +68,7 @@ from graphrag.eval.suite.tools import (
     CaseTools,
     ModelExtractor,
     ProjectTools,
+    graph_of,
     stopwatch,
 )
 from graphrag.query.calls import describe_error
@@ -322,7 +323,7 @@ async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
         await tools.indexed(cast("str | None", text), cast("str | None", document))
     else:
         if "index" in needs_of(evaluator):
-            output["graph"] = await tools.graph()
+            output["graph"] = graph_of(await tools.look_up())
         if asks:
             output |= await run_case(case, tools.components())
     if asks or tools.response.latency_s is not None:

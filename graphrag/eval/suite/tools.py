@@ -102,7 +102,7 @@ class ProjectTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
-        self.extractor = cache(self._open_extractor)
+        self.extractor = cache(lambda index: ModelExtractor(headers[index].config))
         self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
         self._views: dict[str, IndexView] = {}
@@ -112,9 +112,6 @@ class ProjectTools:
         """Return a log for the calls of one search of its own."""
         bound, allowed = search_limits(self.config)
         return CallLog(self._limit, bound=bound, time=allowed)
-
-    def _open_extractor(self, index: str) -> ModelExtractor:
-        return ModelExtractor(self._headers[index].config)
 
     async def view(self, index: str) -> IndexView:
         """Return a built index, opened once."""
@@ -206,21 +203,18 @@ class CaseTools:
         return graph_of(await self.indexed(document=document))
 
     async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
+        """As :meth:`look_up`, and note it as what this case gave."""
+        started = time.perf_counter()
+        extraction = await self.look_up(text, document)
+        self._note(extraction, text or document or "", time.perf_counter() - started)
+        return extraction
+
+    async def look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
         """Return what the built index holds of a passage or a document, or all that it holds.
 
         Of a ``text``, a passage, what was taken from the text units that hold it; a ``document``
         is a title or an id. CaseFailedError if there is no such text unit or document.
         """
-        started = time.perf_counter()
-        extraction = await self._look_up(text, document)
-        self._note(extraction, text or document or "", time.perf_counter() - started)
-        return extraction
-
-    async def graph(self) -> dict[str, object]:
-        """Return the whole index as a framework's graph; it is not noted."""
-        return graph_of(await self._look_up())
-
-    async def _look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
         try:
             return (await self._project.view(self._named_index())).extraction(text, document)
         except (OSError, ValueError) as error:
