@@ -324,6 +324,17 @@ async def test_a_program_holds_a_run_against_an_earlier_one(evaluation):
     assert [report["regressions"] is not None for report in kept] == [False, True, False]
 
 
+async def test_a_run_of_another_bound_of_replies_is_another_run(evaluation):
+    evaluation.configure(judge={"rubric": True}, trials=2)  # which suites leave out
+    with EvaluationStore(evaluation.store_path) as store:
+        for most in (2000, 500):
+            evaluation.configure(max_output_tokens=most)
+            await run_suites([parse_suite(EXTRACTION)], config_of(evaluation), store)
+        setups = [run.setup.root for run in store.runs()]
+    assert [setup.get("max_output_tokens") for setup in setups] == [500, None]
+    assert all(setup.keys().isdisjoint({"trials", "further"}) for setup in setups)
+
+
 async def test_what_is_judged_beside_correctness_in_a_run_is_left_out(evaluation):
     pairs, by_claim = [["tog", "local"]], {"by": "claim"}  # which the embedded judge is refused
     evaluation.configure(

@@ -170,8 +170,8 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
     """
     told = baseline.metadata
     name = told.run_id or f"{told.name} of {told.started_at}"
-    notes = _notes(store, name)
-    further, passes = (_by_pass(notes, of_baseline) for of_baseline in (True, False))
+    kept = store.runs()
+    further, passes = (_by_pass(kept, name, of_baseline) for of_baseline in (True, False))
     pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
     then, now = _Side(pinned), _Side(pinned)
     then.add(pinned)
@@ -300,20 +300,16 @@ def _share(right: int, n: int) -> str:
     return f"{right / n:.1%} of {counted(n, 'answer')}" if n else "none of 0 answers"
 
 
-def _notes(store: EvaluationStore, baseline: str) -> list[tuple[RoundNote, Run]]:
-    """Return the rounds of a watch with what they say about themselves, the oldest first."""
-    watched = [(run.details.watch, run) for run in reversed(store.runs())]
-    marked = ((RoundNote.from_dict(each), run) for each, run in watched if each is not None)
-    return [(note, run) for note, run in marked if note.baseline == baseline]
-
-
-def _by_pass(
-    notes: Iterable[tuple[RoundNote, Run]], of_baseline: bool
-) -> list[tuple[int, list[Run]]]:
+def _by_pass(runs: Sequence[Run], baseline: str, of_baseline: bool) -> list[tuple[int, list[Run]]]:
     """Return the number and the runs of each pass, or of each further run of the baseline."""
-    wanted = [(note.pass_number, run) for note, run in notes if note.of_baseline is of_baseline]
-    passes = groupby(wanted, key=itemgetter(0))
-    return [(number, [run for _, run in runs]) for number, runs in passes]
+    told = [(run.details.watch, run) for run in reversed(runs)]
+    notes = [(RoundNote.from_dict(watch), run) for watch, run in told if watch is not None]
+    own = [
+        (note.pass_number, run)
+        for note, run in notes
+        if (note.baseline, note.of_baseline) == (baseline, of_baseline)
+    ]
+    return [(number, [run for _, run in of]) for number, of in groupby(own, key=itemgetter(0))]
 
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:

@@ -103,7 +103,7 @@ class EvaluationFramework:
         self.test_suites: dict[str, list[TestCase]] = {}
         self.baseline_scores: dict[EvaluationMetric, float] = {}
         self.evaluation_history: list[EvaluationReport] = []
-        self._baseline: dict[tuple[str, EvaluationMetric], list[EvaluationResult]] = {}
+        self._baseline: dict[str, dict[EvaluationMetric, list[EvaluationResult]]] = {}
 
     @classmethod
     def from_file(cls, path: Path | str) -> "EvaluationFramework":
@@ -185,14 +185,13 @@ class EvaluationFramework:
         It takes the place of what this suite had for its metrics; other metrics and suites keep
         theirs.
         """
-        for metric, results in grouped((r.metric, r) for r in report.results).items():
-            self._baseline[report.test_suite_name, metric] = results
-        self.baseline_scores |= _means_of(self._kept())
+        own = self._baseline.setdefault(report.test_suite_name, {})
+        own |= grouped((r.metric, r) for r in report.results)
+        self.baseline_scores |= _means_of(self._kept(*self._baseline))
 
-    def _kept(self, suite: str | None = None) -> list[EvaluationResult]:
-        """Return the results of the baseline, of one suite or of all."""
-        kept = self._baseline.items()
-        return [r for (name, _), results in kept if suite in (None, name) for r in results]
+    def _kept(self, *suites: str) -> list[EvaluationResult]:
+        own = [self._baseline.get(suite, {}) for suite in suites]
+        return [r for by_metric in own for results in by_metric.values() for r in results]
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
         """Return metric value -> mean share now less that of the baseline, for the metrics of both.
@@ -210,7 +209,7 @@ class EvaluationFramework:
         Empty without a report given to :meth:`set_baseline`. See
         :func:`graphrag.eval.suite.find_regressions` for the test.
         """
-        then = self._kept(report.test_suite_name) or self._kept()
+        then = self._kept(report.test_suite_name) or self._kept(*self._baseline)
         return find_regressions(_shares_of(report.results), _shares_of(then))
 
 
@@ -304,7 +303,6 @@ def recommend(
 
 
 def _means_of(results: Iterable[EvaluationResult]) -> dict[EvaluationMetric, float]:
-    """Return metric -> mean share."""
     by_metric = grouped((result.metric, result.share) for result in results)
     return {metric: fmean(shares) for metric, shares in by_metric.items()}
 

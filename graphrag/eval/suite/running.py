@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -13,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.dataset.samples import Sample, fingerprint_samples
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import (
     ConfigError,
     RunStoppedError,
@@ -26,7 +25,7 @@ from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
-from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import (
     RunRequest,
     Tally,
@@ -109,30 +108,23 @@ class _Evaluation:
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
     ) -> CaseResult:
         """Return what a response was scored with, or why it was not."""
-        failed = CaseResult(
+        is_failed = isinstance(scored, Failure)
+        reason = "" if is_failed else _reason(scored)
+        about = {} if is_failed else scored.details
+        details = {k: v for k, v in about.items() if k not in ("parts", "reason")}  # shown apart
+        return CaseResult(
             case_id=self.case.id,
             title=self.case.title,
             method=self.method or self.suite.evaluator,
-            status="unscored",
-            score=None,
-            reason="",
-            output=response.response if response.failure is None else "",
-            failure=None,
+            status="unscored" if is_failed else status_of(scored.share, self.suite.thresholds),
+            score=None if is_failed else scored.share,
+            reason=scored.message if is_failed else reason,
+            output=(response.failure is None and response.response) or reason,
+            failure=scored if is_failed else None,
             latency_s=response.latency_s,
             usage=response.usage,
             judge_usage=judge_usage,
-        )
-        if isinstance(scored, Failure):
-            return replace(failed, reason=scored.message, failure=scored)
-        shown_apart = ("parts", "reason")
-        details = {k: v for k, v in scored.details.items() if k not in shown_apart}
-        return replace(
-            failed,
-            status=status_of(scored.share, self.suite.thresholds),
-            score=scored.share,
-            reason=_reason(scored),
-            output=failed.output or _reason(scored),
-            parts=scored.parts,
+            parts={} if is_failed else scored.parts,
             details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
         )
 
@@ -153,20 +145,14 @@ class _Evaluators:
         output = await self._attempt(_run(job, tools), log, "search")
         check_asked(log)
         told, failure = tools.response, None
+        text, context = told.response, told.context_text or ""
         if isinstance(output, Failure) and output.stage == "search":
-            failure = output
-            told = replace(told, response=f"ERROR: {failure.message}", context_text="")
+            failure, text, context = output, f"ERROR: {output.message}", ""
         self._outputs[unit.key] = output
-        return StoredResponse(
-            unit=unit.key,
-            sample_id=unit.sample.id,
-            method=unit.method,
-            response=told.response,
-            context_text=told.context_text or "",
-            latency_s=seconds() if told.latency_s is None else told.latency_s,
-            usage=log.usage() if log.attempts else told.usage,
-            failure=failure,
-        )
+        latency_s = seconds() if told.latency_s is None else told.latency_s
+        usage = log.usage() if log.attempts else told.usage
+        place = unit.key, unit.sample.id, unit.method
+        return StoredResponse(*place, text, context, latency_s, usage, failure)
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
@@ -440,16 +426,11 @@ def _setup(
         )
         built = {"index": header.fingerprint} if job.reads_index else {}
         indexes[job.index][job.unit.method] = {**built, **asked}
-    sections: dict[str, object] = {
-        "suites": described,
-        "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
-        "methods": {"order": list(dict.fromkeys(job.unit.method for job in jobs))},
-        "indexes": indexes,
-        "judge": judge_setup,
-        "metrics": {"correctness": {"suite": "passed"}},
-        "releases": {name: version(name) for name in ("graphrag", "gtog")},
-    }
-    return RunSetup(sections)
+    labels = tuple(dict.fromkeys(job.unit.method for job in jobs))
+    asking = config.model_copy(update={"methods": labels, "trials": 1, "equal_terms": None})
+    sections = describe_setup(asking, samples, indexes, judge_setup).root
+    own = {"suites": described, "metrics": {"correctness": {"suite": "passed"}}}
+    return RunSetup({**{k: v for k, v in sections.items() if k != "further"}, **own})
 
 
 def _describe_evaluator(job: _Evaluation) -> dict[str, object]:

@@ -102,7 +102,7 @@ class ProjectTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
-        self.extractor = cache(lambda index: ModelExtractor(headers[index].config))
+        self.extractor = cache(self._open_extractor)
         self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
         self._views: dict[str, IndexView] = {}
@@ -112,6 +112,9 @@ class ProjectTools:
         """Return a log for the calls of one search of its own."""
         bound, allowed = search_limits(self.config)
         return CallLog(self._limit, bound=bound, time=allowed)
+
+    def _open_extractor(self, index: str) -> ModelExtractor:
+        return ModelExtractor(self._headers[index].config)
 
     async def view(self, index: str) -> IndexView:
         """Return a built index, opened once."""
