@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import name_remedy, read_failure
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from graphrag.query.ranked_search import RankedTexts
     from graphrag.query.structured_search.tog_search import OpenedGraph
     from graphrag.text.ranking import WordIndexes
+
+
+_Part = TypeVar("_Part")
 
 
 class SearchError(RuntimeError):
@@ -81,7 +86,7 @@ class GraphIndex:
         be read. Raises IndexNotBuiltError if a table or vector store is missing or has another
         embedding size.
         """
-        header = await read_header(root, data_dir, options, vectors)
+        header = await read_header(root, data_dir, options or SearchOptions(), vectors)
         index = cls(header, await open_tables(header.config))
         index._unchecked = None if vectors else root
         return index
@@ -162,16 +167,16 @@ class _Shared:
     def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
         self._making = asyncio.Lock()
-        self._word_indexes: WordIndexes | None = None
-        self._graph: OpenedGraph | None = None
-        self._texts: dict[int | None, RankedTexts] = {}
-        self._meanings: dict[str, TextMeaning] = {}
+        self._made: dict[Hashable, Any] = {}
+
+    async def _once(self, key: Hashable, make: Callable[[], _Part]) -> _Part:
+        async with self._making:
+            if key not in self._made:
+                self._made[key] = await asyncio.to_thread(make)
+        return self._made[key]
 
     async def graph(self) -> "OpenedGraph":
-        async with self._making:
-            if self._graph is None:
-                self._graph = await asyncio.to_thread(open_graph_of, self._tables, self._words())
-        return self._graph
+        return await self._once("graph", lambda: open_graph_of(self._tables, self._words))
 
     async def texts(self, passage_tokens: int | None) -> "RankedTexts":
         from graphrag.query.indexer_adapters import read_indexer_text_units
@@ -179,12 +184,9 @@ class _Shared:
 
         def rank() -> RankedTexts:
             units = read_indexer_text_units(self._tables.table("text_units"))
-            return RankedTexts(units, self._words(), passage_tokens)
+            return RankedTexts(units, self._words, passage_tokens)
 
-        async with self._making:
-            if passage_tokens not in self._texts:
-                self._texts[passage_tokens] = await asyncio.to_thread(rank)
-        return self._texts[passage_tokens]
+        return await self._once(("texts", passage_tokens), rank)
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.models import open_completion
@@ -239,21 +241,21 @@ class _Shared:
         from graphrag.query.meaning import TextMeaning, open_text_vectors
         from graphrag.query.models import open_embedding
 
-        key = repr(model)
-        if key not in self._meanings:
-            self._meanings[key] = TextMeaning(
+        return self._made.setdefault(
+            ("meaning", repr(model)),
+            TextMeaning(
                 lambda: open_text_vectors(config),
                 lambda: open_embedding(model),
                 opened.text_units.spread,
                 opened.folder,
-            )
-        return self._meanings[key]
+            ),
+        )
 
+    @cached_property
     def _words(self) -> "WordIndexes":
         from graphrag.text.ranking import WordIndexes
 
-        self._word_indexes = self._word_indexes or WordIndexes()
-        return self._word_indexes
+        return WordIndexes()
 
 
 def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "OpenedGraph":

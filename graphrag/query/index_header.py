@@ -363,7 +363,7 @@ class IndexHeader:
 async def read_header(
     root: Path | str,
     data_dir: Path | str | None = None,
-    options: SearchOptions | None = None,
+    options: SearchOptions = SearchOptions(),
     vectors: bool = True,
     tells_changes: bool = True,
 ) -> IndexHeader:
@@ -375,11 +375,11 @@ async def read_header(
     fingerprint = await fingerprint_tables(config, Path(root))
     if vectors:
         check_vectors(config, Path(root))
+    header = IndexHeader(config, options, fingerprint)
     if not tells_changes:
-        return IndexHeader(config, options or SearchOptions(), fingerprint)
+        return header
     hashed = await asyncio.to_thread(_read_vectors, config)
-    longest = await _longest_unit(config)
-    return IndexHeader(config, options or SearchOptions(), fingerprint, hashed, longest)
+    return replace(header, vectors=hashed, longest=await _longest_unit(config))
 
 
 async def _longest_unit(config: "GraphRagConfig") -> int | None:

@@ -6,11 +6,11 @@ import io
 import json
 import threading
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import aiohttp
 from yarl import URL
@@ -205,7 +205,7 @@ async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST
 
     How long it may take is seen to by who sends it.
     """
-    async with _answered(service, path, body) as response:
+    async with _ask(service, path, body) as response:
         return _object_of(await _read(response, most), response.headers)
 
 
@@ -214,7 +214,7 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
 
     Raises APIConnectionError also where the stream ends without saying so.
     """
-    async with _answered(service, path, body) as response:
+    async with _ask(service, path, body) as response:
         held, is_whole = bytearray(), False
         async for piece in _pieces(response, _MOST_STREAMED_BYTES):
             *lines, rest = piece.split(b"\n")
@@ -237,25 +237,38 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
             raise APIConnectionError
 
 
+def _ask(
+    service: DirectSettings, path: str, body: Json
+) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    data = _BODY.encode(body).encode()
+    return _answered(
+        "POST",
+        f"{service.base}{path}",
+        data=data if len(data) < _WARNED_OF else io.BytesIO(data),
+        headers=service.headers,
+        params=service.query or None,
+        proxy=service.proxy,
+    )
+
+
 @asynccontextmanager
 async def _answered(
-    service: DirectSettings, path: str, body: Json
+    how: str, url: str, *, allow_redirects: bool = True, **options: Any
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     """Send a request; what goes wrong, here or inside the ``with`` block, gets the names above."""
     session = await _session()
-    data = _BODY.encode(body).encode()
-    with _named_errors():
-        async with session.post(
-            URL(f"{service.base}{path}"),
-            data=data if len(data) < _WARNED_OF else io.BytesIO(data),
-            headers=service.headers,
-            params=service.query or None,
-            proxy=service.proxy,
+    try:
+        async with session.request(
+            how, URL(url), allow_redirects=allow_redirects, **options
         ) as response:
-            if response.status >= 400:
+            if response.status >= (400 if allow_redirects else 300):
                 text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
                 raise error_of_reply(response.status, response.headers, text)
             yield response
+    except TimeoutError as error:
+        raise TIMEOUT("Request timed out.", 408) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise APIConnectionError from error
 
 
 async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object:
@@ -263,36 +276,17 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
 
     What goes wrong is raised as the calls of models raise it.
     """
-    session = await _session()
     how, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     kind = {} if body is None else {"Content-Type": "application/json"}
-    with _named_errors():
-        async with session.request(
-            how,
-            URL(url),
-            data=data,
-            headers={"Accept": "application/json", **kind, **headers},
-            proxy=proxy_of(url),
-            allow_redirects=False,
-        ) as response:
-            content = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
-            if response.status >= 300:
-                raise error_of_reply(response.status, response.headers, content)
+    sent = {"Accept": "application/json", **kind, **headers}
+    async with _answered(
+        how, url, allow_redirects=False, data=data, headers=sent, proxy=proxy_of(url)
+    ) as response:
+        content = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise GarbledReplyError("it is not JSON", may_pass=False) from error
-
-
-@contextmanager
-def _named_errors() -> Generator[None]:
-    """Give what goes wrong inside the ``with`` block the names above."""
-    try:
-        yield
-    except TimeoutError as error:
-        raise TIMEOUT("Request timed out.", 408) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise APIConnectionError from error
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
