@@ -53,8 +53,8 @@ class Prices:
             return {}
         prices: dict[str, float | None] = {}
         for method in methods:
-            index, own = cost_of(self._terms, method, self.unit), self._amount(method)
-            of_own = None if own is None else N_PRICED * own[0]
+            index, own = cost_of(self._terms, method, self.unit), self.amount(method)
+            of_own = None if own is None else N_PRICED * own
             is_known = self._terms.need_of(method) is not None
             prices[method] = sum_known([index, of_own]) if is_known else None
         return prices
@@ -64,6 +64,13 @@ class Prices:
         """What a question's cost is told in: dollars where any are paid, else tokens."""
         dollars = [of["cost_usd"] for of in self._results.efficiency.values()]
         return "cost_usd" if None not in dollars and any(dollars) else "tokens"
+
+    def amount(self, method: str) -> float | None:
+        """Return what a question costs, see :attr:`unit`; None where that is not known."""
+        of = self._results.efficiency[method]
+        if self.unit == "cost_usd":
+            return of["cost_usd"] / self._results.counts[method]["n"]
+        return sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
 
     def least_of_an_index(self, methods: Sequence[str]) -> list[str]:
         """Return the methods that need least of an index; all have one need.
@@ -80,9 +87,7 @@ class Prices:
         """Return the method that costs least; None where that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
-        amounts: dict[str, float | None] = self.in_all(methods) or {
-            method: None if (own := self._amount(method)) is None else own[0] for method in methods
-        }
+        amounts = self.in_all(methods) or {method: self.amount(method) for method in methods}
         known = {method: amount for method, amount in amounts.items() if amount is not None}
         if len(known) < len(amounts) or not self._are_equal(methods):
             return None
@@ -98,12 +103,14 @@ class Prices:
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
-        own, others = self._amount(method), [self._amount(each) for each in alike]
-        known = [amount[0] for amount in others if amount is not None]
+        own, others = self.amount(method), [self.amount(each) for each in alike]
+        known = [amount for amount in others if amount is not None]
         if own is not None and known and len(known) == len(others):
-            is_less, is_paid = own[0] < min(known), own[1].startswith("$")
+            is_less = own < min(known)
             fewer = "fewer tokens" if is_less else "no more tokens"
-            told = f"costs {'less' if is_less else 'no more'}" if is_paid else f"takes {fewer}"
+            told = f"takes {fewer}"
+            if self.unit == "cost_usd":
+                told = f"costs {'less' if is_less else 'no more'}"
             parts.append(f"{told} than {join_names(alike)}" if parts else told)
         return " and ".join(parts)
 
@@ -124,13 +131,16 @@ class Prices:
 
         "" where nothing is known.
         """
-        own, sentences = self._amount(method), list[str]()
-        if own is not None:
-            own_line = f"{f'{method} takes ' * is_named}{own[1]} a question"
-            sentences = [f"{own_line}{self._beside(method, rival, own[0])}."]
-            sentences += map(self._failures, dict.fromkeys((method, rival or method)))
-        index = self._index(method, rival, is_named)
-        return f"Cost: {' '.join(filter(None, [*sentences, index]))}" if sentences else ""
+        own = self.amount(method)
+        if own is None:
+            return ""
+        own_line = f"{f'{method} takes ' * is_named}{self._tell(own)} a question"
+        sentences = [
+            f"{own_line}{self._beside(method, rival, own)}.",
+            *map(self._failures, dict.fromkeys((method, rival or method))),
+            self._index(method, rival, is_named),
+        ]
+        return f"Cost: {' '.join(filter(None, sentences))}"
 
     def _failures(self, method: str) -> str:
         """Say of a method that failed often that what its failed searches took is counted."""
@@ -145,8 +155,8 @@ class Prices:
         mine = seconds.pop(method, None)
         other = None
         if rival is not None and rival != method and self._terms.are_equal(method, rival):
-            other = self._amount(rival)
-        told = f", {_times(own / other[0])} {rival}" if other and other[0] and own else ""
+            other = self.amount(rival)
+        told = f", {_times(own / other)} {rival}" if other and own else ""
         fastest = min(seconds, key=seconds.__getitem__, default="")
         if mine and fastest and mine / seconds[fastest] >= _MUCH:
             return f"{told}; {fastest} is {mine / seconds[fastest]:.0f} times faster"
@@ -192,9 +202,9 @@ class Prices:
             return f"{told}; it pays after about {round_up(payoff.questions):,} questions."
         if payoff.saved is None:
             return f"{told}."
-        own, amount = self._amount(cheap), ""
-        if own is not None and own[0] and payoff.unit == self.unit:
-            more = round_up((costs[0] - costs[1]) / own[0])
+        own, amount = self.amount(cheap), ""
+        if own and payoff.unit == self.unit:
+            more = round_up((costs[0] - costs[1]) / own)
             amount = f": the difference would pay for about {more:,} more questions of {cheap}"
         never = "never pays" if payoff.never_pays else "is not shown to pay"
         return f"{told}; it {never} by cheaper questions{amount}."
@@ -215,14 +225,6 @@ class Prices:
             if more > 0:
                 return self._tell(more, unit)
         return None
-
-    def _amount(self, method: str) -> tuple[float, str] | None:
-        """Return what a question costs and in which words: dollars where any are paid."""
-        n, of = self._results.counts[method]["n"], self._results.efficiency[method]
-        if n and self.unit == "cost_usd":
-            return of["cost_usd"] / n, f"${of['cost_usd'] / n:.4f}"
-        tokens = sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
-        return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
 
     def _are_equal(self, methods: Sequence[str]) -> bool:
         return all(self._terms.are_equal(a, b) for a in methods for b in methods)

@@ -11,10 +11,10 @@ from graphrag.eval.report.run_tables import by_score, name_figure
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.results.terms import Terms
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import pareto_set
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
-from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names, shorten
 
 _ROW = 34  # px
@@ -33,19 +33,19 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     if results.curves is not None:
         return _plot_curves(results.curves)
     medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
-    budgets = Prices(results, analysis).budgets
-    note = (
-        f"{budgets} What methods take is not comparable."
-        if budgets
-        else "Better is up and to the left."
-    )
+    prices, note = Prices(results, analysis), "Better is up and to the left."
+    if prices.budgets:
+        note = f"{prices.budgets} What methods take is not comparable."
+    costs = {method: prices.amount(method) for method in results.efficiency}
+    unit = "US dollars a question" if prices.unit == "cost_usd" else "tokens a question"
+    is_equal = not prices.budgets
     plots = {
-        "cost": _plot_tradeoff(analysis, *_costs(results), note, not budgets),
-        "index": _plot_indexes(results, analysis),
+        "cost": _plot_tradeoff(analysis, costs, unit, note, is_equal),
+        "index": _plot_indexes(prices, results.terms, analysis),
         "scores": _plot_scores(analysis),
         "pairs": _plot_pairs(analysis),
         "latency": _plot_tradeoff(
-            analysis, medians, "median seconds of a question", note, not budgets
+            analysis, medians, "median seconds of a question", note, is_equal
         ),
     }
     return {name: plot for name, plot in plots.items() if plot is not None}
@@ -57,17 +57,14 @@ def _plot_scores(analysis: Analysis) -> Drawing | None:
     order = [method for method in by_score(analysis) if means[method].n]
     if not order:
         return None
-    points = [_point(means[m], m, row) for row, m in enumerate(order)]
+    points: list[Point] = []
+    for row, method in enumerate(order):
+        at = _point(means[method], method, row, percent(means[method]))
+        points.append(replace(at, x=at.y, y=row))
     return Drawing(
         f"{analysis.primary} in %, with its 95 % interval",
         f"Mean {analysis.primary} of each method with its 95 % interval, the best on top",
-        [
-            Series(
-                "",
-                0,
-                [replace(p, label=percent(means[m])) for p, m in zip(points, order, strict=True)],
-            )
-        ],
+        [Series("", 0, points)],
         Axis("", (0, 100)),
         Axis("", (-0.5, len(order) - 0.5), list(enumerate(order))),
         height=_ROW * len(order),
@@ -75,9 +72,10 @@ def _plot_scores(analysis: Analysis) -> Drawing | None:
     )
 
 
-def _point(of: Estimate, title: str, y: float) -> Point:
+def _point(of: Estimate, title: str, x: float, label: str = "", is_ringed: bool = False) -> Point:
     low, high = (None if limit is None else 100 * limit for limit in (of.low, of.high))
-    return Point(100 * (of.mean or 0), y, f"{title}: {percent(of)} %", low, high)
+    told = f"{title}: {percent(of)} %"
+    return Point(x, 100 * (of.mean or 0), told, low, high, label, is_ringed=is_ringed)
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:
@@ -129,8 +127,7 @@ def _plot_tradeoff(
     Where amounts may be compared, the methods of which no other is both better and cheaper are
     ringed.
     """
-    scores = {method: analysis.scores[method].mean for method in by_score(analysis)}
-    drawn = {method: (scores[method], amounts.get(method)) for method in scores}
+    drawn = {m: (analysis.scores[m].mean, amounts.get(m)) for m in by_score(analysis)}
     ringed: Sequence[str] = ()
     if is_comparable:
         usable = usable_methods(m for m, at in drawn.items() if None not in at)
@@ -140,9 +137,8 @@ def _plot_tradeoff(
     series: list[Series] = []
     for style, (method, (score, amount)) in enumerate(drawn.items()):
         if score is not None and amount is not None:
-            title = f"{method}, {plain_amount(amount)} {unit}"
-            at = _point(analysis.scores[method], title, 0)
-            point = Point(amount, at.x, at.title, at.low, at.high, is_ringed=method in ringed)
+            title, is_ringed = f"{method}, {plain_amount(amount)} {unit}", method in ringed
+            point = _point(analysis.scores[method], title, amount, is_ringed=is_ringed)
             series.append(Series(method, style, [point]))
     if len(series) < 2:
         return None
@@ -156,12 +152,11 @@ def _plot_tradeoff(
     )
 
 
-def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | None:
+def _plot_indexes(of: Prices, terms: Terms, analysis: Analysis) -> Drawing | None:
     """Return the score against the price of 1,000 questions with the index: a curve a search.
 
     None unless methods ask different indexes, and two prices are known.
     """
-    of, terms = Prices(results, analysis), results.terms
     means = {method: score for method, score in analysis.scores.items() if score.n}
     prices = of.in_all(list(means)) if means else {}
     scale, unit = (1, "US dollars") if of.unit == "cost_usd" else (1_000_000, "million tokens")
@@ -178,9 +173,8 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
         is_there = any(not terms.differ_in_index(method, m) for m in curves.get(search, ()))
         curves.setdefault(method if is_there else search, []).append(method)
         is_alone = all(price - of_other.x > _NEAR * widest for of_other in points.values())
-        at = _point(means[method], f"{method}, {plain_amount(price)} {name}", 0)
-        label = method if is_alone else ""
-        points[method] = Point(price, at.x, at.title, at.low, at.high, label)
+        title = f"{method}, {plain_amount(price)} {name}"
+        points[method] = _point(means[method], title, price, method if is_alone else "")
     unknown = [method for method in means if method not in known]
     note = "Bars are 95 % intervals. "
     note += of.budgets or "Better is up and to the left."
@@ -199,17 +193,6 @@ def _plot_indexes(results: EvaluationResults, analysis: Analysis) -> Drawing | N
     )
 
 
-def _costs(results: EvaluationResults) -> tuple[dict[str, float | None], str]:
-    efficiency, counts = results.efficiency, results.counts
-    dollars = {m: of["cost_usd"] for m, of in efficiency.items()}
-    ns = {m: counts[m]["n"] for m in efficiency}
-    if None not in dollars.values() and any(dollars.values()) and all(ns.values()):
-        return {m: dollars[m] / ns[m] for m in efficiency}, "US dollars a question"
-    parts = ("avg_prompt_tokens", "avg_output_tokens")
-    tokens = {m: sum_known(of[name] for name in parts) for m, of in efficiency.items()}
-    return tokens, "tokens a question"
-
-
 def _plot_curves(curves: BudgetCurves) -> dict[str, Drawing]:
     """Return a plot of each figure that has two points or more: a curve a method."""
     plots: dict[str, Drawing] = {}
@@ -223,8 +206,7 @@ def _plot_curves(curves: BudgetCurves) -> dict[str, Drawing]:
                 score, tokens = each.scores[figure], each.prompt_tokens.mean
                 if score.mean is not None and tokens:
                     budget = "once" if each.budget is None else f"{each.budget:,}"
-                    at = _point(score, f"{curve.method}, {budget}", 0)
-                    points.append(Point(tokens, at.x, at.title, at.low, at.high, budget))
+                    points.append(_point(score, f"{curve.method}, {budget}", tokens, budget))
             if points:
                 series.append(Series(curve.method, style, points, is_joined=True))
         if sum(len(each.points) for each in series) > 1:
