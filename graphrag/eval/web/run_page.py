@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from tempfile import TemporaryFile
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -15,7 +16,7 @@ from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.figures import Figures
-from graphrag.eval.web.page import Aside, pack, stream
+from graphrag.eval.web.page import pack, stream
 from graphrag.eval.web.plots import plot_run
 from graphrag.eval.web.questions import (
     QuestionIndex,
@@ -31,6 +32,7 @@ from graphrag.text.json_pieces import json_pieces
 _Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "question.js")
 _COMPACT = (",", ":")
+_PIECE = 1 << 16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
 _NO_FIGURES = Figures({}, [], [], {}, {}, Usage(), {}, {})
 _NOTHING: Mapping[str, str] = {}
@@ -201,20 +203,22 @@ def _index_pieces(index: QuestionIndex) -> Iterator[str]:
 
 def _pieces(
     list_answers: Callable[[Callable[[str], None]], Iterator[Sequence[object]]],
-) -> Iterator[str | bytes]:
+) -> Iterator[str]:
     """Yield the lines of all texts, each once, and then what names them, question by question."""
     new: list[str] = []
-    aside, comma = Aside(), ""
-    yield '{"lines":['
-    for position, each in enumerate(list_answers(new.append)):
-        aside.put(f"{',' if position else ''}{_json(each)}")
-        for line in new:
-            yield f"{comma}{_json(line)}"
-            comma = ","
-        new.clear()
-    yield '],"answers":['
-    yield from aside.take()
-    yield "]}"
+    comma = ""
+    with TemporaryFile("w+", encoding="utf-8", errors="replace", newline="") as aside:
+        yield '{"lines":['
+        for position, each in enumerate(list_answers(new.append)):
+            aside.write(f"{',' if position else ''}{_json(each)}")
+            for line in new:
+                yield f"{comma}{_json(line)}"
+                comma = ","
+            new.clear()
+        aside.seek(0)
+        yield '],"answers":['
+        yield from iter(partial(aside.read, _PIECE), "")
+        yield "]}"
 
 
 def _json(value: object) -> str:
