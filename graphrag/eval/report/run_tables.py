@@ -32,6 +32,7 @@ from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
+    from graphrag.eval.records import Failure
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
@@ -56,6 +57,7 @@ HOW_CURVES = (
 )
 _MOST_DOCUMENTS = 200
 _MOST_CAUSE = 300
+SEARCH_FAILED = "search failed, counts 0"
 _MEASURES: Mapping[str, tuple[Group, ...]] = {
     "Measured without a model": ("ranking", "entities", "words"),
     "Traced to the index": ("traced",),
@@ -120,28 +122,27 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
                 sum(result.abstained for result in answered),
                 sum_known([spent["avg_prompt_tokens"], spent["avg_output_tokens"]]),
                 seconds(analysis.efficiency[method].latency_median),
-                spent["cost_usd"] / n if n and spent["cost_usd"] is not None else None,
+                None if spent["cost_usd"] is None else spent["cost_usd"] / n,
             ]
         )
     right = f"{RIGHT.get(primary, primary)} %"
-    columns: list[tuple[str, Kind]] = [
-        *(METHOD, (right, "percent")),
-        *(("by the judge %" if corrected else right, "percent"), ("judged", "count")),
-        *(("failed", "count"), ("declined", "count"), ("tokens", "tokens")),
-        *(("seconds", "seconds"), ("$", "money")),
+    by_labels = f"the first score is {_BY_LABELS[analysis.labels_are_complete]}"
+    of_judge = "by the judge %" if corrected else right
+    columns: list[tuple[str, Kind, str]] = [
+        (*METHOD, ""),
+        (right, "percent", by_labels),
+        (of_judge, "percent", "in brackets the 95 % interval of the score alone"),
+        ("judged", "count", "judged: answers with a verdict, of those planned"),
+        ("failed", "count", ""),
+        ("declined", "count", "declined: the method says that it has no answer"),
+        ("tokens", "tokens", "tokens: mean of a question"),
+        ("seconds", "seconds", "seconds: median"),
+        ("$", "money", ""),
     ]
     planned = {f"{of[primary].n_planned:,}" for of in analysis.outcomes.values()}
     nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
     shown = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
-    notes = {
-        1: f"the first score is {_BY_LABELS[analysis.labels_are_complete]}",
-        2: "in brackets the 95 % interval of the score alone",
-        3: "judged: answers with a verdict, of those planned",
-        5: "declined: the method says that it has no answer",
-        6: "tokens: mean of a question",
-        7: "seconds: median",
-    }
-    note = "; ".join(notes[n] for n in shown if n in notes)
+    note = "; ".join(filter(None, (columns[n][2] for n in shown)))
     note = f"{note[:1].upper()}{note[1:]}."
     if results.repeats is not None and results.repeats.n_trials > 1:
         note += (
@@ -150,7 +151,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         )
     title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
-        title, [columns[n] for n in shown], [[row[n] for n in shown] for row in rows], note
+        title, [columns[n][:2] for n in shown], [[row[n] for n in shown] for row in rows], note
     )
 
 
@@ -394,22 +395,28 @@ def failures_table(results: "EvaluationResults") -> Table | None:
     """Return searches that failed and verdicts that are missing, by cause; None without any."""
     causes: Counter[tuple[str, str, str]] = Counter()
     for result in results.results:
-        judging = result.scores.failures
-        failures = {f"{metric} unscored, left out": why for metric, why in judging.items()}
         if result.failure is not None:
-            failures = {"search failed, counts 0": result.failure, **failures}
-        for what, failure in failures.items():
-            cause = f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
-            causes[result.method, what, cause] += 1
-    return tabulate_failures(causes.most_common()) if causes else None
+            causes[result.method, SEARCH_FAILED, name_cause(result.failure)] += 1
+        for metric, failure in result.scores.failures.items():
+            causes[result.method, f"{metric} unscored, left out", name_cause(failure)] += 1
+    return tabulate_failures(causes)
 
 
-def tabulate_failures(causes: Iterable[tuple[tuple[str, str, str], int]]) -> Table:
-    """Return how often what failed for which cause: (method, what, cause), times."""
+def name_cause(failure: "Failure") -> str:
+    """Return why something failed, as long as a table and a list hold it."""
+    return f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
+
+
+def tabulate_failures(
+    causes: Counter[tuple[str, str, str]], most: int | None = None
+) -> Table | None:
+    """Return how often what failed for which cause: (method, what, cause); None of nothing."""
+    if not causes:
+        return None
     return Table(
         "Failures and missing verdicts, by cause",
         [METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
-        [[method, what, times, cause] for (method, what, cause), times in causes],
+        [[method, what, times, cause] for (method, what, cause), times in causes.most_common(most)],
     )
 
 

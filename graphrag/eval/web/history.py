@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
 from graphrag.eval.report.cells import figure, plain_amount
@@ -12,6 +12,7 @@ from graphrag.eval.results.runs import Means, StoredRun
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 
+_ByRun: TypeAlias = Sequence[tuple[StoredRun, Means]]
 _MOST_DRAWN = 400
 _MOST_LISTED = 50
 TOOK = {
@@ -31,27 +32,15 @@ class Panel(NamedTuple):
     latest: str
 
 
-ByRun: TypeAlias = Sequence[tuple[StoredRun, Means]]
-"""Runs with figures of theirs, the oldest first."""
+def draw_runs(runs: Sequence[StoredRun], of: Literal["means", "measured"]) -> dict[str, Panel]:
+    """Draw each figure that any run has a value of, one step a run; the newest run comes first."""
+    by_run: _ByRun = [(run, getattr(run, of)) for run in reversed(runs)]
+    values = (pair for _, means in by_run for method in means.values() for pair in method.items())
+    names = dict.fromkeys(name for name, value in values if value is not None)
+    return {name: _run_panel(name, by_run, of == "means") for name in names if name != NOT_SHOWN}
 
 
-def by_run(runs: Sequence[StoredRun], of: str) -> ByRun:
-    """Return each run with those of its figures, the oldest first."""
-    return [(run, getattr(run, of)) for run in reversed(runs)]
-
-
-def names_of(by_run: ByRun) -> list[str]:
-    """Return the figures that any run has a value of."""
-    values = (pair for _, means in by_run for of in means.values() for pair in of.items())
-    return [*dict.fromkeys(name for name, value in values if value is not None)]
-
-
-def draw_runs(by_run: ByRun, names: Sequence[str], is_judged: bool = False) -> list[Panel]:
-    """Draw each figure of the runs, one step a run."""
-    return [_run_panel(name, by_run, is_judged) for name in names]
-
-
-def _run_panel(name: str, by_run: ByRun, is_judged: bool) -> Panel:
+def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     having = [
         (step, run, {m: of[name] for m, of in means.items() if of.get(name) is not None})
         for step, (run, means) in enumerate(by_run)

@@ -6,9 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import Failure
 from graphrag.eval.report.cells import money
-from graphrag.eval.report.run_tables import means_table, tabulate_failures
+from graphrag.eval.report.run_tables import (
+    SEARCH_FAILED,
+    means_table,
+    name_cause,
+    tabulate_failures,
+)
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
 from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows
@@ -103,9 +107,9 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     ]
     causes = Counter[tuple[str, str, str]]()
     for each, failure in failed:
-        causes[each.method, "search failed, counts 0", _cause(failure)] += 1
+        causes[each.method, SEARCH_FAILED, name_cause(failure)] += 1
     for method, metric, failure in unscored:
-        causes[method, f"{metric} unscored, left out", _cause(failure)] += 1
+        causes[method, f"{metric} unscored, left out", name_cause(failure)] += 1
     for judged in judgements:
         causes["", f"{judged.kind} unscored, in full or in part", ""] += 1
     timed = [(each.latency_s, each) for each in responses.values() if each.latency_s is not None]
@@ -119,7 +123,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         n_failed=len(failed),
         n_unscored=len(unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
-        failures=tabulate_failures(causes.most_common(_CAUSES)) if causes else None,
+        failures=tabulate_failures(causes, _CAUSES),
         means=None if run.setup.is_of_suites or not asked else _means(store, run, asked, done),
         slowest=[
             (
@@ -144,10 +148,6 @@ def _means(
     by_method = {m: [row for row in rows if row.method == m] for m in run.setup.methods}
     outcomes = {m: summarize_rows(of, asked, len(of), True) for m, of in by_method.items()}
     return means_table(asked, outcomes) if any(by_method.values()) else None
-
-
-def _cause(failure: Failure) -> str:
-    return f"{failure.kind}: {failure.message}"[:300]
 
 
 def _left(run: Run, store: EvaluationStore, n_done: int) -> str:

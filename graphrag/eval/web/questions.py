@@ -5,40 +5,23 @@ other. Each line stands in the page once, and a context is a list of their numbe
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import KeptCalls, QueryResult, ReadCalls, ReadWhole
-from graphrag.eval.report.run_tables import LOST
+from graphrag.eval.report.run_tables import LOST, name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
-from graphrag.eval.scorers.loss import End, Stage
+from graphrag.eval.scorers.loss import Stage
 from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
 from graphrag.text.way import Step, first_read
 
 Json: TypeAlias = dict[str, object]
-MOST_CAUSE = 300
-"""Characters of a failure's cause, in the list and in the table of failures alike."""
 MOST_CONTEXT_CHARACTERS = 24_000_000
 """Distinct lines of contexts up to which they are in the page; later contexts are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Where one answer's evidence went.
-
-    ``end`` is what the answer counts as, and ``stage`` where its evidence was lost, if it was;
-    ``rank`` is that of the first expected source, ``share`` of those found; None if not measured.
-    """
-
-    end: End
-    stage: Stage | None
-    rank: int | None
-    share: float | None
 
 
 class QuestionIndex(TypedDict):
@@ -51,20 +34,23 @@ class QuestionIndex(TypedDict):
     questions: list[Json]
 
 
-def trace_answers(figures: Figures) -> dict[tuple[str, str], Trace]:
-    """Return (question's id, method) -> where its evidence went, of what could be traced."""
-    traces: dict[tuple[str, str], Trace] = {}
+def trace_answers(figures: Figures) -> dict[tuple[str, str], Json]:
+    """Return (question's id, method) -> where its evidence went, of what could be traced.
+
+    ``end`` is what the answer counts as, and ``lost`` where its evidence was lost, if it was;
+    ``rank`` is that of the first expected source, ``share`` of those found; None if not measured.
+    """
     if not any(record.n_evidence for _, record in figures.traced):
-        return traces
-    for measured, record in figures.traced:
-        rank = measured.values.get("mrr")
-        traces[measured.sample_id, measured.method] = Trace(
-            record.end,
-            record.first_break,
-            round(1 / rank) if rank else None,
-            measured.values.get("recall"),
-        )
-    return traces
+        return {}
+    return {
+        (measured.sample_id, measured.method): {
+            "end": record.end,
+            "rank": round(1 / mrr) if (mrr := measured.values.get("mrr")) else None,
+            "share": measured.values.get("recall"),
+            **({"lost": record.first_break} if record.first_break else {}),
+        }
+        for measured, record in figures.traced
+    }
 
 
 class _Lines:
@@ -98,7 +84,7 @@ def list_questions(
     results: Sequence[QueryResult],
     samples: Iterable[Sample],
     metrics: Sequence[str],
-    traces: Mapping[tuple[str, str], Trace],
+    traces: Mapping[tuple[str, str], Json],
 ) -> QuestionIndex:
     """Return what the list of questions needs, JSON-ready.
 
@@ -121,7 +107,7 @@ def list_questions(
                 "evidence": list(sample.expected_sources or sample.evidence) if sample else [],
                 "tags": _tags(sample) if sample else [],
                 "answers": [
-                    _answer(result, judged, traces.get((sample_id, result.method)))
+                    _answer(result, judged, traces.get((sample_id, result.method), {}))
                     for result in answers
                 ],
             }
@@ -217,7 +203,7 @@ def _tags(sample: Sample) -> list[str]:
     return [*sample.values_of("tags"), *others, *answerable]
 
 
-def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) -> Json:
+def _answer(result: QueryResult, metrics: Sequence[str], trace: Json) -> Json:
     values: Json = {
         "method": result.method,
         "states": [_state(result, metric) for metric in metrics],
@@ -231,11 +217,10 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Trace | None) ->
     if result.abstained and result.failure is None:
         values["declined"] = True
     failures = (*([result.failure] if result.failure else ()), *result.scores.failures.values())
-    if causes := [f"{f.kind}: {f.message}"[:MOST_CAUSE] for f in failures]:
-        values["causes"] = list(dict.fromkeys(causes))
-    if trace is not None and not result.trial:
-        values |= {"end": trace.end, "rank": trace.rank, "share": trace.share}
-        values |= {"lost": trace.stage} if trace.stage else {}
+    if failures:
+        values["causes"] = list(dict.fromkeys(map(name_cause, failures)))
+    if not result.trial:
+        values |= trace
     return values
 
 

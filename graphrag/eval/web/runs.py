@@ -26,16 +26,7 @@ from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path,
 from graphrag.eval.store.notes import RunNote, keep_note, read_notes
 from graphrag.eval.store.records import Run, now
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
-from graphrag.eval.web.history import (
-    NOT_SHOWN,
-    TOOK,
-    by_run,
-    draw_runs,
-    draw_series,
-    mean_of,
-    minute,
-    names_of,
-)
+from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
 from graphrag.eval.web.live import LiveRun, read_live
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
@@ -233,8 +224,7 @@ class StorePages:
         judged = [each.run for each in runs if not each.is_of_suites]
         names = [] if collector is None else collector.names()
         series = [] if collector is None else [draw_series(collector, name) for name in names]
-        means, took = (by_run(judged, of) for of in ("means", "measured"))
-        measured = [name for name in names_of(took) if name not in (*TOOK, NOT_SHOWN)]
+        took = draw_runs(judged, "measured")
         return render(
             "runs.html.j2",
             ["runs.js"],
@@ -253,18 +243,18 @@ class StorePages:
                     "What was judged",
                     "Means by method in %, rubrics from 1 to 5, quality from 0 to 1. Lines leave "
                     "out unfinished runs.",
-                    draw_runs(means, names_of(means), True),
+                    list(draw_runs(judged, "means").values()),
                 ),
                 (
                     "What it took",
                     "Seconds of all searches, failed ones as the slowest; tokens and dollars of "
                     "the searches alone.",
-                    draw_runs(took, [name for name in TOOK if name in names_of(took)]),
+                    [took[name] for name in TOOK if name in took],
                 ),
                 (
                     "What was retrieved",
                     "Means in % of what is measured without a model; combined_score has no unit.",
-                    draw_runs(took, measured),
+                    [panel for name, panel in took.items() if name not in TOOK],
                 ),
                 ("What was recorded", "Values that a program recorded, over time.", series),
             ],
