@@ -181,9 +181,14 @@ class RunComparison:
         return tuple(flip for item in self.items for flip in item.flips)
 
     @property
+    def decided(self) -> tuple[MethodComparison | FigureComparison, ...]:
+        """What the gate decided on: each item, then each amount."""
+        return (*self.items, *self.figures)
+
+    @property
     def outcome(self) -> GateOutcome:
         """FAIL if any item or figure fails, PASS if all pass, else INCONCLUSIVE."""
-        return combine_outcomes(each.decision.outcome for each in (*self.items, *self.figures))
+        return combine_outcomes(each.decision.outcome for each in self.decided)
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:

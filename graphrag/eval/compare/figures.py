@@ -71,6 +71,11 @@ class FigureComparison:
     decision: AmountDecision
     note: str | None
 
+    @property
+    def metric(self) -> str:
+        """What the gate decided on, as a comparison on a judged metric has it."""
+        return self.figure
+
 
 def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[FigureChange]:
     """Compare two runs of a store on all that both have: verdicts, grades, time, tokens, retrieval.

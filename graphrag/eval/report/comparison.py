@@ -5,7 +5,14 @@ from dataclasses import asdict, replace
 from statistics import NormalDist
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.compare.compare import BASELINE, NEW, Flip, MethodComparison, RunComparison
+from graphrag.eval.compare.compare import (
+    BASELINE,
+    NEW,
+    Flip,
+    MethodComparison,
+    QuestionChange,
+    RunComparison,
+)
 from graphrag.eval.compare.figures import FigureChange, FigureComparison
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
@@ -38,21 +45,18 @@ def answer_comparison(
     comparison: RunComparison, usages: Mapping[str, Usage] | None = None
 ) -> Answer:
     """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
-    outcome, flips = comparison.outcome, comparison.flips
-    every = (*comparison.items, *comparison.figures)
-    decisive = [each for each in every if each.decision.outcome is outcome]
-    items = [item for item in comparison.items if item in decisive]
-    decided = list_decided(comparison)
-    has_one = len({name for _, name, _ in decided}) == 1
+    outcome, flips, decided = comparison.outcome, comparison.flips, comparison.decided
+    decisive = [each for each in decided if each.decision.outcome is outcome]
+    items = [item for item in comparison.items if item.decision.outcome is outcome]
+    has_one = len({each.metric for each in decided}) == 1
     reasons = {
-        (method if has_one else f"{method}'s {name}"): each.decision.reason
-        for each, (method, name, _) in zip(every, decided, strict=True)
-        if each in decisive
+        each.method if has_one else f"{each.method}'s {each.metric}": each.decision.reason
+        for each in decisive
     }
     who = join_names(list(dict.fromkeys(each.method for each in decisive)))
     n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
     dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
-    asked = [each.decision.n_pairs for each in comparison.items or every]
+    asked = [each.decision.n_pairs for each in comparison.items or decided]
     n_pairs, more = max(asked, default=0), max((_more(i.decision) for i in items), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
@@ -81,7 +85,7 @@ def answer_comparison(
         _costs(comparison, usages) if usages else "",
         next_,
         command,
-        tuple(list_reasons(comparison)),
+        tuple(map(describe_decision, decided)),
         label_of(comparison).strip(" ()"),
     )
 
@@ -93,7 +97,7 @@ def _changed_budgets(comparison: RunComparison) -> str:
     """
     sides = comparison.baseline, comparison.new
     then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
-    compared = dict.fromkeys(method for method, _, _ in list_decided(comparison))
+    compared = dict.fromkeys(each.method for each in comparison.decided)
     each: list[str] = []
     for method in compared:
         keys = then.get(method, {}).keys() & now.get(method, {}).keys()
@@ -186,14 +190,6 @@ def label_of(comparison: RunComparison) -> str:
     return in_brackets(label)
 
 
-def list_decided(comparison: RunComparison) -> list[tuple[str, str, GateOutcome]]:
-    """Return method, metric or amount, and answer, in the order of ``list_reasons``."""
-    return [
-        *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
-        *((each.method, each.figure, each.decision.outcome) for each in comparison.figures),
-    ]
-
-
 def differences_table(comparison: RunComparison) -> Table:
     """Return the difference of each method and metric, with what it shows and the gate's answer."""
     return Table(
@@ -241,14 +237,21 @@ def list_unjoined(comparison: RunComparison) -> list[str]:
     ]
 
 
-def list_reasons(comparison: RunComparison) -> list[str]:
-    """Return why the gate answered as it did, one line each method and metric or amount."""
-    return [
-        f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
-        f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
-        f"{_dropped(item) or '0 without both verdicts'})"
-        for item in comparison.items
-    ] + [_figure_reason(each) for each in comparison.figures]
+def describe_decision(each: MethodComparison | FigureComparison) -> str:
+    """Return what the gate decided on a method and a metric or an amount, and why, as a line."""
+    if isinstance(each, MethodComparison):
+        gate, note = each.decision, None
+        told = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
+        told += _dropped(each) or "0 without both verdicts"
+    else:
+        amount, note, told = each.decision, each.note, "no pairs"
+        if amount.baseline is not None and amount.new is not None:
+            values = " -> ".join(map(plain_amount, (amount.baseline, amount.new)))
+            told = f"{values} over {amount.n_pairs:,} pairs"
+        n = amount.n_dropped_pairs
+        told += f", {n:,} without both values" if n else ""
+    why = f"{word_of(each.decision.outcome)}: {each.decision.reason} ({told})"
+    return f"{each.method}, {each.metric}: {why}{'' if note is None else f'; {note}'}"
 
 
 def _dropped(item: MethodComparison) -> str:
@@ -263,20 +266,6 @@ def _dropped(item: MethodComparison) -> str:
     return ", ".join(told)
 
 
-def _figure_reason(each: FigureComparison) -> str:
-    decision = each.decision
-    means = "no pairs"
-    if decision.baseline is not None and decision.new is not None:
-        values = " -> ".join(map(plain_amount, (decision.baseline, decision.new)))
-        means = f"{values} over {decision.n_pairs:,} pairs"
-    dropped = f", {decision.n_dropped_pairs:,} without both values" * bool(decision.n_dropped_pairs)
-    note = "" if each.note is None else f"; {each.note}"
-    return (
-        f"{each.method}, {each.figure}: {word_of(decision.outcome)}: {decision.reason} "
-        f"({means}{dropped}){note}"
-    )
-
-
 def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
     """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
     flips = [each for each in comparison.flips if full or each.newly == "wrong"]
@@ -288,9 +277,14 @@ def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
 
 def describe_flip(flip: Flip, n_chars: int = 90) -> str:
     """Return what became of which question, whose words are cut to so many characters."""
-    where = f" of {flip.document}" if flip.document else ""
-    words = "" if flip.question is None else f": {shorten(flip.question, n_chars)}"
-    return f"{flip.newly}: {flip.method}, {flip.metric}: {flip.question_id}{where}{words}"
+    return f"{flip.newly}: {flip.method}, {flip.metric}: {name_asked(flip, n_chars)}"
+
+
+def name_asked(of: Flip | QuestionChange, n_chars: int) -> str:
+    """Return a question's id, its document and so many characters of its words."""
+    where = f" of {of.document}" if of.document else ""
+    words = "" if of.question is None else f": {shorten(of.question, n_chars)}"
+    return f"{of.question_id}{where}{words}"
 
 
 def look_line(comparison: RunComparison) -> str:

@@ -13,18 +13,18 @@ from graphrag.eval.compare.compare import BASELINE, NEW, Flip, RunComparison
 from graphrag.eval.report.answer import list_lines
 from graphrag.eval.report.comparison import (
     answer_comparison,
+    describe_decision,
     describe_flip,
     differences_table,
     label_of,
-    list_decided,
-    list_reasons,
     list_weaknesses,
+    name_asked,
 )
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.query.usage import Usage
 from graphrag.redaction import redact
-from graphrag.text.phrases import counted, shorten
+from graphrag.text.phrases import counted
 
 _MOST_FLIPS = 10
 _MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds lines of its own
@@ -69,12 +69,12 @@ def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | Non
 def list_annotations(comparison: RunComparison) -> list[str]:
     """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
     kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
-    reasons = zip(list_decided(comparison), list_reasons(comparison), strict=True)
+    label = label_of(comparison)
     lines = [
         *(
-            (kinds[outcome], f"{reason}{label_of(comparison)}")
-            for (_, _, outcome), reason in reasons
-            if outcome in kinds
+            (kinds[each.decision.outcome], f"{describe_decision(each)}{label}")
+            for each in comparison.decided
+            if each.decision.outcome in kinds
         ),
         *(("warning", line) for line in comparison.warnings),
     ]
@@ -123,18 +123,14 @@ def render_junit(comparison: RunComparison) -> str:
     """
     suites, label = ElementTree.Element("testsuites"), label_of(comparison)
     cases: list[ElementTree.Element] = []
-    reasons = list_reasons(comparison)
-    for (method, name, outcome), reason in zip(list_decided(comparison), reasons, strict=True):
-        cases.append(_case(f"graphrag.eval.{name}", method))
-        if outcome in _OUTCOMES:
-            ElementTree.SubElement(cases[-1], _OUTCOMES[outcome], message=_allowed(reason))
+    for each in comparison.decided:
+        cases.append(_case(f"graphrag.eval.{each.metric}", each.method))
+        if (end := _OUTCOMES.get(each.decision.outcome)) is not None:
+            ElementTree.SubElement(cases[-1], end, message=_allowed(describe_decision(each)))
     suites.append(_suite(f"graphrag eval compare{label}", cases))
     cases = []
     for each in comparison.questions:
-        where = f" of {each.document}" if each.document else ""
-        words = "" if each.question is None else f": {shorten(each.question, 120)}"
-        name = f"{each.question_id}{where}{words}"
-        case = _case(f"graphrag.eval.{each.metric}.{each.method}", name)
+        case = _case(f"graphrag.eval.{each.metric}.{each.method}", name_asked(each, 120))
         if each.seconds is not None:
             case.set("time", f"{each.seconds:.3f}")
         told = _allowed(f"{each.method}: {each.change}: {each.told}{label}")

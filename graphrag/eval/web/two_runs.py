@@ -10,7 +10,6 @@ from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import (
     answer_comparison,
     differences_table,
-    list_decided,
     list_weaknesses,
 )
 from graphrag.eval.report.table import Table, Value
@@ -55,12 +54,10 @@ def render_two_runs(
     new, old = sides
     comparison = compare_runs(new, old)
     names = new.metadata.run_id, old.metadata.run_id
+    flips = {w: [f for f in comparison.flips if f.newly == w] for w in ("wrong", "right")}
     with open_store(store_path) as store:
-        newly = {
-            word: _changed(store, names, [f for f in comparison.flips if f.newly == word])
-            for word in ("wrong", "right")
-        }
-    methods = list(dict.fromkeys(method for method, _, _ in list_decided(comparison)))
+        newly = {word: _changed(store, names, of[:_MOST]) for word, of in flips.items()}
+    methods = list(dict.fromkeys(each.method for each in comparison.decided))
     facts = (new.metadata.indexes, old.metadata.indexes)
     settings = list_setup_changes(new.metadata.setup, old.metadata.setup, methods, facts)
     now, before = runs if len(runs) == 2 else (None, None)
@@ -77,14 +74,9 @@ def render_two_runs(
             *(line for line in comparison.warnings if line not in settings),
             *list_weaknesses(comparison),
         ],
-        headings={
-            word: _count([f for f in comparison.flips if f.newly == word], word) for word in newly
-        },
+        headings={word: _count(of, word) for word, of in flips.items()},
         newly=newly,
-        left={
-            word: sum(f.newly == word for f in comparison.flips) - len(newly[word])
-            for word in newly
-        },
+        left={word: len(of) - len(newly[word]) for word, of in flips.items()},
         tables=[differences_table(comparison), means],
     )
 
@@ -100,9 +92,8 @@ def _count(flips: Sequence[Flip], word: str) -> str:
 
 
 def _changed(
-    store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[Flip]
+    store: EvaluationStore, names: tuple[str | None, str | None], shown: Sequence[Flip]
 ) -> list[Changed]:
-    shown = flips[:_MOST]
     held = {run.run_id for run in store.runs()}
     now, before = (_sides(store, name, shown) if name in held else {} for name in names)
     truths: dict[str, str] = {}
