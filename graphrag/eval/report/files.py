@@ -9,20 +9,14 @@ import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.plug_ins import PlugIn, find_plug_in, list_plug_ins
-from graphrag.eval.report.answer import answer_run
-from graphrag.eval.report.run import render_curves
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.figures import (
-    evaluation_names,
-    retrieval_pieces,
-)
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -34,7 +28,6 @@ from graphrag.eval.store.whole_files import (
 )
 from graphrag.query.calls import describe_error
 from graphrag.text.controls import harmless_cell
-from graphrag.text.json_pieces import whole_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,26 +46,6 @@ class ShownRun:
     run_id: str | None
     n_questions: int | None
     timestamp: str
-
-
-def render_files(
-    results: EvaluationResults,
-    retrieval: Mapping[str, Any],
-    evaluations: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Content]:
-    """Return name -> content of a run's files, which is made when it is written, once.
-
-    ``retrieval`` lacks what was retrieved; ``evaluations`` are by method.
-    """
-    names, answer = evaluation_names(list(evaluations)), answer_run(results)
-    section = {"answer": None if answer is None else answer.to_dict()}
-    return {
-        **{names[method]: whole_json(found) for method, found in evaluations.items()},
-        SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
-        DETAILED_FILE: results.detailed_pieces(),
-        REPORT_FILE: retrieval_pieces(retrieval, results.results, results.read_whole),
-        **({} if results.curves is None else {CURVES_FILE: render_curves(results, results.curves)}),
-    }
 
 
 def read_shown_run(output_dir: Path) -> ShownRun | None:

@@ -133,12 +133,6 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     return results.analysis
 
 
-def list_answer(results: "EvaluationResults") -> list[str]:
-    """Return the answer as lines: what to do, the reasons, what is next."""
-    answer = answer_run(results)
-    return [] if answer is None else [line.text for line in list_lines(answer)]
-
-
 def verdict_line(results: "EvaluationResults") -> str | None:
     """Return the answer of a run as one line; None where nothing was to be judged."""
     answer = answer_run(results)

@@ -8,8 +8,8 @@ scripts and inline SVG are taken out, as by GitHub and in notebooks that are not
 import base64
 from typing import TYPE_CHECKING
 
+from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import share
-from graphrag.eval.report.run import list_answer
 from graphrag.eval.report.run_tables import (
     METHOD,
     areas_table,
@@ -49,7 +49,7 @@ def render_cell(results: "EvaluationResults") -> str:
         if name == "scores" or results.curves is not None:
             data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
             plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
-    curves = results.curves
+    curves, answer = results.curves, answer_run(results)
     tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
     further = [
         *([metrics_table(results.metrics, analysis)] if results.metrics else []),
@@ -59,7 +59,7 @@ def render_cell(results: "EvaluationResults") -> str:
     ]
     return render(
         "cell.html.j2",
-        answer=list_answer(results),
+        answer=[] if answer is None else [line.text for line in list_lines(answer)],
         label=label_results(results),
         plots=plots,
         tables=[table for table in tables if table.rows],

@@ -8,10 +8,18 @@ from pathlib import Path
 
 from graphrag.command_lines import eval_line_here, has_place
 from graphrag.eval.dataset.samples import count_gold
-from graphrag.eval.report.files import render_files
+from graphrag.eval.report.answer import answer_run
+from graphrag.eval.report.files import CURVES_FILE
+from graphrag.eval.report.run import render_curves
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
+from graphrag.eval.results.figures import (
+    Figures,
+    FigureSources,
+    compute_figures,
+    evaluation_names,
+    retrieval_pieces,
+)
 from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
@@ -20,8 +28,15 @@ from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.criteria import AVERAGES
 from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome
-from graphrag.eval.store.whole_files import PAGE_FILE, Content
+from graphrag.eval.store.whole_files import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+    Content,
+)
 from graphrag.eval.web.run_page import report_pieces
+from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 
 
@@ -39,8 +54,18 @@ class RunReport:
 
     def files(self) -> dict[str, Content]:
         """Return name -> content of the run's files, made when it is written, once."""
-        files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
-        return {**files, PAGE_FILE: self.page()}
+        results, figures = self.results, self.figures
+        names, answer = evaluation_names(list(figures.evaluations)), answer_run(results)
+        section = {"answer": None if answer is None else answer.to_dict()}
+        curves = results.curves
+        return {
+            **{names[method]: whole_json(of) for method, of in figures.evaluations.items()},
+            SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
+            DETAILED_FILE: results.detailed_pieces(),
+            REPORT_FILE: retrieval_pieces(figures.retrieval, results.results, results.read_whole),
+            **({} if curves is None else {CURVES_FILE: render_curves(results, curves)}),
+            PAGE_FILE: self.page(),
+        }
 
     def page(self) -> Iterator[str]:
         """Yield the run's page in pieces."""
