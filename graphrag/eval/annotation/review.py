@@ -135,8 +135,18 @@ class Review:
         return None if is_rejected else self._describe(decided)
 
     def _describe(self, row: Row) -> Row:
-        doubt = self.doubts.get(str(row.get(_heading(row, "question"))), "")
-        return {**_describe(row), "doubt": doubt}
+        values = {name: row.get(_heading(row, name)) for name in _SHOWN}
+        about = {k: row.get(k) for k in ("kind", "hops", "difficulty", "documents")}
+        return {
+            **values,
+            "seen": _code(row),
+            "evidence": _quotes(row),
+            "about": {k: v for k, v in about.items() if v is not None},
+            "proofs": row.get("proofs"),
+            "assertions": row.get("assertions") or [],
+            "vetted_by": row.get(VETTED),
+            "doubt": self.doubts.get(str(values["question"]), ""),
+        }
 
     def _mend(self, row: Row, change: Decision) -> Row:
         quotes = [quote for quote in change.evidence if quote]
@@ -235,20 +245,6 @@ def _quotes(row: Row) -> list[str]:
     quotes = row.get(_heading(row, "evidence"))
     listed = cast("list[object]", quotes) if isinstance(quotes, list) else [quotes]
     return [quote.strip() for quote in listed if isinstance(quote, str) and quote.strip()]
-
-
-def _describe(row: Row) -> Row:
-    values = {name: row.get(_heading(row, name)) for name in _SHOWN}
-    about = {k: row.get(k) for k in ("kind", "hops", "difficulty", "documents")}
-    return {
-        **values,
-        "seen": _code(row),
-        "evidence": _quotes(row),
-        "about": {k: v for k, v in about.items() if v is not None},
-        "proofs": row.get("proofs"),
-        "assertions": row.get("assertions") or [],
-        "vetted_by": row.get(VETTED),
-    }
 
 
 def _marks(text: str, quotes: Sequence[str]) -> list[tuple[int, int]]:

@@ -328,7 +328,7 @@ def _check_confidence(
         return skip(name, f"there are no {kind}"), None, []
     if "confidence" not in frame:
         return skip(name, f"the {kind} have no confidence"), None, []
-    values = frame["confidence"]
+    values = cast("Array", frame["confidence"])
     numbers = as_numbers(values)
     # A null or empty cell gives no confidence; a word, NaN or infinity gives a wrong one.
     given = to_numpy(compute.fill_null(compute.not_equal(as_text(values), ""), False))

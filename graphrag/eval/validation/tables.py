@@ -5,7 +5,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +32,6 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-class Frame(Protocol):
-    """What is asked of a data frame, so that a file can stand for one."""
-
-    def __len__(self) -> int: ...
-    def __contains__(self, key: object, /) -> bool: ...
-    def __getitem__(self, key: str, /) -> Array: ...
-
-
 class ParquetFrame:
     """A Parquet file as a data frame whose columns are read when they are asked for."""
 
@@ -59,6 +51,9 @@ class ParquetFrame:
 
     def __getitem__(self, key: str, /) -> Array:
         return self._file.read(columns=[key]).column(key)
+
+
+Frame: TypeAlias = ParquetFrame | pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
