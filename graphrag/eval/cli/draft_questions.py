@@ -28,16 +28,16 @@ from graphrag.eval.errors import AllowanceStop, NoRowsError, RunStoppedError, Us
 from graphrag.eval.report.cells import money
 from graphrag.eval.runner.checks import check_prices
 from graphrag.eval.runner.draft_materials import Materials
-from graphrag.eval.runner.drafting import MOST_TRIES, Drafted, Drafter, calls_a_draft
+from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.judging import open_answering
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
+from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.phrases import counted
 
@@ -163,7 +163,7 @@ async def _draft(
         for key in roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(
-                    open_answering(headers[key]),
+                    open_completion(answering_config(headers[key])),
                     lambda: CallLog(limit, calls),
                     lambda kind, done, of, tell=tell, key=key: tell(
                         f"Drafting from {key}: {done}/{of} {kind}"
@@ -216,8 +216,8 @@ def _count_calls(
         for kind, number in by_kind.items():
             tries = MOST_TRIES * number
             there = sum(1 for _ in islice(materials[key].of(kind), tries))
-            least += min(number, there) * calls_a_draft(kind)
-            most += min(tries, there) * calls_a_draft(kind)
+            least += min(number, there) * CALLS_A_DRAFT[kind]
+            most += min(tries, there) * CALLS_A_DRAFT[kind]
             if there < number:
                 told = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
                 say(told, quiet=quiet)

@@ -15,7 +15,6 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import Variant, check_pairs, read_budgets, split_name
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, UsageError
-from graphrag.eval.results.runs import unfinished_usages
 from graphrag.eval.runner.checks import (
     check_prices,
     list_judge_warnings,
@@ -35,7 +34,6 @@ from graphrag.eval.runner.judging import (
     check_judge_model,
     describe_judge,
     judge_model,
-    list_judge_name_warnings,
     open_judge,
 )
 from graphrag.eval.runner.methods import MethodSet
@@ -68,11 +66,9 @@ class Listener(Protocol):
 
     def note(self, text: str) -> None:
         """Take a line beside the results."""
-        ...
 
     def warn(self, text: str) -> None:
         """Take a warning."""
-        ...
 
     def working(self, what: str) -> AbstractContextManager[object]:
         """Say what goes on within the block."""
@@ -255,13 +251,13 @@ def prepare_judging(
     if options.max_cost_usd is not None:
         check_prices([judge])
     units, methods = plan_judging(samples, config.methods, responses.values()), MethodSet(config)
-    warnings = list_judge_name_warnings(config, headers) + list_judge_warnings(judge, answering)
+    warnings = tuple(list_judge_warnings(judge, answering))
     details = RunDetails(
         origin="judge",
         n_units=len(units),
         config=config.to_dict(),
         models=(judge, *answering),
-        warnings=tuple(warnings),
+        warnings=warnings,
         search_methods=methods.search_methods(),
         command=again(),
         index_costs=origin.details.index_costs,
@@ -319,14 +315,8 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
             more = {"--max-cost": f"{outcome.allow_usd:g}"}
             run = replace(run, details=replace(run.details, command=again(instead=more)))
             store.keep_details(run.run_id, run.details)
-        described = RunDescription(
-            run,
-            config,
-            store.samples(run.run_id),  # as they were vetted when it began
-            recorded_at=store.recorded_at(run.run_id),
-            forgotten=store.forgotten_usage(run.run_id),
-            unfinished=unfinished_usages(store, run, outcome.results),
-        )
+        samples = store.samples(run.run_id)  # as they were vetted when it began
+        described = RunDescription.of_stored(store, run, config, samples, outcome.results)
         code = await _finish(described, outcome, listener)
         before = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in before.values() for m in config.metrics)
@@ -348,14 +338,13 @@ async def _ask(
         skip_judge=options.skip_judge,
         max_cost_usd=options.max_cost_usd,
         holds_contexts=False,
-        telemetry=telemetry,
     )
     async with open_executor(config, roots, address=options.address) as executor:
         if plan.judge is not None:
             with listener.working("Opening the judge"):
                 judge = open_judge(config, plan.judging)
         try:
-            runner = EvaluationRunner(config, judge, executor=executor)
+            runner = EvaluationRunner(config, judge, executor=executor, telemetry=telemetry)
             return await listener.run(runner, request)
         finally:
             if telemetry is not None and (lost := telemetry.close()):

@@ -8,7 +8,8 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple, TypeVar, cast
 
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
-from graphrag.query.index_header import IndexTables
+from graphrag.eval.stats.intervals import grouped
+from graphrag.query.index_header import IndexTables, rows_of
 from graphrag.text.ranking import WordIndex
 
 T = TypeVar("T")
@@ -46,21 +47,15 @@ class Materials:
 
     def __init__(self, tables: IndexTables, seed: int = 0) -> None:
         self._tables, self._seed = tables, seed
-        titles: dict[str, str] = {}
-        if tables.has("documents"):
-            titles = {
-                str(name): str(title) for name, title in self._rows("documents", "id", "title")
-            }
+        titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
         self._passages = {
-            str(name): Passage(str(text), titles.get(str(of), str(of)))
-            for name, text, of in self._rows("text_units", "id", "text", "document_id")
+            name: Passage(text, titles.get(document, str(document)))
+            for name, text, document in self._rows("text_units", "id", "text", "document_id")
         }
         self._words: WordIndex | None = None
 
-    def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        frame = cast("Any", self._tables.table(table))
-        values: list[Any] = [frame[column] for column in columns]
-        return zip(*values, strict=True)
+    def _rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        return rows_of(self._tables.columns(table, columns), *columns)
 
     def find(self, quote: str) -> Passage | None:
         """Return the first text unit that holds a quote letter by letter, None without one."""
@@ -80,9 +75,7 @@ class Materials:
         if kind == "global":
             return self._communities(drawn)
         long = [p for p in self._passages.values() if len(p.text.split()) >= _LEAST_WORDS]
-        by_document = defaultdict[str, list[Passage]](list)
-        for passage in long or self._passages.values():
-            by_document[passage.document].append(passage)
+        by_document = grouped((p.document, p) for p in long or self._passages.values())
         spread = _spread([_shuffled(each, drawn) for each in by_document.values()], drawn)
         return (Material(kind, (passage,)) for passage in spread)
 
@@ -90,7 +83,7 @@ class Materials:
         """Give two relationships that share an entity, and stand in different text units."""
         columns = ("source", "target", "description", "text_unit_ids")
         edges = [
-            _Edge(str(a), str(b), str(text), [u for u in map(str, units) if u in self._passages])
+            _Edge(a, b, text, [unit for unit in units if unit in self._passages])
             for a, b, text, units in self._rows("relationships", *columns)
         ]
         at = defaultdict[str, list[int]](list)
@@ -101,7 +94,7 @@ class Materials:
                 units_of[entity].update(edge.units)
         most = max(2.0, _HUB * len(self._passages))
         bridges = [e for e, places in at.items() if len(places) > 1 and len(units_of[e]) <= most]
-        by_document = defaultdict[str, list[Material]](list)
+        links: list[Material] = []
         for number, bridge in enumerate(_shuffled(bridges, drawn)):
             form = _LINK_FORMS[number % len(_LINK_FORMS)]
             path: dict[str, _Edge] = {}  # text unit -> the edge that it is taken for
@@ -112,30 +105,22 @@ class Materials:
             if len(path) > 1:
                 told = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in path.values())
                 passages = tuple(self._passages[unit] for unit in path)
-                joined = Material("link", passages, f"{bridge} joins them. {told}", form)
-                by_document[passages[0].document].append(joined)
+                links.append(Material("link", passages, f"{bridge} joins them. {told}", form))
+        by_document = grouped((link.passages[0].document, link) for link in links)
         return _spread(list(by_document.values()), drawn)
 
     def _communities(self, drawn: random.Random) -> Iterator[Material]:
-        if not self._tables.has("communities"):
-            return iter(())
-        summaries: dict[str, str] = {}
-        if self._tables.has("community_reports"):
-            reports = self._rows("community_reports", "community", "summary")
-            summaries = {str(key): str(summary) for key, summary in reports}
+        summaries: dict[str, str] = dict(self._rows("community_reports", "community", "summary"))
         by_level = defaultdict[str, list[Material]](list)
         columns = ("community", "level", "title", "text_unit_ids")
         for key, level, title, units in self._rows("communities", *columns):
-            known = [self._passages[u] for u in map(str, units) if u in self._passages]
+            known = [self._passages[unit] for unit in units if unit in self._passages]
             if len(known) < 2:
                 continue
-            by_document = defaultdict[str, list[Passage]](list)
-            for passage in _shuffled(known, drawn):
-                by_document[passage.document].append(passage)
+            by_document = grouped((p.document, p) for p in _shuffled(known, drawn))
             passages = tuple(_spread(list(by_document.values()), drawn))[:_IN_COMMUNITY]
-            by_level[str(level)].append(
-                Material("global", passages, summaries.get(str(key), str(title)))
-            )
+            about = summaries.get(key, str(title))
+            by_level[level].append(Material("global", passages, about))
         return _spread([_shuffled(each, drawn) for each in by_level.values()], drawn)
 
 

@@ -43,6 +43,8 @@ Proofs: TypeAlias = dict[str, JsonValue]
 """What the models said of a draft, see ``Draft.row``."""
 MOST_TRIES = 4
 """Drafts that are tried for one that is kept."""
+CALLS_A_DRAFT = {"fact": 6, "link": 10, "global": 8, "unanswerable": 2}
+"""Kind -> calls of a draft that is kept, of a link and a global one of two texts."""
 _AT_ONCE = 8
 _N_DISTRACTORS = 2
 
@@ -124,7 +126,6 @@ passage, copied letter by letter, that comes nearest.
 }
 
 
-_ASSERTIONS_SHAPE = '{"assertions": [{"text": "...", "weight": "vital" or "okay"}]}'
 PROPOSE_PROMPT = write_prompt(
     """Write what answers to a question are to be held to: one to six statements, each of which
 follows from "answer", the accepted one, or from "quotes", which prove it.
@@ -133,7 +134,7 @@ follows from "answer", the accepted one, or from "quotes", which prove it.
 - "vital" is what an answer must say to be right and complete, "okay" what it may well say.
 - At least one is vital. No two say the same.
 """,
-    _ASSERTIONS_SHAPE,
+    '{"assertions": [{"text": "...", "weight": "vital" or "okay"}]}',
     "question answer quotes",
 )
 _ORACLE_SHAPE = '{"found": true or false, "answer": "..."}'
@@ -151,13 +152,12 @@ CLOSED_BOOK_PROMPT = write_prompt(
     _ORACLE_SHAPE,
     "question",
 )
-_SAME_SHAPE = '{"difference": "...", "same": 0 or 1}'
 SAME_PROMPT = write_prompt(
     """Two people answered the same question. Would a reader of either answer end up believing the
 same? Write what one of these readers would believe that the other would not, as far as the question
 asks for it. "same" is 1 if that is nothing, else 0.
 """,
-    _SAME_SHAPE,
+    '{"difference": "...", "same": 0 or 1}',
     "question one other",
 )
 """The judge's second phrasing."""
@@ -226,11 +226,6 @@ def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str
 
 def _to_say(statements: Sequence[Statement]) -> tuple[Assertion, ...]:
     return tuple(Assertion(text=each.text, weight=each.weight) for each in statements)
-
-
-def calls_a_draft(kind: str) -> int:
-    """Return how many calls a draft takes that is kept, of a link and a global one of two texts."""
-    return {"fact": 6, "link": 10, "global": 8, "unanswerable": 2}[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +301,7 @@ class Drafter:
         self,
         model: object,
         new_log: Callable[[], CallLog],
-        on_progress: Callable[[str, int, int], object] | None = None,
+        on_progress: Callable[[str, int, int], object] = lambda kind, done, of: None,
         keeps_known: bool = False,
         askers: Sequence[Asker] = (ANYBODY,),
     ) -> None:
@@ -338,8 +333,7 @@ class Drafter:
                 batch = [replace(material, asker=asker) for asker, material in pairs]
                 for draft in await self._try(batch, materials, asked, drafted):
                     open_.remove(draft.asker)
-                if self._on_progress is not None:
-                    self._on_progress(kind, number - len(open_), number)
+                self._on_progress(kind, number - len(open_), number)
             if open_:
                 drafted.short[kind] = len(open_)
         return drafted
@@ -359,8 +353,7 @@ class Drafter:
                         _throw_away(sample, Cause.NOT_BORNE_OUT, assertion.text)
                         for assertion in left
                     )
-            if self._on_progress is not None:
-                self._on_progress("rows", start + len(batch), len(samples))
+            self._on_progress("rows", start + len(batch), len(samples))
 
     async def _hold(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
         """Return the assertions of a row that its answer and quotes support, and the others."""
@@ -553,8 +546,7 @@ class Drafter:
         return bool((await self._rule(draft.question, given.answer, draft.assertions)).is_whole)
 
     async def _oracle(self, question: str, texts: Sequence[Passage]) -> _OracleReply:
-        shown = _shown(texts)
-        return await self._ask(_OracleReply, ORACLE_PROMPT, question=question, texts=shown)
+        return await self._ask(_OracleReply, ORACLE_PROMPT, question=question, texts=_shown(texts))
 
     async def _rule(
         self, question: str, text: str, assertions: Sequence[Assertion]

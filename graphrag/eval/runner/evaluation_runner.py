@@ -3,29 +3,26 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.settings_files import SettingsError, is_project
 from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
-from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.config.sections import CONTROLS, OutputSettings
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
-from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedError, StoreError
 from graphrag.eval.judged import DEFAULT_METRICS
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
 from graphrag.eval.runner.headers import (
     describe_indexes,
-    find_project,
     read_headers,
     read_model_settings,
-    read_settings_of,
 )
 from graphrag.eval.runner.held_loop import LoopWatch
-from graphrag.eval.runner.jobs import Executor
 from graphrag.eval.runner.judging import (
     FurtherJudges,
     ask_verdicts,
@@ -33,14 +30,13 @@ from graphrag.eval.runner.judging import (
     asks_judge,
     check_judge,
     describe_judge,
-    list_judged,
-    open_answering,
     open_judge,
-    with_grades,
+    with_judged,
 )
 from graphrag.eval.runner.methods import Method, MethodSet, ask_control, ask_method, response_type
 from graphrag.eval.runner.plan import describe_setup, plan_run
 from graphrag.eval.runner.queue import (
+    Executor,
     ProgressCallback,
     RunOutcome,
     RunRequest,
@@ -48,9 +44,6 @@ from graphrag.eval.runner.queue import (
     Work,
     check_asked,
     describe_timeout,
-    failed_response,
-    read_response,
-    search_failure,
 )
 from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.scorers.evaluable import read_entity_types
@@ -60,15 +53,18 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.log_lines import stay_silent
-from graphrag.query.calls import describe_error
+from graphrag.query.calls import CutOffReplyError, describe_error
+from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError
-from graphrag.query.usage import CallLog, current_scope, measure_calls
+from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.runner.telemetry import Telemetry
     from graphrag.query.structured_search.base import SearchResult
 
+_Figure = TypeVar("_Figure", int, float)
 __all__ = [
     "EfficiencyMetrics",
     "EvaluationConfig",
@@ -94,6 +90,7 @@ class EvaluationRunner:
       or a plain function, which gets a thread: methods of one's own, which are then named in
       ``config.methods`` or in ``run_evaluation``; see ``graphrag.eval.runner.methods``.
     - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
+    - ``telemetry``: told of searches, judgings and their model calls, where they are made here.
 
     Raises ConfigError if a function that the configuration names can't be imported.
     ``config.concurrency`` limits all model calls of all samples, methods and metrics together. A
@@ -108,18 +105,21 @@ class EvaluationRunner:
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
         executor: Executor | None = None,
+        telemetry: "Telemetry | None" = None,
     ) -> None:
         stay_silent()
         self.config = config
         self.judge = judge
-        self._settings = read_settings_of(config)
+        self._settings = EvaluationConfig(output=OutputSettings(save_intermediate=False))
+        if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
+            self._settings = cast("EvaluationConfig", config)
         self.index_roots: Mapping[str, Path | str] = (
             self._settings.index_roots if index_roots is None else index_roots
         )
         self._own_roots = self._settings.own_projects()
         self._methods = MethodSet(self._settings, methods)
         self._own_judge: Judge | None = None
-        self._executor = executor or self
+        self._executor, self._telemetry = executor or self, telemetry
         self._indexes: dict[str, GraphIndex] = {}
         self._varied: dict[tuple[str, str], GraphIndex] = {}
         self._readers: dict[str, RetrievalReader] = {}
@@ -160,7 +160,9 @@ class EvaluationRunner:
         request or stays away, or ten searches of a run that is stored fail in a row.
         """
         samples = as_samples(dataset, list(self.index_roots))
-        chosen = self._methods.chosen(methods)
+        if isinstance(methods, str):  # its letters would be asked as methods
+            raise ConfigError(f"methods must be a list of names, such as [{methods!r}], not text.")
+        chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
         names = {config.index_of(key, name) for key in asked for name in chosen} | asked
@@ -215,21 +217,19 @@ class EvaluationRunner:
             terms = (await self._load_judge(), self._settings, request.session)
             judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
         self.watch.begin()
-        executor = asked if request.telemetry is None else request.telemetry.around(asked)
+        executor = asked if self._telemetry is None else self._telemetry.around(asked)
         self._work = work = Work(request, self._settings, executor, asked is not self)
-        outcome, session = await work.run(), request.session
+        outcome = await work.run()
         if request.skip_judge:
             return outcome
         if judges is not None and outcome.is_complete:
             tasks = judges.plan(request.units)
-            if request.telemetry is not None:
-                tasks = request.telemetry.around_further(tasks)
+            if self._telemetry is not None:
+                tasks = self._telemetry.around_further(tasks)
             outcome = await work.run_further(tasks, outcome)
-        judged = list_judged(self._settings, request.units, session)
-        outcome = replace(outcome, results=with_grades(outcome.results, judged), judged=judged)
         if outcome.is_complete:
-            session.finish()
-        return outcome
+            request.session.finish()
+        return with_judged(outcome, self._settings, request)
 
     async def _entity_types(self, name: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""
@@ -262,7 +262,7 @@ class EvaluationRunner:
             key = sample.imdb_key
             header = read_model_settings({key: self._known_root(key)})[key]
             form = response_type(header, self._settings.equal_terms)
-            return await ask_control(open_answering(header), method, sample, form)
+            return await ask_control(header, method, sample, form)
         return await self._run_search(method, sample.question, sample.imdb_key)
 
     async def _load_index(self, imdb_key: str) -> GraphIndex:
@@ -279,7 +279,11 @@ class EvaluationRunner:
         return root
 
     def _find_root(self, name: str) -> Path | None:
-        return find_project(name, {**self._own_roots, **self.index_roots})
+        roots = {**self._own_roots, **self.index_roots}
+        if name in roots:
+            return Path(roots[name]).absolute()
+        is_name = bool(name) and Path(name).name == name  # no path that leads out of the folder
+        return Path(name).absolute() if is_name and is_project(name) else None
 
     async def _load_judge(self) -> Judge:
         if self.judge is not None:
@@ -308,7 +312,7 @@ class EvaluationRunner:
             try:
                 async with log.own_time.deadline(limit_s):
                     result = await self._respond(unit.sample, unit.method)
-                response = read_response(unit, result, log)
+                response = _read_response(unit, result, log)
             except TimeoutError:
                 self.watch.check()
                 failure = Failure("search", "timeout", describe_timeout(limit_s, log))
@@ -316,7 +320,7 @@ class EvaluationRunner:
                 if error.refused:
                     msg = f"The model's service refuses the requests of {unit.method}: {error}"
                     raise RunStoppedError(msg) from error
-                failure = search_failure(error, log)
+                failure = _failure_of(error, log)
             except (StoreError, RunStoppedError):
                 raise
             except Exception as error:
@@ -325,15 +329,19 @@ class EvaluationRunner:
         check_asked(log)
         if response is not None and not response.response.strip():
             failure = Failure("search", "empty", "the response is empty")
+        is_own = self._methods.function(unit.method) is not None
         if failure is not None:
-            is_own = self._methods.function(unit.method) is None
-            failed = failed_response(unit, failure, log, is_own)
-            response = failed if response is None else replace(failed, usage=response.usage)
+            text, usage = f"ERROR: {failure.message}", log.usage()
+            if response is not None:
+                usage = response.usage
+            elif is_own and not log.attempts:
+                usage = Usage(cost_usd=None, is_counted=False)  # nobody knows what it took
+            place = unit.key, unit.sample.id, unit.method
+            response = StoredResponse(*place, text, "", None, usage, failure, unit.trial)
         assert response is not None
         if result is not None and failure is None:
             response = replace(response, retrieved=self._read_retrieved(unit, result))
-        is_search = unit.method not in CONTROLS and self._methods.function(unit.method) is None
-        if is_search and response.latency_s is not None:
+        if unit.method not in CONTROLS and not is_own and response.latency_s is not None:
             latency = response.latency_s
         # Put together from a run before, or delayed.
         if log.replayed or log.was_held_up or self.watch.n_named > n_named:
@@ -361,6 +369,77 @@ class EvaluationRunner:
         judge = await self._load_judge()
         with measure_calls(log):
             return await ask_verdicts(judge, unit, response, metrics, self._settings.judge)
+
+
+def _failure_of(error: SearchError, log: CallLog) -> Failure:
+    """Return the failure of a search.
+
+    Replies among the calls of its log that were cut off may be why it could not answer.
+    """
+    message = str(error)
+    if isinstance(error.__cause__, CutOffReplyError):
+        return Failure("search", "cut_off", message, of_setup=True)
+    n_cut = 0 if log.bound is None else log.usage().cut_replies
+    if log.bound is not None and n_cut:
+        message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
+    return Failure("search", "error", message, n_cut > 0 or error.context_is_full)
+
+
+def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
+    """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
+
+    Figures that no search can take count as not given: the latency (seconds) is None then; but
+    those of a Usage raise an ImpossibleFigureError. Without counters the usage is marked as not
+    counted, unless calls were recorded in the log. The search abstained if it says so, or the reply
+    that it counted last is a refusal.
+    """
+    response: object = getattr(result, "response", None)
+    context: object = getattr(result, "context_text", "")
+    if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
+        raise TypeError(f"the search answered with {type(response).__name__}, not with text")
+    return StoredResponse(
+        unit=unit.key,
+        sample_id=unit.sample.id,
+        method=unit.method,
+        response=str(cast("object", response)),
+        context_text=None if context is None else _as_text(context),
+        latency_s=_told(partial(read_figure, most=MOST_SECONDS), "completion_time", result),
+        usage=_usage_of(result, log),
+        trial=unit.trial,
+        abstained=getattr(result, "abstained", None) is True or log.abstained,
+    )
+
+
+def _usage_of(result: object, log: CallLog) -> Usage:
+    if log.attempts:
+        return log.usage()
+    own: object = getattr(result, "usage", None)
+    if isinstance(own, Usage):
+        return Usage.from_dict(own.to_dict())
+    names = ("llm_calls", "prompt_tokens", "output_tokens")
+    counts = [_told(read_count, name, result) for name in names]
+    calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+    if None in counts:
+        return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
+    return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
+
+
+def _told(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:
+    try:
+        return read(name, getattr(result, name, None))
+    except ImpossibleFigureError:
+        return None
+
+
+def _as_text(context: object) -> str:
+    if isinstance(context, str):
+        return context
+    if isinstance(context, Mapping):
+        named = cast("Mapping[str, object]", context)
+        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
+    if isinstance(context, Sequence):
+        return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
+    return ""  # what a stand-in made up
 
 
 async def run_evaluation(

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import read_settings
-from graphrag.config.settings_files import SettingsError, is_project
+from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.methods import MethodSet
@@ -18,28 +17,6 @@ from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import RunSetup
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError, model_name, read_header
-
-
-def read_settings_of(config: object) -> EvaluationConfig:
-    """Return the settings that a runner's configuration stands for.
-
-    Nothing is read of what is no EvaluationConfig: it stands for the defaults, without files.
-    """
-    if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
-        return cast("EvaluationConfig", config)
-    return EvaluationConfig(output=OutputSettings(save_intermediate=False))
-
-
-def find_project(key: str, index_roots: Mapping[str, Path | str]) -> Path | None:
-    """Return the project folder of an index key as an absolute path, None if there is none.
-
-    For a key that is not among the given ones that is the folder of that name in the working
-    directory, if it is a project.
-    """
-    if key in index_roots:
-        return Path(index_roots[key]).absolute()
-    is_name = bool(key) and Path(key).name == key  # no path that leads out of the folder
-    return Path(key).absolute() if is_name and is_project(key) else None
 
 
 async def read_headers(roots: Mapping[str, Path], vectors: bool = True) -> dict[str, IndexHeader]:

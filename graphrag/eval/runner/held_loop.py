@@ -8,13 +8,12 @@ a thread of its own.
 import asyncio
 import contextlib
 import inspect
-import itertools
 import signal
 import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextvars import ContextVar, copy_context
 from pathlib import Path
@@ -96,11 +95,19 @@ class LoopWatch:
             if inspect.iscoroutine(work):
                 work.close()
             raise RunStoppedError(self._why)
-        with self._looking_on(what):
-            try:
-                return await work
-            except LoopHeldError as held:
-                raise RunStoppedError(str(held)) from held
+        asked, before = object(), _ASKED.set(what)
+        if not self._asked:
+            self._begin()
+        self._asked[asked] = what
+        try:
+            return await work
+        except LoopHeldError as held:
+            raise RunStoppedError(str(held)) from held
+        finally:
+            _ASKED.reset(before)
+            del self._asked[asked]
+            if not self._asked:
+                self._end()
 
     def begin(self) -> None:
         """Forget what came of an earlier run."""
@@ -121,20 +128,6 @@ class LoopWatch:
         with self._lock:  # after the last is answered, the signal would end the process
             if self._can_interrupt and _LET_GO is not None and main is not None:
                 signal.pthread_kill(main, _LET_GO)
-
-    @contextlib.contextmanager
-    def _looking_on(self, what: str) -> Generator[None]:
-        asked, before = object(), _ASKED.set(what)
-        if not self._asked:
-            self._begin()
-        self._asked[asked] = what
-        try:
-            yield
-        finally:
-            _ASKED.reset(before)
-            del self._asked[asked]
-            if not self._asked:
-                self._end()
 
     def _begin(self) -> None:
         self._ended, self._beat_at = threading.Event(), time.monotonic()
@@ -202,7 +195,7 @@ class LoopWatch:
         )
 
 
-_ASKING = LoopWatch.ask.__code__
+_ASKING, _STEP = LoopWatch.ask.__code__, asyncio.Handle._run.__code__
 
 
 def own_frames(frame: FrameType | None) -> list[FrameType]:
@@ -210,25 +203,18 @@ def own_frames(frame: FrameType | None) -> list[FrameType]:
 
     Empty where it is in none, or in something of this project's that it calls.
     """
-    frames = list(itertools.takewhile(_is_in_step, _outward(frame)))
-    if not frames or frames[-1].f_back is None:
+    frames = list[FrameType]()
+    while frame is not None and frame.f_code is not _STEP:
+        frames.append(frame)
+        frame = frame.f_back
+    if frame is None:
         return []  # in no step of a task
     asking = next((n for n, each in enumerate(frames) if each.f_code is _ASKING), None)
     # A task that a method began is not below what asked the method.
-    own = frames[:asking] if asking is not None else list(frames)
+    own = frames[:asking]
     while asking is None and own and _is_installed(own[-1]):
         own.pop()
     return [] if any(each.f_code.co_filename.startswith(_OURS) for each in own) else own
-
-
-def _outward(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _is_in_step(frame: FrameType) -> bool:
-    return frame.f_code is not asyncio.Handle._run.__code__
 
 
 def _is_installed(frame: FrameType) -> bool:

@@ -15,7 +15,7 @@ from typing import cast
 
 from graphrag.config.enums import NounPhraseExtractorType
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.config.settings_files import SettingsError, check_index_prompts
+from graphrag.config.settings_files import SEARCHED_TABLES, SettingsError, check_index_prompts
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.eval.store.index_costs import COST_FILE, IndexCost, sum_steps
 from graphrag.query.calls import describe_error
@@ -38,26 +38,22 @@ OnProgress = Callable[[int, int], None]
 _OTHER_LENGTH = re.compile(r"has dimension (\d+), but index .* configured with vector_size \d+")
 
 
-class _FailedRequests(logging.Handler):
-    """Keeps why requests failed: the release goes on without them, or with another error."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.causes: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the cause that a line tells of."""
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None:
-            self.causes.append(describe_error(error))
-
-
 @contextmanager
 def _failed_requests() -> Generator[list[str]]:
-    handler, logger = _FailedRequests(), logging.getLogger("graphrag_llm")
+    """Gather why requests failed: the release goes on without them, or with another error."""
+    causes: list[str] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            causes.append(describe_error(error))
+        return False
+
+    handler, logger = logging.Handler(logging.ERROR), logging.getLogger("graphrag_llm")
+    handler.addFilter(keep)
     logger.addHandler(handler)
     try:
-        yield handler.causes
+        yield causes
     finally:
         logger.removeHandler(handler)
 
@@ -65,8 +61,7 @@ def _failed_requests() -> Generator[list[str]]:
 def is_built(root: Path) -> bool:
     """Say whether a project's output folder holds every table of an index."""
     output = Path(str(_read(root).output_storage.base_dir))
-    names = ("entities", "relationships", "text_units", "communities", "community_reports")
-    return all(any(output.glob(f"{name}.*")) for name in names)
+    return all(any(output.glob(f"{name}.*")) for name in SEARCHED_TABLES)
 
 
 def check_language(root: Path) -> None:

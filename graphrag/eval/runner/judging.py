@@ -16,10 +16,9 @@ from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
-from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
-from graphrag.eval.runner.jobs import FurtherTask
+from graphrag.eval.records import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import check_asked
+from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
 from graphrag.eval.scorers.claims import judge_claims
 from graphrag.eval.scorers.judge import (
     NO_REASON,
@@ -43,7 +42,7 @@ from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline
-from graphrag.query.models import CountedCompletion, open_completion
+from graphrag.query.models import open_completion
 from graphrag.query.replies import read_choice
 from graphrag.query.usage import CallLog, current_scope, measure_calls, phase
 
@@ -157,15 +156,8 @@ def has_method(judge: object, name: str) -> bool:
 
 
 def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
-    """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all.
-
-    An object that answers to every name lists what it was given.
-    """
-    names = [f"judge_{metric}" for metric in metrics]
-    listed = dir(judge)
-    if "evaluate_all" in listed:
-        return set(names) <= set(listed)
-    return all(inspect.iscoroutinefunction(getattr(judge, name, None)) for name in names)
+    """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all."""
+    return {f"judge_{metric}" for metric in metrics} <= set(dir(judge))
 
 
 def _failed(error: Exception) -> JudgeResult:
@@ -222,37 +214,31 @@ def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
     return bool(config.metrics) or asks_further(config, samples)
 
 
-def list_judged(
-    config: EvaluationConfig, units: Sequence[Unit], session: MemorySession
-) -> tuple[tuple[Unit, Judgement], ...]:
-    """Return what further judges have said, with the unit that each judgment is about."""
+def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunRequest) -> RunOutcome:
+    """Return an outcome with what further judges have said; its results without pairs."""
+    session = request.session
+    if not session.has_judgements:
+        return outcome
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     claims = [CLAIMS] * config.judges_claims
-    if not session.has_judgements:
-        return ()
-    return tuple(
+    judged = tuple(
         (unit, judgement)
-        for unit in units
+        for unit in request.units
         for kind in (DOUBT, *claims, *list_further(config, [unit.sample]), *pairs)
         if (judgement := session.judgement(unit.key, kind)) is not None
     )
-
-
-def with_grades(
-    results: Sequence[QueryResult], judged: Sequence[tuple[Unit, Judgement]]
-) -> list[QueryResult]:
-    """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judged:
         if not is_pair(judgement.kind):
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
-    return [
+    results = [
         replace(result, grades=own)
         if (own := grades.get((result.sample_id, result.method, result.trial)))
         else result
-        for result in results
+        for result in outcome.results
     ]
+    return replace(outcome, results=results, judged=judged)
 
 
 class FurtherJudges:
@@ -292,22 +278,23 @@ class FurtherJudges:
             for unit in units
             if (standing := session.standing(unit.key)) is not None and not standing.failed
         }
-        tasks: list[FurtherTask] = []
-
-        def add(unit: Unit, kind: str, ask: Callable[[], Awaitable[Grading]]) -> None:
-            if session.judgement(unit.key, kind) is None:
-                judging = partial(_judge_further, unit.key, kind, ask)
-                tasks.append(FurtherTask(unit.key, kind, judging))
-
-        for unit in answered.values():
-            for kind in list_further(self._config, [unit.sample]):
-                add(unit, kind, partial(self._grade, self._scorers[kind], unit))
-        for a, b in judge.pairs(self._config.methods):
-            for unit in answered.values():
-                other = answered.get((unit.sample.id, b, 0))
-                if unit.method == a and unit.trial == 0 and other is not None:
-                    add(unit, pair_kind(a, b), partial(self._compare, unit, other))
-        return tasks
+        asked = [
+            (unit.key, kind, partial(self._grade, self._scorers[kind], unit))
+            for unit in answered.values()
+            for kind in list_further(self._config, [unit.sample])
+        ]
+        asked += [
+            (unit.key, pair_kind(a, b), partial(self._compare, unit, other))
+            for a, b in judge.pairs(self._config.methods)
+            for unit in answered.values()
+            if unit.method == a and unit.trial == 0
+            if (other := answered.get((unit.sample.id, b, 0))) is not None
+        ]
+        return [
+            FurtherTask(subject, kind, partial(_judge_further, subject, kind, ask))
+            for subject, kind, ask in asked
+            if session.judgement(subject, kind) is None
+        ]
 
     def _response(self, unit: Unit) -> StoredResponse:
         """Read a response when it is judged: a run may have more of them than fit into memory."""
@@ -348,11 +335,6 @@ def _check_refused(failures: Iterable[Failure | None]) -> None:
     for failure in failures:
         if failure is not None and failure.kind == "refused":
             raise RunStoppedError(f"The judge's service refuses the requests: {failure.message}")
-
-
-def open_answering(header: IndexHeader) -> CountedCompletion:
-    """Open the model of the methods that retrieve nothing."""
-    return open_completion(answering_config(header))
 
 
 def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
@@ -446,27 +428,10 @@ def describe_judge(
     }
 
 
-def list_judge_name_warnings(
-    config: EvaluationConfig, headers: Mapping[str, IndexHeader]
-) -> list[str]:
-    """Warn of a judge whose name may be a misspelled key of ``completion_models``."""
-    name = config.judge.model
-    if name is None or "/" in name:
-        return []
-    for header in headers.values():
-        models = header.config.completion_models
-        hint = nearest(name, list(models))
-        if hint and name not in models and all(m.model != name for m in models.values()):
-            asked = model_name(_choose(name, header))
-            return [f"judge.model: completion_models has no {name}, so {asked} is asked{hint}"]
-    return []
-
-
 def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     models = header.config.completion_models
-    default_id = header.config.local_search.completion_model_id
     if name is None:
-        return header.config.get_completion_model_config(default_id)
+        return answering_config(header)
     if name in models:
         return models[name]
     named = {key: model for key, model in models.items() if model.model == name}
@@ -478,7 +443,7 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
                 "which differ; name one of these keys"
             )
         return first
-    base = header.config.get_completion_model_config(default_id)
+    base = answering_config(header)
     provider, slash, model = name.partition("/")
     if not slash:
         provider, model = base.model_provider, name

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.models import CountedCompletion
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -86,14 +85,15 @@ def response_type(header: IndexHeader, terms: EqualTerms | None) -> str:
 
 
 async def ask_control(
-    model: "CountedCompletion", name: str, sample: Sample, form: str
+    header: IndexHeader, name: str, sample: Sample, form: str
 ) -> "CountedSearchResult":
-    """Ask the model with the sample's evidence, or with nothing for a closed book.
+    """Ask the model that answers with the sample's evidence, or with nothing for a closed book.
 
     ``form`` is the :func:`response_type`. The result has no counters of its own, as the calls are
     in the run's log. ValueError if an oracle has nothing to show.
     """
     from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.models import open_completion
 
     contexts = list(sample.evidence) if name == "oracle" else []
     if name == "oracle" and not contexts:
@@ -102,6 +102,7 @@ async def ask_control(
     table = "".join([_TABLE, *rows]) if rows else ""
     system = CONTROL_PROMPT.format(source=_INSTRUCTIONS[name], response_type=form, table=table)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": sample.question}]
+    model = open_completion(answering_config(header))
     started = time.perf_counter()
     with phase("response"):
         reply = await model.completion_async(messages=messages)
@@ -133,14 +134,13 @@ class MethodAnswer:
 
     def usage(self) -> Usage:
         """Return the figures as a usage; ImpossibleFigureError if one can't be."""
-        counts = (self.llm_calls, self.prompt_tokens, self.output_tokens)
         usd = self.cost_usd
         return Usage(
-            llm_calls=read_count("llm_calls", self.llm_calls or 0),
-            prompt_tokens=read_count("prompt_tokens", self.prompt_tokens or 0),
-            output_tokens=read_count("output_tokens", self.output_tokens or 0),
+            read_count("llm_calls", self.llm_calls or 0),
+            read_count("prompt_tokens", self.prompt_tokens or 0),
+            read_count("output_tokens", self.output_tokens or 0),
             cost_usd=None if usd is None else read_figure("cost_usd", usd, MOST_USD),
-            is_counted=None not in counts,
+            is_counted=None not in (self.llm_calls, self.prompt_tokens, self.output_tokens),
         )
 
 
@@ -214,26 +214,22 @@ async def ask_method(
     ``ask``: awaits what a method works on in the event loop. What stands in for a search's result
     has its names; TypeError if it answers with anything else.
     """
-    started = time.perf_counter()
     beside = {"index": lambda: index, "project": project}
     taken = inspect.signature(method).parameters
     call = partial(method, question, **{n: of() for n, of in beside.items() if n in taken})
     answer = await _answer_of(call, ask)
-    # Nobody has one before its module is loaded, and that loads pandas.
-    base = sys.modules.get("graphrag.query.structured_search.base")
-    kind: object = getattr(base, "SearchResult", None)
-    if isinstance(kind, type) and isinstance(answer, kind):
-        return cast("SearchResult", answer)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer):
+        from graphrag.query.structured_search.base import SearchResult  # pandas
+
+        if isinstance(answer, SearchResult):
+            return answer
         msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
         raise TypeError(msg)
     result = SimpleNamespace(
         response=answer.response,
-        context_data={},
         context_text=None if answer.contexts is None else list(answer.contexts),
-        completion_time=time.perf_counter() - started,
         usage=answer.usage(),
         abstained=answer.abstained,
     )
@@ -372,7 +368,7 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
         llm_calls=calls if isinstance(calls, int) else _told(read_count, reply, calls),
         prompt_tokens=_told(read_count, reply, service.prompt_tokens),
         output_tokens=_told(read_count, reply, service.output_tokens),
-        cost_usd=_told(_read_usd, reply, service.cost_usd),
+        cost_usd=_told(partial(read_figure, most=MOST_USD), reply, service.cost_usd),
     )
 
 
@@ -419,17 +415,15 @@ def _told(
     read: Callable[[str, object], _Figure], reply: object, path: str | None
 ) -> _Figure | None:
     """Read a figure of a reply; None if it is not told, GarbledReplyError if it can't be."""
+    if path is None:
+        return None
     try:
-        found = None if path is None else find(reply, path)
-        return None if path is None or found is None else read(path, found)
+        figure = find(reply, path)
+        return None if figure is None else read(path, figure)
     except LookupError:
         return None
     except ImpossibleFigureError as error:
         raise GarbledReplyError(str(error), may_pass=False) from error
-
-
-def _read_usd(name: str, value: object) -> float:
-    return read_figure(name, value, MOST_USD)
 
 
 class MethodSet:
@@ -455,15 +449,6 @@ class MethodSet:
         self._functions |= {
             name: cast("Method", each.load_function()) for name, each in self._plug_ins.items()
         }
-
-    def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """Return the names of the methods that are asked: the configuration's unless given.
-
-        ConfigError if the names are one text, whose letters would be asked as methods.
-        """
-        if isinstance(names, str):
-            raise ConfigError(f"methods must be a list of names, such as [{names!r}], not text.")
-        return tuple(names or self._config.methods)
 
     def function(self, name: str) -> Method | None:
         """Return the function behind a name, None for a search of graphrag or a control."""
@@ -514,14 +499,6 @@ class MethodSet:
                 changes = {**changes, "max_context_tokens": terms.max_context_tokens}
         where = "equal_terms" if variant is None else f"variants.{name}"
         return header if not changes else _change(where, method, header, changes)
-
-    def without_budget(self, header: IndexHeader) -> list[str]:
-        """Return the searches whose settings hold no context budget, as those of DRIFT."""
-        return [
-            name
-            for name, method in self.search_methods().items()
-            if "max_context_tokens" not in type(header.section(method)).model_fields
-        ]
 
     def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
         """Return everything that changes what a method answers on an index.

@@ -243,7 +243,7 @@ def find_problem(setup: WorkerSetup) -> str | None:
 @dataclass(slots=True, eq=False)
 class _Member:
     share: Share
-    worker: "asyncio.Task[_Actor]"
+    worker: "asyncio.Future[_Actor]"
     n_items: int = 0
     spent_usd: float = 0.0
 
@@ -331,10 +331,7 @@ class Crew:
         return member
 
     def _add(self, share: Share) -> _Member:
-        async def hire() -> _Actor:
-            return await self._hire(share)
-
-        member = _Member(share, asyncio.create_task(hire()))
+        member = _Member(share, asyncio.ensure_future(self._hire(share)))
         self._members.append(member)
         return member
 

@@ -16,8 +16,9 @@ from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.plug_ins import find_plug_in
+from graphrag.eval.records import QueryResult
 from graphrag.eval.runner.headers import read_searched_views
-from graphrag.eval.runner.judging import FAITHFULNESS, list_further, list_judged, with_grades
+from graphrag.eval.runner.judging import FAITHFULNESS, list_further, with_judged
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.scorers.further import SCORERS
@@ -379,6 +380,27 @@ class RunDescription:
         """The run's details."""
         return self.run.details
 
+    @classmethod
+    def of_stored(
+        cls,
+        store: EvaluationStore,
+        run: Run,
+        config: EvaluationConfig,
+        samples: Sequence[Sample],
+        results: Sequence[QueryResult],
+    ) -> "RunDescription":
+        """Return that of a run in a store, which came to these results by now."""
+        from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
+
+        return cls(
+            run,
+            config,
+            samples,
+            recorded_at=store.recorded_at(run.run_id),
+            forgotten=store.forgotten_usage(run.run_id),
+            unfinished=unfinished_usages(store, run, results),
+        )
+
     async def with_views(self) -> "RunDescription":
         """Return it with the indexes that are as they were searched, and a line for any other."""
         setup = self.run.setup
@@ -410,8 +432,6 @@ def read_run(
     made. Raises ConfigError if the settings of the run can't be read; StoreError if the store is
     damaged.
     """
-    from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
-
     details, samples = run.details, store.samples(run.run_id)
     values = {**_of_parts_here(details.config), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
@@ -427,19 +447,9 @@ def read_run(
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected
-    judged = list_judged(config, units, session)
-    described = RunDescription(
-        run,
-        config,
-        samples,
-        recorded_at=store.recorded_at(run.run_id),
-        forgotten=store.forgotten_usage(run.run_id),
-        unfinished=unfinished_usages(store, run, outcome.results),
-    )
+    described = RunDescription.of_stored(store, run, config, samples, outcome.results)
     return described, replace(
-        outcome,
-        results=with_grades(outcome.results, judged),
+        with_judged(outcome, config, request),
         n_planned=details.n_units,
         stopped=None if has_ended else "unfinished",
-        judged=judged,
     )

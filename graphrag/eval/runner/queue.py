@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -15,8 +15,7 @@ from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
-    Failure,
-    KeptCalls,
+    JudgeResult,
     MetricScores,
     QueryResult,
     ReadCalls,
@@ -24,20 +23,12 @@ from graphrag.eval.records import (
     failed_search_scores,
     no_calls,
 )
-from graphrag.eval.runner.jobs import Executor, FurtherTask
 from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
-from graphrag.query.calls import CutOffReplyError
-from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
-from graphrag.query.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
+from graphrag.query.usage import CallLog, CallTime, OutputBound, sum_usages
 
-if TYPE_CHECKING:
-    from graphrag.eval.runner.telemetry import Telemetry
-    from graphrag.query.graph_index import SearchError
-
-_Figure = TypeVar("_Figure", int, float)
 _LEAST_S = 60.0
 
 
@@ -68,20 +59,6 @@ def check_asked(log: CallLog) -> None:
         raise stop(str(log.not_asked)) from log.not_asked
 
 
-def search_failure(error: "SearchError", log: CallLog) -> Failure:
-    """Return the failure of a search.
-
-    Replies among the calls of its log that were cut off may be why it could not answer.
-    """
-    message = str(error)
-    if isinstance(error.__cause__, CutOffReplyError):
-        return Failure("search", "cut_off", message, of_setup=True)
-    n_cut = 0 if log.bound is None else log.usage().cut_replies
-    if log.bound is not None and n_cut:
-        message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
-    return Failure("search", "error", message, n_cut > 0 or error.context_is_full)
-
-
 def describe_timeout(seconds: float, log: CallLog) -> str:
     """Say that a search gave no response within so many seconds of its own, and what was slow."""
     given = f"no response within {seconds:g} s"
@@ -101,86 +78,33 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
     )
 
 
-def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
-    """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
-
-    Figures that no search can take count as not given: the latency (seconds) is None then; but
-    those of a Usage raise an ImpossibleFigureError. Without counters the usage is marked as not
-    counted, unless calls were recorded in the log. The search abstained if it says so, or the reply
-    that it counted last is a refusal.
-    """
-    response: object = getattr(result, "response", None)
-    context: object = getattr(result, "context_text", "")
-    if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
-        raise TypeError(f"the search answered with {type(response).__name__}, not with text")
-    return StoredResponse(
-        unit=unit.key,
-        sample_id=unit.sample.id,
-        method=unit.method,
-        response=str(cast("object", response)),
-        context_text=None if context is None else _as_text(context),
-        latency_s=_told(_read_seconds, "completion_time", result),
-        usage=_usage_of(result, log),
-        trial=unit.trial,
-        abstained=getattr(result, "abstained", None) is True or log.abstained,
-    )
-
-
-def failed_response(
-    unit: Unit, failure: Failure, log: CallLog, is_own: bool = True
-) -> StoredResponse:
-    """Return what is kept of a search that failed.
-
-    What it cost is not known where it was none of this project's (``is_own``) and asked no model
-    that is counted.
-    """
-    text, usage = f"ERROR: {failure.message}", log.usage()
-    if not is_own and not log.attempts:
-        usage = Usage(cost_usd=None, is_counted=False)
-    place = (unit.key, unit.sample.id, unit.method)
-    return StoredResponse(*place, text, "", None, usage, failure, unit.trial)
-
-
-def _usage_of(result: object, log: CallLog) -> Usage:
-    if log.attempts:
-        return log.usage()
-    own: object = getattr(result, "usage", None)
-    if isinstance(own, Usage):
-        return Usage.from_dict(own.to_dict())
-    names = ("llm_calls", "prompt_tokens", "output_tokens")
-    counts = [_told(read_count, name, result) for name in names]
-    calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
-    if None in counts:
-        return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
-    return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
-
-
-def _read_seconds(name: str, value: object) -> float:
-    return read_figure(name, value, MOST_SECONDS)
-
-
-def _told(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:
-    try:
-        return read(name, getattr(result, name, None))
-    except ImpossibleFigureError:
-        return None
-
-
-def _as_text(context: object) -> str:
-    if isinstance(context, str):
-        return context
-    if isinstance(context, Mapping):
-        named = cast("Mapping[str, object]", context)
-        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
-    if isinstance(context, Sequence):
-        return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
-    return ""  # what a stand-in made up
-
-
 Job = Callable[[], Awaitable[object]]
 ProgressCallback = Callable[[int, int, str, str], None]
 """Called with (current, total, imdb_key, method) after each unit."""
 _HOPELESS_AFTER = 10
+
+
+class Executor(Protocol):
+    """Answers and judges the units of a run."""
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Answer one question, recording a failure with its cause."""
+        ...
+
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Have a response judged on some metrics."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTask:
+    """One thing to judge beyond the verdicts; ``subject`` and ``kind`` as of Judgement."""
+
+    subject: str
+    kind: str
+    judge: Callable[[CallLog], Awaitable[Judgement]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,23 +161,21 @@ async def run_bounded(
             errors.append(error)
             asked.set()
 
-    workers = set[asyncio.Task[None]]()
     stopping = asyncio.create_task(asked.wait())
+    tasks: list[asyncio.Task[object]] = [stopping]
     try:
         for _ in range(min(concurrency, len(waiting))):
-            workers.add(asyncio.create_task(work()))
+            tasks.append(asyncio.create_task(work()))
             await asyncio.sleep(0)  # the first request of each is sent before the next begins
-        running = set(workers)
-        while running and not stopping.done():
-            done, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            running -= done
-        if running:
-            await asyncio.wait(running, timeout=finish_s)
+        ended = asyncio.gather(*tasks[1:])
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            await asyncio.wait({ended}, timeout=finish_s)
         first = errors[:1]  # what the canceling below makes is no error
     finally:
-        for task in (*workers, stopping):
+        for task in tasks:
             task.cancel()
-        await asyncio.wait({*workers, stopping})
+        await asyncio.wait(tasks)
     for error in first:
         raise error
 
@@ -268,7 +190,6 @@ class RunRequest:
     - ``holds_contexts``: whether the results of the outcome hold what searches showed to their
       models; if not, and the session keeps it elsewhere, they are in outline, and its
       ``read_whole`` reads it.
-    - ``telemetry``: told of searches, judgings and their model calls, where they are made here.
     """
 
     units: Sequence[Unit]
@@ -277,7 +198,6 @@ class RunRequest:
     max_cost_usd: float | None = None
     watch: Watch = lambda tally, latest: None
     holds_contexts: bool = True
-    telemetry: "Telemetry | None" = None
 
     def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
         """Return what a response is still to be judged on."""
@@ -306,9 +226,20 @@ class RunRequest:
         return RunOutcome(
             [result.in_outline() if in_outline else result for result in results],
             len(self.units),
-            read_whole=partial(_read_whole, self.session, self.units) if in_outline else iter,
-            read_calls=partial(_read_calls, self.session, self.units),
+            read_whole=self._read_whole if in_outline else iter,
+            read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
         )
+
+    def _read_whole(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
+        """Yield results with what they were shown and retrieved, a few of them at a time."""
+        outlines, asked = tee(results)
+        shown = self.session.read_again(self._keys_of(asked))
+        for outline, (text, retrieved) in zip(outlines, shown, strict=True):
+            yield replace(outline, context_text=text, retrieved=retrieved)
+
+    def _keys_of(self, results: Iterable[QueryResult]) -> Iterator[str]:
+        keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in self.units}
+        return (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +337,8 @@ class Work:
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
             with self._stopping():
-                with self._judging(CallScope(task.kind, task.subject)) as log:
+                scope = CallScope(task.kind, task.subject)
+                with self._calling(scope, *judge_limits(self._config)) as log:
                     judgement = await task.judge(log)
                 self._session.keep_judgement(judgement, log.counted)
                 n_done += 1
@@ -472,7 +404,8 @@ class Work:
         if not self._may_begin():
             return False
         metrics = self._request.missing_metrics(unit, self._config)
-        with self._judging(CallScope.of_verdicts(unit.key)) as log:
+        scope = CallScope.of_verdicts(unit.key)
+        with self._calling(scope, *judge_limits(self._config)) as log:
             verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
@@ -493,9 +426,6 @@ class Work:
                 f"{response.failure.message}"
             )
         return response
-
-    def _judging(self, scope: CallScope) -> AbstractContextManager[CallLog]:
-        return self._calling(scope, *judge_limits(self._config))
 
     @contextmanager
     def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
@@ -524,27 +454,6 @@ class Work:
             self._spending.spent_usd,
         )
         self._request.watch(self._tally, result)
-
-
-def _read_whole(
-    session: MemorySession, units: Sequence[Unit], results: Iterable[QueryResult]
-) -> Iterator[QueryResult]:
-    """Yield results with what they were shown and retrieved, a few of them at a time."""
-    outlines, asked = tee(results)
-    shown = session.read_again(_keys_of(units, asked))
-    for outline, (text, retrieved) in zip(outlines, shown, strict=True):
-        yield replace(outline, context_text=text, retrieved=retrieved)
-
-
-def _read_calls(
-    session: MemorySession, units: Sequence[Unit], results: Iterable[QueryResult]
-) -> Iterator[Sequence[KeptCalls]]:
-    return session.read_calls(_keys_of(units, results))
-
-
-def _keys_of(units: Sequence[Unit], results: Iterable[QueryResult]) -> Iterator[str]:
-    keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
-    return (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in results)
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:

@@ -1,8 +1,7 @@
 """Several indexes of the same documents: what is refused before their answers are compared."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_header import IndexHeader, open_tables, rows_of
 from graphrag.text.phrases import join_names
 
-_Documents = Sequence[tuple[str, bytes]]
-"""The title of each document and a digest of its text."""
+_Documents = Mapping[bytes, str]
+"""A digest of each document's text -> its title."""
 _MOST_NAMED = 3
 
 
@@ -122,14 +121,16 @@ async def _read_input(config: ProjectConfig) -> _Documents:
 
 
 def _digests(texts: Iterable[tuple[str, str]]) -> _Documents:
-    return [(name, hashlib.blake2b(text.encode(), digest_size=16).digest()) for name, text in texts]
+    return {hashlib.blake2b(text.encode(), digest_size=16).digest(): name for name, text in texts}
 
 
 def _refuse_others(documents: Mapping[str, _Documents]) -> None:
     """Raise ConfigError if one of the indexes has other documents than the one before it."""
     for (first, ours), (second, theirs) in pairwise(documents.items()):
-        a, b = (Counter(digest for _, digest in each) for each in (ours, theirs))
-        only = {first: _titles(ours, a - b), second: _titles(theirs, b - a)}
+        only = {
+            first: sorted(ours[text] for text in ours.keys() - theirs.keys()),
+            second: sorted(theirs[text] for text in theirs.keys() - ours.keys()),
+        }
         told = [f"{join_names(of, _MOST_NAMED)} only in {name}" for name, of in only.items() if of]
         if told:
             raise ConfigError(
@@ -137,7 +138,3 @@ def _refuse_others(documents: Mapping[str, _Documents]) -> None:
                 "are compared on the same documents; build both of the same texts, or ask the "
                 "indexes under keys of their own."
             )
-
-
-def _titles(documents: _Documents, digests: Mapping[bytes, int]) -> list[str]:
-    return sorted(title for title, digest in documents if digest in digests)

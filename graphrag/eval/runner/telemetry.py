@@ -28,7 +28,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
 
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.runner.jobs import Executor, FurtherTask
+from graphrag.eval.runner.queue import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.query.calls import describe_error
 from graphrag.query.model_facts import is_offline
