@@ -11,6 +11,7 @@ from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.graph_index import SearchError
 
@@ -203,3 +204,13 @@ async def test_a_run_that_is_stopped_hands_on_what_it_has(tmp_path):
     with pytest.raises(RunStoppedError, match="wrong key") as stopped:
         await ScriptedRunner(config, answer).run_evaluation(rows, ["tog"])
     assert [result.question for result in stopped.value.results] == ["0?", "1?", "2?"]
+
+
+async def test_a_stored_run_names_the_search_of_each_method_that_was_asked(tmp_path):
+    tight = {"method": "basic", "k": 1}
+    config = EvaluationConfig(root=tmp_path, methods=("tog",), variants={"tight": tight})
+    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
+    await ScriptedRunner(config, lambda *_: "Ann").run_evaluation(rows, ["tight"])
+    with EvaluationStore(config.store_path) as store:
+        (run,) = store.runs()
+    assert run.details.search_methods == {"tight": "basic"}
