@@ -1,15 +1,13 @@
-"""Ask PyPI's advisory service about every installed package; a known weakness fails the build.
+"""Ask PyPI's advisory service about every package of a list; a known weakness fails the build.
 
-Run as ``python .ci/audit_packages.py PIP_AUDIT PYTHON``: the program and the interpreter of the
-environment that is audited. Where the service does not answer the build goes on, and says so: an
+Run as ``python .ci/audit_packages.py PIP_AUDIT PACKAGES``: the program and a file with a line
+``name==version`` a package. Where the service does not answer the build goes on, and says so: an
 audit that did not happen must not look like one that found nothing.
 """
 
 import json
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 ALLOWED: dict[str, str] = {}
@@ -18,27 +16,17 @@ ALLOWED: dict[str, str] = {}
 LONGEST_S = 120
 
 
-def main(pip_audit: str, python: str) -> int:
+def main(pip_audit: str, packages: str) -> int:
     """Print what is known of the packages and return the exit code."""
-    frozen = subprocess.run(
-        ["uv", "pip", "freeze", "--quiet", "--exclude-editable", "--python", python],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    pinned = [line for line in frozen.splitlines() if "==" in line]
-    with tempfile.TemporaryDirectory() as folder:
-        packages = Path(folder) / "packages.txt"
-        packages.write_text("\n".join(pinned) + "\n", encoding="utf-8")
-        flags = ["--no-deps", "--disable-pip", "--format=json", "--progress-spinner=off"]
-        command = [pip_audit, f"--requirement={packages}", "--timeout=10", *flags]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=LONGEST_S, check=False
-            )
-            told: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
-        except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
-            return _not_run(f"the advisory service gave no answer ({type(error).__name__})")
+    flags = ["--no-deps", "--disable-pip", "--format=json", "--progress-spinner=off"]
+    command = [pip_audit, f"--requirement={packages}", "--timeout=10", *flags]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LONGEST_S, check=False
+        )
+        told: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
+    except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
+        return _not_run(f"the advisory service gave no answer ({type(error).__name__})")
     return report(told)
 
 
