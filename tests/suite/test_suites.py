@@ -436,6 +436,35 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
     assert report.status == "incomplete"
 
 
+class Stopping(BaseEvaluator):
+    """Ends the run as often as it is told, and counts what was extracted from then on."""
+
+    n_stops = 1
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, object]
+    ) -> EvaluationResult:
+        if Stopping.n_stops:
+            Stopping.n_stops -= 1
+            raise RunStoppedError("the service refuses")
+        n = float(len(system_output["extracted_entities"]))
+        return EvaluationResult(EvaluationMetric.USER_SATISFACTION, n, 4.0, {}, datetime.now())
+
+
+async def test_a_text_that_was_read_and_not_scored_is_read_again(evaluation):
+    case = {"id": "text", "input_data": {"text": PASSAGE}}
+    suite = parse_suite({"name": "s", "evaluator": f"{__name__}:Stopping", "cases": [case]})
+    with EvaluationStore(evaluation.store_path) as store:
+        with pytest.raises(RunStoppedError, match="refuses"):
+            await run_suites([suite], config_of(evaluation), store)
+        (run,) = store.runs()
+        before = store.responses(run.run_id)
+        outcome = await run_suites([suite], config_of(evaluation), store, resume=True)
+        assert store.responses(run.run_id) == before != {}
+    (read,) = outcome.reports[0].results
+    assert (read.score, read.usage.llm_calls, read.judge_usage.llm_calls) == (0.5, 1, 1)
+
+
 async def test_a_failed_or_late_extraction_is_not_an_empty_one(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, timeout_s=30)
     server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400) if n else None)

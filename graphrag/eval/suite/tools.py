@@ -186,7 +186,7 @@ class CaseTools:
         CaseFailedError if a call failed for good.
         """
         log = self._log or self._project.log()
-        log.bound = None  # the release bounds no extraction, and a long one is no fault
+        bound, log.bound = log.bound, None  # as the release does: a long extraction is no fault
         seconds = stopwatch(log)
         try:
             with measure_calls(log):
@@ -197,6 +197,8 @@ class CaseTools:
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+        finally:
+            log.bound = bound
         self._note(extraction, text, seconds())
         pairs = zip(extraction.entities, extraction.types, strict=True)
         return [{"name": name, "type": kind} for name, kind in pairs]
