@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _KEY = json.JSONEncoder(sort_keys=True, default=str)
+_NO_ANSWER = Answer(None, 0, 0, "nobody")
 _UNBOUNDED_S = CallTime(600.0)
 """What a request may take where no run says: what the clients below would wait for a silent one."""
 
@@ -269,25 +270,25 @@ class ModelCaller:
         self, call: _Call, started: float, answer: Answer | None, error: str | None = None
     ) -> None:
         """Record an attempt that began at ``started`` (perf_counter seconds) and ends now."""
+        told = answer or _NO_ANSWER
         attempt = CallAttempt(
             kind=self.kind,
             model=self.model,
             phase="embedding" if self.kind == "embedding" else current_phase(),
-            prompt_tokens=answer.prompt_tokens if answer else 0,
-            output_tokens=answer.output_tokens if answer else 0,
-            counted_by=answer.counted_by if answer else "nobody",
+            prompt_tokens=told.prompt_tokens,
+            output_tokens=told.output_tokens,
+            counted_by=told.counted_by,
             latency_s=time.perf_counter() - started,
-            cached_prompt_tokens=answer.cached_prompt_tokens if answer else None,
+            cached_prompt_tokens=told.cached_prompt_tokens,
             error=error,
-            finish_reason=answer.finish_reason if answer else None,
-            abstained=answer is not None and answer.abstained,
+            finish_reason=told.finish_reason,
+            abstained=told.abstained,
         )
         call.attempts.append(attempt)
-        scope, reply = call.scope, answer.reply if answer else None
-        if scope.exchanges is not None:
-            scope.exchanges.add(attempt, call.request, reply)
-        if scope.watch is not None:
-            scope.watch(attempt, call.request, reply)
+        if call.scope.exchanges is not None:
+            call.scope.exchanges.add(attempt, call.request, told.reply)
+        if call.scope.watch is not None:
+            call.scope.watch(attempt, call.request, told.reply)
 
     def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})

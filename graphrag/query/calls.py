@@ -59,25 +59,19 @@ class CutOffReplyError(RuntimeError):
     """
 
     def __init__(self, content: str, n_tokens: int | None, bound: OutputBound | None) -> None:
-        super().__init__(_describe_cut(n_tokens, bound))
-        self.content = content
-        self.n_tokens = n_tokens
-        self.setting: str | None = None
-        self.context_is_full = False
-        if n_tokens is not None and bound is not None and n_tokens >= bound.tokens:
-            self.setting = bound.setting
-        elif n_tokens is not None:
-            self.context_is_full = True
-
-
-def _describe_cut(n_tokens: int | None, bound: OutputBound | None) -> str:
-    if n_tokens is None:
-        raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
-        return f"the reply was cut off{raised}"
-    if bound is not None and n_tokens >= bound.tokens:
-        return f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}"
-    allowed = "" if bound is None else f" of {bound.tokens} that it may have"
-    return f"the reply was cut off after {n_tokens} tokens{allowed}: {_CONTEXT_IS_FULL}"
+        reached = n_tokens is not None and bound is not None and n_tokens >= bound.tokens
+        self.content, self.n_tokens = content, n_tokens
+        self.setting = bound.setting if bound is not None and reached else None
+        self.context_is_full = n_tokens is not None and not reached
+        if n_tokens is None:
+            raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
+            super().__init__(f"the reply was cut off{raised}")
+        elif reached:
+            super().__init__(f"the reply was cut off at {n_tokens} tokens; raise {self.setting}")
+        else:
+            most = "" if bound is None else f" of {bound.tokens} that it may have"
+            said = f"the reply was cut off after {n_tokens} tokens{most}: {_CONTEXT_IS_FULL}"
+            super().__init__(said)
 
 
 class NoReplyError(RuntimeError):

@@ -1,7 +1,6 @@
 """A built index before it is searched: its settings, models, tables and fingerprint."""
 
 import asyncio
-import csv
 import hashlib
 import os
 import re
@@ -187,11 +186,8 @@ def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None"
 
     chosen = list(columns)
     if path.suffix == ".csv":
-        with path.open(encoding="utf-8", newline="") as file:
-            present = next(csv.reader(file), list[str]())
-        if not set(chosen) <= set(present):
-            return None
-        return pd.read_csv(path, usecols=chosen, keep_default_na=False)
+        frame = pd.read_csv(path, usecols=set(chosen).__contains__, keep_default_na=False)
+        return frame if set(chosen) <= set(frame.columns) else None
     schema: Any = cast("Any", pq).read_schema(path)
     return pd.read_parquet(path, columns=chosen) if set(chosen) <= set(schema.names) else None
 

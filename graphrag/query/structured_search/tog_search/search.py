@@ -373,8 +373,7 @@ def _in_turn(rankings: Sequence[Sequence[int]]) -> list[int]:
 
 def _mixed(new: Sequence[int], own: Sequence[int]) -> list[int]:
     """Put one of the question's own text units after every two new ones; none twice."""
-    rounds = zip_longest(new[::2], new[1::2], own)
-    return list(dict.fromkeys(row for each in rounds for row in each if row is not None))
+    return _in_turn([new[::2], new[1::2], own])
 
 
 def _count_attempts() -> int:
