@@ -363,18 +363,17 @@ def map_rows(
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
     mapped: list[dict[str, object]] = []
+    used = {*chosen, *(heading for candidates in named.values() for heading in candidates)}
     for number, row in enumerate(rows, 1):
         fields = {field: row[heading] for heading, field in chosen.items() if heading in row}
         for field, candidates in named.items():
-            given = [heading for heading in candidates if not _is_blank(row.get(heading))]
-            if given:
-                _refuse_two(field, given, row, f"{source}: row {number}")
-                fields[field] = row[given[0]]
-            elif any(heading in row for heading in candidates):
-                fields[field] = next(row[h] for h in candidates if h in row)
-        used = {*chosen, *(heading for candidates in named.values() for heading in candidates)}
-        rest = {heading: value for heading, value in row.items() if heading not in used}
-        mapped.append({**{k: v for k, v in rest.items() if k not in fields}, **fields})
+            there = [heading for heading in candidates if heading in row]
+            given = [heading for heading in there if not _is_blank(row[heading])]
+            _refuse_two(field, given, row, f"{source}: row {number}")
+            if there:
+                fields[field] = row[(given or there)[0]]
+        rest = {k: value for k, value in row.items() if k not in used and k not in fields}
+        mapped.append({**rest, **fields})
     return mapped
 
 

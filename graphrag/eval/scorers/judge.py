@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import model_validator
 
@@ -80,11 +80,6 @@ class Unanswered:
     def reason(self) -> str:
         """What stands in place of a judge's reason."""
         return f"Unscored: {self.failure.message}"
-
-
-class _Model(Protocol):
-    completion_async: Callable[..., object]
-    achat_stream: Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +157,7 @@ class JudgeModel:
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
-        model = cast("_Model", self.model)
+        model = cast("Any", self.model)
         if _way_to_ask(model) == _STREAM:
             pieces = await awaited(
                 model.achat_stream(
@@ -182,11 +177,7 @@ class JudgeModel:
         formatted: object = getattr(response, "formatted_response", None)
         if isinstance(formatted, form):  # the model reads its replies itself
             return formatted
-        return read_reply(_text(cast("_Response", response).content), form, shown)
-
-
-class _Response(Protocol):
-    content: object
+        return read_reply(_text(cast("Any", response).content), form, shown)
 
 
 class Numbered(ReplyForm):
@@ -266,7 +257,7 @@ def _failure(error: Exception) -> Failure:
     return Failure("judge", kind, message, of_setup=failed.context_is_full)
 
 
-def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:
+def _way_to_ask(model: Any) -> Literal["completion_async", "achat_stream"]:
     # Objects of unittest.mock answer to every name: what dir() lists was set, and goes before what
     # they make up.
     released = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded

@@ -73,7 +73,10 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
         at_least = _type_7(sorted(entry.seconds for entry in latencies), q)
     test = scipy_stats().quantile_test(np.arange(n), q=0, p=q)
     limits = test.confidence_interval(CONFIDENCE)
-    low, high = (_at_rank(ordered, float(rank)) for rank in (limits.low, limits.high))
+    low, high = (
+        ordered[int(rank)] if isfinite(rank) and ordered[int(rank)] < inf else None
+        for rank in (limits.low, limits.high)
+    )
     return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
 
 
@@ -135,12 +138,6 @@ def _type_7(ordered: Sequence[float], q: float) -> float | None:
     if high == inf:
         return None
     return low + (high - low) * (position - floor(position))
-
-
-def _at_rank(ordered: Sequence[float], rank: float) -> float | None:
-    if not isfinite(rank) or ordered[int(rank)] == inf:
-        return None
-    return ordered[int(rank)]
 
 
 def _fieller(rows: Floats) -> tuple[float | None, float | None]:

@@ -349,7 +349,7 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
     frame, units, kind = tables.entities, tables.text_units, "entities"
     confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
     names = _ENTITY_NAME.check(frame)
-    mentioned = _RowRule("entity_mentions_valid", kind, "text_unit_ids").check(None)
+    mentioned = skip("entity_mentions_valid", "there are no entities")
     mentions = _count_mentions(frame, units)
     if frame is not None and len(frame):
         if "title" not in frame:
@@ -436,7 +436,7 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
         "relationship_confidence_valid", frame, kind, limits
     )
     typed = _EDGE_TYPE if frame is not None and "type" in frame else _EDGE_DESCRIPTION
-    ends = _RowRule("relationship_entities_exist", kind, "source").check(None)
+    ends = skip("relationship_entities_exist", "there are no relationships")
     if n_entities and not count(frame):
         warnings.append(
             f"No relationships: none was extracted in spite of {n_entities} entities; no search "
