@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -38,7 +38,7 @@ from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
 from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, sum_usages
+from graphrag.query.usage import CallLog, Usage, sum_usages
 from graphrag.text.phrases import counted
 
 HELD_FILE = Path("eval") / "drafted_assertions.json"
@@ -52,13 +52,40 @@ _REHEARSAL = (
 _LATER = "what was drafted is kept, and no call is paid for twice. Continue with: "
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is drafted: questions, or assertions for ``rows``; and what came of each index."""
+
+    place: Place
+    flags: DraftFlags
+    roots: Mapping[str, Path]
+    path: Path
+    rows: Sequence[Sample] | None
+    drafted: dict[str, Drafted] = field(default_factory=dict[str, Drafted])
+
+    @property
+    def bare(self) -> list[Sample]:
+        """The rows that assertions are drafted for."""
+        return [each for each in self.rows or () if not each.assertions]
+
+    @property
+    def held(self) -> dict[str, list[Assertion]]:
+        """The assertions that were kept, by the ids of their rows."""
+        return {id: of for each in self.drafted.values() for id, of in each.held.items()}
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls took."""
+        return sum_usages(usage for each in self.drafted.values() for usage in each.usages)
+
+
 def draft_questions(place: Place, flags: DraftFlags) -> int:
     """Draft, prove and write what the flags ask for, and return the exit code."""
     kinds = _read_names("kinds", flags.kinds, KINDS)
     styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
     askers = [Asker(persona, style) for style in styles for persona in _read_personas(flags)]
     roots = find_roots(place)
-    rows = _read_rows(place, flags.assertions, roots)
+    rows = None if flags.assertions is None else _read_rows(place, flags.assertions, roots)
     default = DRAFT_FILE if rows is None else HELD_FILE
     path = place.file or place.root / (place.output or default)
     if path.suffix.lower() != ".json":
@@ -66,19 +93,16 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         raise UsageError(msg)
     if not flags.dry_run and rows is None:
         keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
-    drafted: dict[str, Drafted] = {}
-    stopped: str | None = None
-    code = DONE
+    job = _Job(place, flags, roots, path, rows)
+    stopped, code = None, DONE
     try:
-        run_coroutine(_draft(place, roots, (kinds, askers), flags, path, drafted, rows))
+        run_coroutine(_draft(job, kinds, askers))
     except AllowanceStop as error:
-        usages = [usage for each in drafted.values() for usage in each.usages]
-        spent = sum_usages(usages).cost_usd or 0.0
         refused = cast("AllowanceSpentError", error.__cause__)
         line = again(instead={"--max-cost": f"{refused.allow_usd:g}"})
         stopped = (
-            f"Stopped at the allowed ${flags.max_cost:g}: {money(spent, '$')} is spent in all, "
-            f"and {error}; raise --max-cost; {_LATER}{line}"
+            f"Stopped at the allowed ${flags.max_cost:g}: {money(job.usage.cost_usd or 0.0, '$')} "
+            f"is spent in all, and {error}; raise --max-cost; {_LATER}{line}"
         )
         code = INCOMPLETE
     except RunStoppedError as error:
@@ -86,13 +110,12 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
     except KeyboardInterrupt:
         stopped, code = f"Interrupted; {_LATER}{again()}", INTERRUPTED
     if not flags.dry_run:
-        _show(drafted, path, flags, rows, _write(path, drafted, list(roots), rows))
+        _show(job, n_vetted=_write(job))
     if stopped is not None:
         say(stopped, stderr=True)
         return code
-    n_held = sum(len(each.held) for each in drafted.values())
-    lacks = not flags.dry_run and n_held < len(_bare(rows or ()))
-    return INCOMPLETE if lacks or any(each.short for each in drafted.values()) else DONE
+    lacks = not flags.dry_run and len(job.held) < len(job.bare)
+    return INCOMPLETE if lacks or any(each.short for each in job.drafted.values()) else DONE
 
 
 def _read_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
@@ -113,9 +136,7 @@ def _read_personas(flags: DraftFlags) -> list[str]:
     return list(dict.fromkeys(personas)) or [""]
 
 
-def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[Sample] | None:
-    if file is None:
-        return None
+def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Sample]:
     columns = place.read_config().dataset.columns if place.has_config() else {}
     path = place.root / file if (place.root / file).exists() else file
     dataset = read_dataset(path, next(iter(roots)) if len(roots) == 1 else None, columns)
@@ -125,42 +146,30 @@ def _read_rows(place: Place, file: Path | None, roots: dict[str, Path]) -> list[
     return dataset.samples
 
 
-def _bare(rows: Sequence[Sample]) -> list[Sample]:
-    return [each for each in rows if not each.assertions]
-
-
-async def _draft(
-    place: Place,
-    roots: dict[str, Path],
-    asked_for: tuple[Sequence[str], Sequence[Asker]],
-    flags: DraftFlags,
-    path: Path,
-    drafted: dict[str, Drafted],
-    rows: list[Sample] | None,
-) -> None:
+async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> None:
+    flags, rows = job.flags, job.rows
     notes = open_console(stderr=True, quiet=flags.quiet)
-    headers = await read_headers(roots, vectors=False)
-    models = sorted({model_name(answering_config(each)) for each in headers.values()})
+    headers = await read_headers(job.roots, vectors=False)
+    models = {key: model_name(answering_config(header)) for key, header in headers.items()}
     if flags.max_cost is not None:
-        check_prices(models, "-n")
-    if any(map(is_offline, models)):
+        check_prices(sorted({*models.values()}), "-n")
+    if any(map(is_offline, models.values())):
         notes.print(_REHEARSAL, soft_wrap=True)
     if rows is not None and flags.dry_run:
-        n = len(_bare(rows))
+        n = len(job.bare)
         say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
         return
-    kinds, askers = asked_for
-    wanted = _share_out(flags.n, list(roots), kinds)
-    materials = {key: Materials(await open_tables(headers[key].config)) for key in roots}
+    wanted = _share_out(flags.n, list(job.roots), kinds)
+    materials = {key: Materials(await open_tables(headers[key].config)) for key in job.roots}
     least, most = (0, 0) if rows is not None else _count_calls(materials, wanted, flags.quiet)
     if flags.dry_run:
         say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
     spending = Spending(flags.max_cost)
     limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=spending)
-    asked = _read_asked(place, path)
-    with CallFile(path.with_suffix(".calls.jsonl"), spending.count) as calls:
-        for key in roots:
+    asked = _read_asked(job.place, job.path)
+    with CallFile(job.path.with_suffix(".calls.jsonl"), spending.count) as calls:
+        for key in job.roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(
                     open_completion(answering_config(headers[key])),
@@ -171,14 +180,12 @@ async def _draft(
                     flags.keep_known,
                     askers,
                 )
-                is_rehearsal = is_offline(model_name(answering_config(headers[key])))
-                drafted[key] = Drafted(is_rehearsal=is_rehearsal)
+                drafted = job.drafted[key] = Drafted(is_rehearsal=is_offline(models[key]))
                 if rows is None:
-                    await drafter.draft(materials[key], wanted[key], asked, drafted[key])
+                    await drafter.draft(materials[key], wanted[key], asked, drafted)
                 else:
-                    of_key = [each for each in _bare(rows) if each.imdb_key == key]
-                    await drafter.hold(of_key, drafted[key])
-            asked += [each.question for each, _ in drafted[key].kept]
+                    await drafter.hold([r for r in job.bare if r.imdb_key == key], drafted)
+            asked += [each.question for each, _ in drafted.kept]
 
 
 def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -224,28 +231,26 @@ def _count_calls(
     return least, most
 
 
-def _write(
-    path: Path, drafted: dict[str, Drafted], keys: Sequence[str], samples: list[Sample] | None
-) -> int:
+def _write(job: _Job) -> int:
     """Write the files, and return how many rows a person has vetted."""
-    named = len(keys) > 1
-    drafts = [
-        draft.row(key if named else None, proofs, each.is_rehearsal)
-        for key, each in drafted.items()
-        for draft, proofs in each.kept
-    ]
-    held = {name: of for each in drafted.values() for name, of in each.held.items()}
-    if samples is None:
-        rows = keep_decisions(path, drafts)
+    of_all, held = job.drafted.values(), job.held
+    if job.rows is None:
+        drafts = [
+            draft.row(key if len(job.roots) > 1 else None, proofs, each.is_rehearsal)
+            for key, each in job.drafted.items()
+            for draft, proofs in each.kept
+        ]
+        rows = keep_decisions(job.path, drafts)
     else:
-        rehearsed = {key for key, each in drafted.items() if each.is_rehearsal}
-        rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in samples]
-    away = [each.to_dict() for one in drafted.values() for each in one.thrown_away]
+        rehearsed = {key for key, each in job.drafted.items() if each.is_rehearsal}
+        rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in job.rows]
     if rows:
-        write_file(path, json.dumps(rows, indent=2, ensure_ascii=False) + "\n", "--output")
+        text = json.dumps(rows, indent=2, ensure_ascii=False)
+        write_file(job.path, f"{text}\n", "--output")
+    away = (each.to_dict() for one in of_all for each in one.thrown_away)
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
-    write_file(path.with_suffix(".thrown_away.jsonl"), lines, "--output")
-    return 0 if samples is not None else sum(bool(row.get(VETTED)) for row in rows)
+    write_file(job.path.with_suffix(".thrown_away.jsonl"), lines, "--output")
+    return 0 if job.rows is not None else sum(bool(row.get(VETTED)) for row in rows)
 
 
 def _row_of(
@@ -260,41 +265,34 @@ def _row_of(
     return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **tags}
 
 
-def _show(
-    drafted: dict[str, Drafted],
-    path: Path,
-    flags: DraftFlags,
-    rows: list[Sample] | None,
-    n_vetted: int,
-) -> None:
-    causes = sum((each.causes() for each in drafted.values()), Counter[Cause]())
-    kept = [draft for each in drafted.values() for draft, _ in each.kept]
-    kinds = Counter(draft.kind for draft in kept)
-    parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    start = "Rehearsal: " if any(each.is_rehearsal for each in drafted.values()) else ""
-    if rows is None:
-        kept_of = f"{counted(len(kept), 'question')} kept of {flags.n}"
+def _show(job: _Job, n_vetted: int) -> None:
+    of_all, quiet = job.drafted.values(), job.flags.quiet
+    kinds = Counter(draft.kind for each in of_all for draft, _ in each.kept)
+    start = "Rehearsal: " if any(each.is_rehearsal for each in of_all) else ""
+    if job.rows is None:
+        parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        kept_of = f"{counted(kinds.total(), 'question')} kept of {job.flags.n}"
         say(f"{start}{kept_of}{f' ({parts})' if parts else ''}.")
     else:
-        held = [of for each in drafted.values() for of in each.held.values()]
-        weights = Counter(each.weight for of in held for each in of)
+        weights = Counter(each.weight for of in job.held.values() for each in of)
         say(
-            f"{start}{len(held):,} of {counted(len(_bare(rows)), 'row')} got assertions, "
+            f"{start}{len(job.held):,} of {counted(len(job.bare), 'row')} got assertions, "
             f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
         )
+    causes = sum((each.causes() for each in of_all), Counter[Cause]())
     for cause, number in causes.most_common():
-        say(f"  {number} thrown away: {cause.value}", quiet=flags.quiet)
-    usage = sum_usages(usage for each in drafted.values() for usage in each.usages)
+        say(f"  {number} thrown away: {cause.value}", quiet=quiet)
+    usage = job.usage
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
-    n_kept = sum(each.n_kept_calls for each in drafted.values())
+    n_kept = sum(each.n_kept_calls for each in of_all)
     before = f" {n_kept:,} of the calls are of an earlier draft and not sent again."
     told = f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.{before if n_kept else ''}"
-    say(told, quiet=flags.quiet)
-    if kept or rows is not None:
+    say(told, quiet=quiet)
+    if kinds or job.rows is not None:
         vetted = "Nobody has looked at them yet."
         if n_vetted:
             vetted = f"{n_vetted} vetted rows stay as they were, and rejected ones stay out."
-        say(f"Wrote {path}, and what was thrown away beside it. {vetted}")
-        say(f"Next: vet them with {eval_line_here('view', '--review', path)}", quiet=flags.quiet)
-        say("Then name the file under dataset.path.", quiet=flags.quiet)
+        say(f"Wrote {job.path}, and what was thrown away beside it. {vetted}")
+        say(f"Next: vet them with {eval_line_here('view', '--review', job.path)}", quiet=quiet)
+        say("Then name the file under dataset.path.", quiet=quiet)

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
-from graphrag.eval.report.run import describe_price
+from graphrag.eval.report.run import describe_index_costs, describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
+from graphrag.eval.runner.conduct import PreparedRun
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further
-from graphrag.eval.runner.methods import MethodSet, answering_config
+from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.index_view import IndexView
@@ -134,36 +134,33 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is not made; ``judge`` names the model that gives verdicts, if any are.
+    """A run that is not made.
 
     ``units_of``: index -> tokens of its text units, where they are known. ``earlier``: what a run
     of the same models took.
     """
 
-    config: EvaluationConfig
-    units: Sequence[Unit]
-    headers: Mapping[str, IndexHeader]
-    methods: MethodSet
-    judge: str | None
+    plan: PreparedRun
     units_of: Mapping[str, Sequence[int]]
-    earlier: Earlier | None = None
+    earlier: Earlier | None
 
     def figures(self, reckoning: Reckoning) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
         by_method: dict[str, list[Unit]] = {}
-        for unit in self.units:
+        for unit in self.plan.units:
             by_method.setdefault(unit.method, []).append(unit)
         return {name: self._reckon(units, reckoning) for name, units in by_method.items()}
 
     def comparisons(self, reckoning: Reckoning) -> tuple[int, int]:
         """Return calls and prompt tokens of holding methods against each other, in both orders."""
-        pairs = self.config.judge.pairs(self.config.methods) if self.judge is not None else ()
+        config, units = self.plan.config, self.plan.units
+        pairs = config.judge.pairs(config.methods) if self.plan.judge is not None else ()
         answers = {
             (unit.sample.id, unit.method): search.answer
-            for unit in (self.units if pairs else ())
+            for unit in (units if pairs else ())
             if (search := self._search(unit, reckoning)) is not None
         }
-        samples = {unit.sample.id: unit.sample for unit in self.units}.values()
+        samples = {unit.sample.id: unit.sample for unit in units}.values()
         tokens = [
             reckoning.judging(
                 PAIRWISE_PROMPT,
@@ -180,13 +177,14 @@ class DryRun:
 
         Of embeddings and of what compares two methods nothing is in it.
         """
+        methods, judge = self.plan.methods, self.plan.judge
         answering = {
-            self.methods.models(name, header).get("completion")
-            for name, header in self.methods.pairs(self.headers)
+            methods.models(name, header).get("completion")
+            for name, header in methods.pairs(self.plan.headers)
             if name == method
         }
         prices = [None if model is None else _price(model) for model in answering]
-        judging = (0.0, 0.0) if self.judge is None else _price(self.judge)
+        judging = (0.0, 0.0) if judge is None else _price(judge)
         known = [price for price in prices if price is not None]
         if judging is None or len(known) < len(prices):
             return None
@@ -205,13 +203,14 @@ class DryRun:
         def total(of: Callable[[_Search], int]) -> int | None:
             return sum(of(search) for _, search in known) if len(known) == len(units) else None
 
-        judge, n_judged, judged, ruled = self.config.judge, 0, 0, 0
-        if self.judge is not None:
+        config, n_judged, judged, ruled = self.plan.config, 0, 0, 0
+        judge = config.judge
+        if self.plan.judge is not None:
             judged_on = [self._judged_on(unit) for unit in units]
             n_judged = sum(map(len, judged_on))
             # Claims take two calls in place of one.
-            n_judged += sum(FAITHFULNESS in of for of in judged_on) * self.config.judges_claims
-            n_further = sum(len(list_further(self.config, [u.sample])) for u in units)
+            n_judged += sum(FAITHFULNESS in of for of in judged_on) * config.judges_claims
+            n_further = sum(len(list_further(config, [u.sample])) for u in units)
             n_judged = n_judged * judge.repeats + n_further
             reply = self.earlier.reply if self.earlier and reckoning.reply else None
             ruled = n_judged * (reply or reckoning.reply or judge.max_output_tokens)
@@ -229,11 +228,11 @@ class DryRun:
 
     def _search(self, unit: Unit, reckoning: Reckoning) -> _Search | None:
         """Return what a search asks and gives; None when its settings don't say."""
-        config, methods = self.config, self.methods
+        config, methods = self.plan.config, self.plan.methods
         if methods.function(unit.method) is not None:
             return None
         index = config.index_of(unit.sample.imdb_key, unit.method)
-        header, question = self.headers[index], reckoning.count(unit.sample.question)
+        header, question = self.plan.headers[index], reckoning.count(unit.sample.question)
         if unit.method in CONTROLS:
             own = own_bound(answering_config(header))
             answer = config.max_output_tokens if own is None else own.tokens
@@ -284,10 +283,12 @@ class DryRun:
         return min(most, earlier or reckoning.answer)
 
     def _judged_on(self, unit: Unit) -> tuple[str, ...]:
-        return judgeable(unit.sample, self.config.metrics, self.config.judges_claims)
+        config = self.plan.config
+        return judgeable(unit.sample, config.metrics, config.judges_claims)
 
     def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
-        sample, judge = unit.sample, self.config.judge
+        sample, config = unit.sample, self.plan.config
+        judge = config.judge
         material = {
             "question": reckoning.count(sample.question),
             "ground_truth": reckoning.count(sample.ground_truth),
@@ -298,7 +299,7 @@ class DryRun:
         for name in self._judged_on(unit):
             metric = JUDGED_METRICS[name]
             read = sum(material[field] for field in metric.fields)
-            if name == FAITHFULNESS and self.config.judges_claims:
+            if name == FAITHFULNESS and config.judges_claims:
                 claims = judge.max_output_tokens  # those of the reply that splits
                 claims = min(claims, 2 * search.answer) if reckoning.answer else claims
                 split = reckoning.judging(SPLIT_PROMPT, material["question"] + search.answer)
@@ -308,7 +309,7 @@ class DryRun:
             yield judge.repeats * reckoning.judging(metric.prompt, read)
         held = sum(reckoning.count(each.text) + _AROUND_A_TEXT for each in sample.assertions)
         material["assertions"] = held
-        for kind in list_further(self.config, [sample]):
+        for kind in list_further(config, [sample]):
             scorer = SCORERS[kind]
             read = sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
             yield reckoning.judging(scorer.prompt, read)
@@ -441,13 +442,14 @@ def _mean(counts: Sequence[int]) -> int:
     return round(sum(counts) / len(counts))
 
 
-def show_dry_run(
-    console: Console, run: DryRun, models: Sequence[str], unbuilt: Sequence[str]
-) -> None:
-    """Print what a run is expected to take, and the most that it can.
+async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[str]) -> None:
+    """Print what a run is expected to take, and the most that it can; send nothing.
 
-    ``unbuilt`` says what is not known of indexes that are not built, a line each.
+    ``unbuilt``: the indexes that are not built, of which the settings alone are known.
     """
+    units_of = await count_units(plan.headers, unbuilt)
+    models, costs = plan.details.models, plan.details.index_costs
+    run = DryRun(plan, units_of, read_earlier(plan.config.store_path, models))
     most, likely = run.figures(MOST), run.figures(LIKELY)
     n_compared, compared = run.comparisons(MOST)
     dollars = {name: run.dollars(name, each) for name, each in most.items()}
@@ -469,8 +471,8 @@ def show_dry_run(
     judge_calls = sum(each.judge_calls for each in most.values()) + n_compared
     say(
         console,
-        f"Dry run: nothing is sent.\n{_budgets(run)}"
-        f"Searches:         {len(run.units):,}\n"
+        f"Dry run: nothing is sent.\n{_budgets(plan)}"
+        f"Searches:         {len(plan.units):,}\n"
         f"Search calls:     {calls}\n"
         f"Judge calls:      {judge_calls:,}, retries aside\n"
         f"Expected:         {_expected(run, likely, expected)}\n"
@@ -499,7 +501,9 @@ def show_dry_run(
     headings += ["expected $", "most $"] if paid else []
     title = "Expected and at most, by method"
     table = Table(title, [METHOD, *((heading, "count") for heading in headings)], rows)
-    show(console, [table, *map(Line, (*lines, *unbuilt))])
+    lines += describe_building({name: plan.headers[name] for name in unbuilt}, units_of)
+    lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
+    show(console, [table, *map(Line, lines)])
     say(console, f"Models:           {', '.join(models)}")
     for model in models:
         say(console, describe_price(model))
@@ -525,13 +529,13 @@ def _answers(run: DryRun) -> str:
     return f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
 
 
-def _budgets(run: DryRun) -> str:
-    config, curves = run.config, run.config.curves
+def _budgets(plan: PreparedRun) -> str:
+    config, curves = plan.config, plan.config.curves
     if not config.budgets:
         return ""
     at = {name for of_method in curves.values() for name in of_method.values()}
     once = [name for name in config.methods if name not in at]
-    n = sum(unit.method in at for unit in run.units)
+    n = sum(unit.method in at for unit in plan.units)
     listed = ", ".join(f"{budget:,}" for budget in config.budgets)
     return (
         f"Budgets:          {listed} tokens of context; {', '.join(curves)} at each, "

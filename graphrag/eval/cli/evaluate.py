@@ -1,20 +1,13 @@
 """``graphrag eval`` itself: what its flags ask for is built, reckoned or run."""
 
 from graphrag.eval.cli.building import build_missing
-from graphrag.eval.cli.dry_run import (
-    DryRun,
-    count_units,
-    describe_building,
-    read_earlier,
-    show_dry_run,
-)
+from graphrag.eval.cli.dry_run import show_dry_run
 from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunInput
-from graphrag.eval.cli.terminal import DONE, log_to, open_console
-from graphrag.eval.report.run import describe_index_costs
+from graphrag.eval.cli.terminal import DONE, log_to
 from graphrag.eval.runner.checks import check_output
-from graphrag.eval.runner.conduct import PreparedRun, check_settings, conduct, prepare_run
+from graphrag.eval.runner.conduct import check_settings, conduct, prepare_run
 from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import is_built
@@ -44,24 +37,7 @@ async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     with supervisor.working("Reading the indexes"):
         plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, warnings)
     if flags.dry_run:
-        await _reckon(plan, unbuilt, flags.quiet)
+        await show_dry_run(supervisor.console, plan, unbuilt)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
         return await conduct(plan, options, supervisor)
-
-
-async def _reckon(plan: PreparedRun, unbuilt: list[str], quiet: bool) -> None:
-    units = await count_units(plan.headers, unbuilt)
-    lines = [*describe_building({name: plan.headers[name] for name in unbuilt}, units)]
-    costs = plan.details.index_costs
-    lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
-    run = DryRun(
-        plan.config,
-        plan.units,
-        plan.headers,
-        plan.methods,
-        plan.judge,
-        units,
-        read_earlier(plan.config.store_path, plan.details.models),
-    )
-    show_dry_run(open_console(quiet=quiet), run, plan.details.models, lines)
