@@ -1,6 +1,7 @@
 import pytest
 
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import EqualTerms, JudgeSettings, Variant
 from graphrag.eval.errors import ConfigError
 
 
@@ -25,6 +26,7 @@ def test_paths_are_relative_to_the_root_and_an_empty_file_means_the_defaults(tmp
         ("judge: {modle: x}", "judge: unknown key 'modle'; did you mean 'model'"),
         ("methods: [tgo]", "unknown name 'tgo'; did you mean 'tog'"),
         ("methods: []", "methods"),
+        ("methods: [tog]\nvariants: [wide]", "variants: .*dictionary"),
         ("methods: [tog, tog]", "methods names one twice"),
         ("concurrency: 0", "concurrency"),
         ("timeout_s: -1", "timeout_s"),
@@ -41,6 +43,25 @@ def test_paths_are_relative_to_the_root_and_an_empty_file_means_the_defaults(tmp
 def test_what_is_wrong_is_named(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, text)
+
+
+def test_sections_made_in_code_mean_what_a_file_would_say():
+    values = {"methods": ["local", "wide", "bm25"], "budgets": [300, 600]}
+    written = EvaluationConfig(
+        **values,
+        equal_terms={"response_type": "List"},
+        variants={"wide": {"method": "local", "top_k_entities": 3}},
+        judge={"rubric": True},
+    )
+    made = EvaluationConfig(
+        **values,
+        equal_terms=EqualTerms(response_type="List"),
+        variants={"wide": Variant(method="local", top_k_entities=3)},
+        judge=JudgeSettings(rubric=True),
+    )
+
+    assert made == written
+    assert made.curves["wide"] == {300: "wide@300", 600: "wide@600"}
 
 
 def test_a_missing_file_says_how_to_write_one(tmp_path):

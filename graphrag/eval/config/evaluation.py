@@ -32,11 +32,10 @@ from graphrag.eval.config.sections import (
     OutputSettings,
     SearchMethod,
     Variant,
+    at_budgets,
     check_pairs,
     read_budgets,
     split_name,
-    with_budgets,
-    without_own_budget,
 )
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.judged import DEFAULT_METRICS, is_graded
@@ -138,24 +137,25 @@ class EvaluationConfig(FrozenSection):
         """Take the variants among the methods out, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
-        given = _put_into_sections(cast("Mapping[str, object]", values))
-        methods = given.get("methods")
+        given = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
+        methods, variants = given.get("methods"), given.get("variants") or {}
         if isinstance(methods, list | tuple):
             entries = cast("Sequence[object]", methods)
             given["methods"] = [_name_of(entry) for entry in entries]
             inline = [cast("dict[str, object]", e) for e in entries if isinstance(e, dict)]
             named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
-            given["variants"] = {
-                **cast("Mapping[str, object]", given.get("variants") or {}),
-                **named,
-            }
+            if isinstance(variants, Mapping):  # else it is refused as what it is
+                given["variants"] = {**cast("Mapping[str, object]", variants), **named}
         if given.get("metrics") == "none":
             given["metrics"] = ()
         given = _put_graded_aside(given)
         if isinstance(given.get("equal_terms"), bool):
             given["equal_terms"] = {} if given["equal_terms"] else None
-        given["budgets"] = read_budgets(given.get("budgets"))
-        return _at_budgets(given) if given["budgets"] else given
+        given["budgets"] = budgets = read_budgets(given.get("budgets"))
+        names = given.get("methods", DEFAULT_METHODS)
+        if not budgets or not isinstance(names, list | tuple):
+            return given
+        return at_budgets(given, cast("Sequence[object]", names), budgets)
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "EvaluationConfig":
@@ -367,6 +367,17 @@ def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
         )
 
 
+def _as_written(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values with the sections that are made already as a file would have them."""
+    written = dict(values)
+    for name, value in values.items():
+        if isinstance(value, BaseModel):
+            written[name] = value.model_dump(exclude_unset=True)
+        elif name == "variants" and isinstance(value, Mapping):
+            written[name] = _as_written(cast("Mapping[str, object]", value))
+    return written
+
+
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
     """Return values with the settings of ``_SHORT`` where the file has them."""
     given = dict(values)
@@ -375,8 +386,6 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
             continue
         value: object = to_jsonable_python(given.pop(name), fallback=lambda other: other)
         whole = given.get(section)
-        if isinstance(whole, BaseModel):
-            whole = whole.model_dump(exclude_unset=True)
         if key and whole is not None and not isinstance(whole, Mapping):
             raise ValueError(f"{section} must hold keys and values, not {type(whole).__name__}")
         known = cast("Mapping[str, object]", whole or {})
@@ -402,20 +411,6 @@ def _put_graded_aside(given: dict[str, object]) -> dict[str, object]:
     joined = dict.fromkeys([*cast("Sequence[object]", known.get("graded") or ()), *graded])
     rest = [name for name in names if name not in graded]
     return {**given, "metrics": rest, "judge": {**known, "graded": tuple(joined)}}
-
-
-def _at_budgets(given: Mapping[str, object]) -> dict[str, object]:
-    """Return values with every search at every budget; what is no list of names stays as it is."""
-    methods: object = given.get("methods", DEFAULT_METHODS)
-    variants: object = given.get("variants") or {}
-    values = {**given, "equal_terms": without_own_budget(given.get("equal_terms"))}
-    if isinstance(methods, list | tuple) and isinstance(variants, Mapping):
-        values["methods"], values["variants"] = with_budgets(
-            cast("Sequence[object]", methods),
-            cast("Mapping[str, object]", variants),
-            cast("tuple[int, ...]", given["budgets"]),
-        )
-    return values
 
 
 def _name_of(entry: object) -> object:

@@ -370,20 +370,33 @@ def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
     return name, None
 
 
-def with_budgets(
-    methods: Sequence[object], variants: Mapping[str, object], budgets: Sequence[int]
-) -> tuple[list[object], dict[str, object]]:
-    """Return methods and variants with every search at every budget, method by method.
+def at_budgets(
+    given: Mapping[str, object], methods: Sequence[object], budgets: Sequence[int]
+) -> dict[str, object]:
+    """Return settings with every search at every budget, as variants, method by method.
 
     Controls, functions, and searches without a context budget stay as they are; so do names that
-    were made here before. A ValueError if a variant sets a budget of its own.
+    were made here before. A ValueError if a variant or the equal terms set a budget of their own.
     """
+    terms: object = given.get("equal_terms")
+    if isinstance(terms, Mapping):
+        terms = cast("Mapping[str, object]", terms)
+        if terms.get(SETTING) is not None:
+            msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
+            raise ValueError(msg)
+        terms = {**terms, SETTING: None}
+    variants: object = given.get("variants") or {}
+    if not isinstance(variants, Mapping):
+        return {**given, "equal_terms": terms}
+    known = cast("Mapping[str, object]", variants)
     names: list[object] = []
-    made = dict(variants)
+    made = dict(known)
     for name in methods:
         # What is no name is refused where names are looked at.
-        settings = _settings_of(name, variants) if isinstance(name, str) else None
-        if settings is None or (name in variants and split_name(str(name), budgets)[1]):
+        variant = known.get(name, {"method": name}) if isinstance(name, str) else None
+        settings = cast("Mapping[str, object]", variant if isinstance(variant, Mapping) else {})
+        is_made = name in known and split_name(str(name), budgets)[1] is not None
+        if is_made or not has_budget(str(settings.get("method"))):
             names.append(name)
             continue
         if SETTING in settings:
@@ -393,28 +406,4 @@ def with_budgets(
         at = {f"{name}@{budget}": {**settings, SETTING: budget} for budget in budgets}
         names += at
         made |= at
-    return names, made
-
-
-def _settings_of(name: str, variants: Mapping[str, object]) -> dict[str, object] | None:
-    """Return a search as the settings of a variant; None of what has no context budget."""
-    given = variants.get(name, {"method": name})
-    if isinstance(given, Variant):
-        given = given.model_dump()
-    if not isinstance(given, Mapping):
-        return None
-    settings = {k: v for k, v in cast("Mapping[str, object]", given).items() if k != "function"}
-    return settings if has_budget(str(settings.get("method"))) else None
-
-
-def without_own_budget(terms: object) -> object:
-    """Return equal terms that leave the budget to ``budgets``; a ValueError if they set one."""
-    if isinstance(terms, EqualTerms):
-        terms = terms.model_dump(exclude_unset=True)
-    if not isinstance(terms, Mapping):
-        return terms
-    given = cast("Mapping[str, object]", terms)
-    if given.get(SETTING) is not None:
-        msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
-        raise ValueError(msg)
-    return {**given, SETTING: None}
+    return {**given, "equal_terms": terms, "methods": names, "variants": made}
