@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,16 +18,12 @@ from graphrag.eval.cli.command import (
     need_extra,
     option,
 )
-from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.json_pieces import whole_json
-
-if TYPE_CHECKING:
-    from graphrag.eval.config.evaluation import EvaluationConfig
 
 RATINGS_FILE = "ratings.json"
 
@@ -83,38 +79,15 @@ def judge(
     run_id = place.find_run(run, quiet=quiet)
     with starting(quiet):
         from graphrag.eval.cli.run_end import Supervisor
-        from graphrag.eval.runner.conduct import judge_again
+        from graphrag.eval.cli.run_input import change_config
+        from graphrag.eval.runner.conduct import RunOptions, judge_again
         from graphrag.eval.runner.event_loop import run_coroutine
 
-    flags = RunFlags(
-        metrics=metrics,
-        resume=resume,
-        retry_errors=retry_errors,
-        max_cost=max_cost,
-        workers=workers,
-        address=address,
-        quiet=quiet,
-        full=full,
+    config = change_config(
+        place.read_config(), metrics, {"model": model, "repeats": repeats}, workers=workers
     )
-    config = _judging_config(place.read_config(), flags, model, repeats)
-    supervisor = Supervisor(quiet, full)
-    return run_coroutine(judge_again(config, run_id, flags.run_options(), supervisor))
-
-
-def _judging_config(
-    config: "EvaluationConfig", flags: RunFlags, model: str | None, repeats: int | None
-) -> "EvaluationConfig":
-    from graphrag.eval.cli.run_input import change_metrics
-    from graphrag.eval.config.evaluation import parse_config
-
-    changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)
-    if flags.workers is not None:
-        changes["workers"] = flags.workers
-    named = {"model": model, "repeats": repeats}
-    judge = changes.get("judge") or config.judge.model_dump()
-    judge |= {k: v for k, v in named.items() if v is not None}
-    values = {**config.model_dump(), "root": config.root, **changes, "judge": judge}
-    return parse_config(values, "the flags")
+    options = RunOptions(resume, retry_errors, max_cost_usd=max_cost, address=address)
+    return run_coroutine(judge_again(config, run_id, options, Supervisor(quiet, full)))
 
 
 def import_labels(place: Place, sheet: Path, quiet: bool = False) -> int:

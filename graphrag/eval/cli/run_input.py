@@ -3,6 +3,7 @@
 So a path, a name or a data set that is wrong is told at once.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,14 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
 
     Raises ConfigError, DatasetError, IndexUnavailableError what is wrong.
     """
-    config = _apply(flags, place.read_config())
+    config = change_config(
+        place.read_config(),
+        flags.metrics,
+        methods=None if flags.methods is None else split_names(flags.methods),
+        workers=flags.workers,
+        trials=flags.repeat,
+        thresholds=None if flags.round is None else {},  # of a sample they'd be missed by chance
+    )
     samples, warnings = read_questions(config, flags.imdb_key)
     if flags.round is not None:
         samples = [sample for sample in samples if sample.id in flags.round.question_ids]
@@ -86,7 +94,7 @@ def read_questions(
     return samples, (*dataset.warnings, rehearsed)
 
 
-def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
+def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
 
     Thresholds of metrics that are not asked are left out.
@@ -102,13 +110,18 @@ def change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     return {"metrics": names, "thresholds": kept, "judge": judge}
 
 
-def _apply(flags: RunFlags, config: EvaluationConfig) -> EvaluationConfig:
-    methods = None if flags.methods is None else split_names(flags.methods)
-    named = {"methods": methods, "workers": flags.workers, "trials": flags.repeat}
-    changes = {} if flags.metrics is None else change_metrics(config, flags.metrics)
-    changes |= {name: value for name, value in named.items() if value is not None}
-    if flags.round is not None:
-        changes["thresholds"] = {}  # of a sample they would be missed by chance
+def change_config(
+    config: EvaluationConfig,
+    metrics: str | None,
+    judge: Mapping[str, object] | None = None,
+    **settings: object,
+) -> EvaluationConfig:
+    """Return the configuration as flags change it; None leaves a setting as it is."""
+    changes = {} if metrics is None else _change_metrics(config, metrics)
+    changes |= {name: value for name, value in settings.items() if value is not None}
+    asked = {name: value for name, value in (judge or {}).items() if value is not None}
+    if asked:
+        changes["judge"] = {**changes.get("judge", config.judge.model_dump()), **asked}
     if not changes:
         return config
     return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")

@@ -138,7 +138,8 @@ class EvaluationConfig(FrozenSection):
         if not isinstance(values, Mapping):
             return values
         given = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
-        methods, variants = given.get("methods"), given.get("variants") or {}
+        methods = given.get("methods")
+        variants: object = given.get("variants") or {}
         if isinstance(methods, list | tuple):
             entries = cast("Sequence[object]", methods)
             given["methods"] = [_name_of(entry) for entry in entries]
