@@ -24,13 +24,14 @@ from graphrag.eval.runner.headers import (
 )
 from graphrag.eval.runner.held_loop import LoopWatch
 from graphrag.eval.runner.judging import (
-    FurtherJudges,
     ask_verdicts,
     asks_further,
     asks_judge,
     check_judge,
     describe_judge,
+    further_model,
     open_judge,
+    plan_further,
     with_judged,
 )
 from graphrag.eval.runner.methods import Method, MethodSet, ask_control, ask_method, response_type
@@ -47,7 +48,7 @@ from graphrag.eval.runner.queue import (
 )
 from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.scorers.evaluable import read_entity_types
-from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.scorers.judge import Judge, JudgeModel
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
@@ -212,18 +213,17 @@ class EvaluationRunner:
         samples = [unit.sample for unit in request.units if unit.trial == 0]
         if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
             check_judge(await self._load_judge(), self._settings)  # before anything is paid for
-        judges: FurtherJudges | None = None
+        model: JudgeModel | None = None
         if not request.skip_judge and asks_further(self._settings, samples):
-            terms = (await self._load_judge(), self._settings, request.session)
-            judges = FurtherJudges(*terms, self._entity_types)  # refuses a judge without a model
+            model = further_model(await self._load_judge(), self._settings)
         self.watch.begin()
         executor = asked if self._telemetry is None else self._telemetry.around(asked)
         self._work = work = Work(request, self._settings, executor, asked is not self)
         outcome = await work.run()
         if request.skip_judge:
             return outcome
-        if judges is not None and outcome.is_complete:
-            tasks = judges.plan(request.units)
+        if model is not None and outcome.is_complete:
+            tasks = plan_further(model, self._settings, request, self._entity_types)
             if self._telemetry is not None:
                 tasks = self._telemetry.around_further(tasks)
             outcome = await work.run_further(tasks, outcome)

@@ -20,6 +20,7 @@ from graphrag.eval.records import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
 from graphrag.eval.scorers.claims import judge_claims
+from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.judge import (
     NO_REASON,
     Judge,
@@ -27,6 +28,7 @@ from graphrag.eval.scorers.judge import (
     LLMJudge,
     awaited,
 )
+from graphrag.eval.scorers.pairwise import compare_answers
 from graphrag.eval.scorers.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
 from graphrag.eval.store.records import (
     CLAIMS,
@@ -37,7 +39,6 @@ from graphrag.eval.store.records import (
     is_pair,
     pair_kind,
 )
-from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
@@ -241,83 +242,69 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunReque
     return replace(outcome, results=results, judged=judged)
 
 
-class FurtherJudges:
-    """The judges beyond the verdicts, of responses in a session; all ask the same model.
+def further_model(judge: Judge, config: EvaluationConfig) -> JudgeModel:
+    """Return the model that all judges beyond the verdicts ask: that of the judge.
 
-    ``judge``: the one that gives the verdicts. ``entity_types``: see :data:`EntityTypes`.
+    Raises ConfigError if it has none.
     """
+    model = getattr(judge, "model", None) if "model" in dir(judge) else None
+    if model is None:
+        raise ConfigError(
+            "judge.rubric, quality, graded, assertions (of a dataset with any) and pairwise need a "
+            "judge with a model to ask; give it an attribute model, or turn them off."
+        )
+    return JudgeModel(model, config.judge.temperature, config.judge.max_retries)
 
-    def __init__(
-        self,
-        judge: Judge,
-        config: EvaluationConfig,
-        session: MemorySession,
-        entity_types: EntityTypes,
-    ) -> None:
-        model = getattr(judge, "model", None) if "model" in dir(judge) else None
-        if model is None:
-            raise ConfigError(
-                "judge.rubric, quality, graded, assertions (of a dataset with any) and pairwise "
-                "need a judge with a model to ask; give it an attribute model, or turn them off."
-            )
-        # Here, as they load numpy, which verdicts do without.
-        from graphrag.eval.scorers.further import SCORERS
 
-        self._model = JudgeModel(model, config.judge.temperature, config.judge.max_retries)
-        self._scorers = SCORERS
-        self._config, self._session, self._entity_types = config, session, entity_types
+def plan_further(
+    model: JudgeModel, config: EvaluationConfig, request: RunRequest, entity_types: EntityTypes
+) -> list[FurtherTask]:
+    """Return what is to be judged and has not been yet; failed searches are left out.
 
-    def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:
-        """Return what is to be judged and has not been yet; failed searches are left out.
+    Pairs are of the first trial.
+    """
+    session = request.session
+    answered = {
+        (unit.sample.id, unit.method, unit.trial): unit
+        for unit in request.units
+        if (standing := session.standing(unit.key)) is not None and not standing.failed
+    }
 
-        Pairs are of the first trial.
-        """
-        judge, session = self._config.judge, self._session
-        answered = {
-            (unit.sample.id, unit.method, unit.trial): unit
-            for unit in units
-            if (standing := session.standing(unit.key)) is not None and not standing.failed
-        }
-        asked = [
-            (unit.key, kind, partial(self._grade, self._scorers[kind], unit))
-            for unit in answered.values()
-            for kind in list_further(self._config, [unit.sample])
-        ]
-        asked += [
-            (unit.key, pair_kind(a, b), partial(self._compare, unit, other))
-            for a, b in judge.pairs(self._config.methods)
-            for unit in answered.values()
-            if unit.method == a and unit.trial == 0
-            if (other := answered.get((unit.sample.id, b, 0))) is not None
-        ]
-        return [
-            FurtherTask(subject, kind, partial(_judge_further, subject, kind, ask))
-            for subject, kind, ask in asked
-            if session.judgement(subject, kind) is None
-        ]
-
-    def _response(self, unit: Unit) -> StoredResponse:
-        """Read a response when it is judged: a run may have more of them than fit into memory."""
-        response = self._session.response(unit.key)
+    def read(unit: Unit) -> StoredResponse:  # not before: all of a run may not fit into memory
+        response = session.response(unit.key)
         assert response is not None
         return response
 
-    async def _grade(self, scorer: Scorer, unit: Unit) -> Grading:
-        response = self._response(unit)
-        types = partial(
-            self._entity_types, self._config.index_of(unit.sample.imdb_key, unit.method)
-        )
+    async def grade(scorer: Scorer, unit: Unit) -> Grading:
+        response, index = read(unit), config.index_of(unit.sample.imdb_key, unit.method)
         said, context = response.response, response.context_text
+        types = partial(entity_types, index)
         of = Material(unit.sample, said, context, unit.method, response.abstained, types)
         assert scorer.grade is not None  # else it comes with the verdicts
-        return await scorer.grade(self._model, of)
+        return await scorer.grade(model, of)
 
-    async def _compare(self, unit: Unit, other: Unit) -> Grading:
-        a, b = (self._response(each).response for each in (unit, other))
-        from graphrag.eval.scorers.pairwise import compare_answers
-
-        comparison = await compare_answers(self._model, unit.sample.question, a, b)
+    async def compare(unit: Unit, other: Unit) -> Grading:
+        a, b = (read(each).response for each in (unit, other))
+        comparison = await compare_answers(model, unit.sample.question, a, b)
         return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
+
+    asked = [
+        (unit.key, kind, partial(grade, SCORERS[kind], unit))
+        for unit in answered.values()
+        for kind in list_further(config, [unit.sample])
+    ]
+    asked += [
+        (unit.key, pair_kind(a, b), partial(compare, unit, other))
+        for a, b in config.judge.pairs(config.methods)
+        for unit in answered.values()
+        if unit.method == a and unit.trial == 0
+        if (other := answered.get((unit.sample.id, b, 0))) is not None
+    ]
+    return [
+        FurtherTask(subject, kind, partial(_judge_further, subject, kind, ask))
+        for subject, kind, ask in asked
+        if session.judgement(subject, kind) is None
+    ]
 
 
 async def _judge_further(
