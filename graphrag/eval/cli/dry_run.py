@@ -420,7 +420,7 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:
     with open_store(path) as store:
         for run in store.runs():
             usages: dict[str, list[Usage]] = {}
-            for each in store.responses(run.run_id, with_texts=False).values():
+            for each in store.outlines(run.run_id).values():
                 if each.failure is None:
                     usages.setdefault(each.method, []).append(each.usage)
             if not usages or set(run.details.models) != set(models):

@@ -188,10 +188,9 @@ def read_amounts(
 
 
 def _all_figures(store: EvaluationStore, run: Run) -> _Figures:
-    figures = read_question_figures(store, run)
     return {
         (method, figure): values
-        for by_method in (figures.judged, figures.measured)
+        for by_method in read_question_figures(store, run)
         for method, of_method in by_method.items()
         for figure, values in of_method.items()
         if any(value is not None for value in values.values())

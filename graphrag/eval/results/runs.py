@@ -149,11 +149,11 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
-    for outcome in store.outcomes(run.run_id):
+    for outcome in store.outlines(run.run_id).values():
         if outcome.trial and not every_trial:
             continue
         sample = samples.get(outcome.sample_id, NOT_KEPT)
-        has_failed, judged = bool(outcome.failed), verdicts.get(outcome.unit, {})
+        has_failed, judged = outcome.failure is not None, verdicts.get(outcome.unit, {})
         if has_failed:
             judged = dict.fromkeys(judgeable(sample, METRICS), _FAILED)
         rows.append(
@@ -161,7 +161,7 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
                 outcome.sample_id or sample.question,
                 sample.imdb_key,
                 outcome.method,
-                *ends.of(has_failed, bool(outcome.abstained), judged),
+                *ends.of(has_failed, outcome.abstained, judged),
                 latency_s=outcome.latency_s,
                 censored=has_failed,
                 tokens=outcome.tokens,
@@ -186,8 +186,11 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     """Return where the rows of a run in the store come from, and who was asked for them."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
-    outcomes, verdicts = store.outcomes(run.run_id), store.verdicts(run.run_id)
-    searched = {(counts and not each.failed, models_of(each.usage)) for each in outcomes}
+    verdicts = store.verdicts(run.run_id)
+    searched = {
+        (counts and each.failure is None, models_of(each.usage))
+        for each in store.outlines(run.run_id).values()
+    }
     answered = [(was, usage_of_models(models)) for was, models in searched]
     judging = store.judge_usage(run.run_id)
     asked = {
@@ -242,41 +245,27 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
     return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionFigures:
-    """The figures of a run, question by question: of several searches, their mean.
+def read_question_figures(store: EvaluationStore, run: Run) -> tuple[ByMethod, ByMethod]:
+    """Return the figures of a run, question by question: of several searches, their mean.
 
-    By method: ``judged``, what a judge gave: the metrics that were asked (0 or 1),
-    ``claims.supported``, and of each scorer ``<name>.<part>`` in its limits, as
-    ``rubric.relevance`` (1 to 5) and ``assertions.vital`` (in [0, 1], 0 for a failed search);
-    ``measured``, what needs no judge: ``latency_s`` of searches that answered, ``tokens``,
-    ``cost_usd``, and the retrieval measures where the run's own file of them is there;
-    ``failed_as_0``, metrics on which a failed search has nothing to judge, with 0 for it, where one
-    failed. What further judges gave, and the retrieval measures, are of the first search.
-    ``median_latency_s``: method -> seconds, of all searches.
+    First, by method, what a judge gave: the metrics that were asked (0 or 1), and of each scorer
+    ``<name>.<part>`` in its limits, as ``rubric.relevance`` (1 to 5) and ``assertions.vital`` (in
+    [0, 1], 0 for a failed search). Then what needs no judge: ``latency_s`` of searches that
+    answered, ``tokens``, ``cost_usd``, and the retrieval measures where the run's own file of them
+    is there. What further judges gave, and the retrieval measures, are of the first search. What is
+    not known is left out or None.
     """
-
-    judged: ByMethod
-    measured: ByMethod
-    failed_as_0: ByMethod
-    median_latency_s: Mapping[str, float | None]
+    rows, judged = _read_judged(store, run)
+    retrieval = _retrieval(store.path.parent, run.run_id)
+    return judged, {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in rows.items()}
 
 
-def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
-    """Return every figure of a run in the store; those not known are left out or None."""
-    return _question_figures(store, run, _retrieval(store.path.parent, run.run_id))
-
-
-def _question_figures(store: EvaluationStore, run: Run, retrieval: ByMethod) -> QuestionFigures:
+def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
+    """Return every row by method, and what a judge gave."""
     rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
     further = _further(store, run, {row.question_id: row.key for row in rows})
-    return QuestionFigures(
-        {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
-        {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
-        {m: _failed_as_0(of) for m, of in by_method.items()},
-        {m: quantile_value(latencies_of(of), 0.5) for m, of in by_method.items()},
-    )
+    return by_method, {m: {**_judged(run, of), **further[m]} for m, of in by_method.items()}
 
 
 def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
@@ -311,7 +300,7 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
 
 def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
     judgements = store.judgements(run.run_id)
-    responses = store.responses(run.run_id, with_texts=False) if judgements else {}
+    responses = store.outlines(run.run_id) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
     samples = {sample.id: sample for sample in store.samples(run.run_id)} if units else {}
     kept = {(each.kind, each.subject): each.value for each in judgements}
@@ -375,7 +364,7 @@ class StoredRun:
     show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` and ``assertions.<measure>``
     in [0, 1]; and ``<metric>, failed as 0`` if failed searches make the two differ. ``n``: method
     -> figure -> the questions behind it. ``measured``: method -> figure -> mean of what needs no
-    judge, see ``QuestionFigures``, and ``median_latency_s``, of which failed searches are a part.
+    judge, see ``read_question_figures``, and ``median_latency_s`` of all searches, failed ones too.
     ``label``, ``note``: what people call it and say of it.
     """
 
@@ -433,25 +422,22 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
 
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     """Return a run's line in the history."""
-    figures = _question_figures(store, run, {})
+    rows, judged = _read_judged(store, run)
     retrieval = _mean_retrieval(store.path.parent, run.run_id)
     known = {
-        method: {
-            name: _known(values)
-            for name, values in {**judged, **figures.failed_as_0[method]}.items()
-        }
-        for method, judged in figures.judged.items()
+        method: {name: _known(of) for name, of in (judged[method] | _failed_as_0(own)).items()}
+        for method, own in rows.items()
     }
     means = {
         m: {name: mean_known(values) for name, values in of.items()} for m, of in known.items()
     }
     measured = {
         method: {
-            "median_latency_s": figures.median_latency_s[method],
-            **{name: mean_known(_known(values)) for name, values in of.items()},
+            "median_latency_s": quantile_value(latencies_of(own), 0.5),
+            **{name: mean_known(_known(values)) for name, values in _efficiency(own).items()},
             **retrieval.get(method, {}),
         }
-        for method, of in figures.measured.items()
+        for method, own in rows.items()
     }
     return StoredRun(
         run_id=run.run_id,
@@ -502,7 +488,7 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     """
     again = run.setup.responses_of is not None
     return [
-        *(each.usage for each in (() if again else store.outcomes(run.run_id))),
+        *(() if again else (each.usage for each in store.outlines(run.run_id).values())),
         *(usage for each in store.judge_usage(run.run_id).values() for usage in each),
         *store.forgotten_usage(run.run_id),
         *(judged.usage for judged in store.judgements(run.run_id)),

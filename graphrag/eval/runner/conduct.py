@@ -233,7 +233,7 @@ def prepare_judging(
     """Check and plan a run that judges the responses of another one again."""
     origin = _find_origin(store, run_id)
     samples = store.samples(origin.run_id)
-    responses = store.responses(origin.run_id, with_texts=False)
+    responses = store.outlines(origin.run_id)
     if not samples or not responses:
         missing = "questions" if responses else "responses"
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
@@ -291,7 +291,7 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
         run = new_run(plan.setup, plan.details)
         described = RunDescription(run, config, plan.samples, is_stored=False)
         return await _finish(described, outcome, listener)
-    with EvaluationStore.of(config) as store:
+    with EvaluationStore(config.store_path) as store:
         chosen = choose_run(store, plan, options)
         for line in chosen.warnings:
             listener.warn(line)

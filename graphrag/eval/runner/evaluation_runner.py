@@ -178,7 +178,7 @@ class EvaluationRunner:
         with contextlib.ExitStack() as stack:
             watch, session = _watch(progress_callback), MemorySession()
             if keeps:
-                store = stack.enter_context(EvaluationStore.of(config))
+                store = stack.enter_context(EvaluationStore(config.store_path))
                 judge = describe_judge(config, samples, headers, self.judge)
                 indexes = {key: str(root) for key, root in found.items() if key in asked}
                 details = RunDetails(

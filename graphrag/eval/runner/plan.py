@@ -255,7 +255,7 @@ def _count_there(
     store: EvaluationStore, run: Run, details: RunDetails, options: ResumeOptions
 ) -> str:
     """Say how many responses are there, and how many of them the run begins to count with."""
-    responses = store.responses(run.run_id, with_texts=False)
+    responses = store.outlines(run.run_id)
     said = f"{len(responses)} of {details.n_units} responses are there"
     failed = {unit for unit, found in responses.items() if found.failure is not None}
     if failed and options.retry_errors:
@@ -436,7 +436,7 @@ def read_run(
     values = {**_of_parts_here(details.config), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
     config = parse_config(values, f"the settings of run {run.run_id}", methods)
-    responses = store.outlines(run.run_id)
+    responses = store.outlines(run.run_id, with_texts=True)
     try:
         units = plan_judging(samples, config.methods, responses.values())
     except KeyError as error:

@@ -152,12 +152,8 @@ def check_pages(path: Path) -> None:
     """
     if not path.is_file():
         return
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        with explain_errors(path):
-            state = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    finally:
-        db.close()
+    with explain_errors(path), closing(_connect(path, "mode=ro")) as db:
+        state = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     if state != "ok":
         raise damage_error(path, state)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from graphrag.command_lines import eval_line_in
-from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
@@ -38,7 +37,6 @@ from graphrag.eval.store.records import (
     Run,
     RunDetails,
     RunSetup,
-    SearchOutcome,
     StoredResponse,
     list_details,
     new_run,
@@ -48,7 +46,6 @@ from graphrag.eval.store.rows import (
     each_of,
     judgement_row,
     judging_of,
-    outcomes_of,
     outlines_of,
     response_of,
     response_row,
@@ -79,6 +76,8 @@ ORIGIN_NAMES: dict[Origin, str] = {
     "python": "Python",
 }
 _LISTED = 3
+_RESPONSE = "unit, sample_id, method, {}, latency_s, usage, failure, trial, {}, abstained"
+"""The columns of a response, but for those that not every reader wants."""
 
 
 class EvaluationStore:
@@ -95,11 +94,6 @@ class EvaluationStore:
         self._memory: tuple[str, dict[str, object]] = ("", {})
         self._db = open_connection(path, reads_only)
         self._writer = StoreWriter(self._db, path)
-
-    @classmethod
-    def of(cls, config: EvaluationConfig) -> "EvaluationStore":
-        """Open the store that a configuration names."""
-        return cls(config.store_path)
 
     def close(self) -> None:
         """Close the database and let others have it."""
@@ -242,33 +236,22 @@ class EvaluationStore:
         )
 
     def responses(
-        self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
+        self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run, or of some units of it.
-
-        ``with_texts=False`` leaves out what it said and retrieved.
-        """
-        texts = "response, context_text" if with_texts else "'', substr(context_text, 1, 0)"
-        columns = (
-            f"unit, sample_id, method, {texts}, latency_s, usage, failure, trial, "
-            f"{'retrieved' if with_texts else 'NULL'}, abstained"
-        )
-        rows = self._rows(
-            "responses", columns, run_id, "unit", each_of(response_of), units, not with_texts
-        )
+        """Return unit -> response of a run, or of some units of it."""
+        columns = _RESPONSE.format("response, context_text", "retrieved")
+        make = each_of(response_of)
+        rows = self._rows("responses", columns, run_id, "unit", make, units, keeps=False)
         return {each.unit: each for each in rows}
 
-    def outcomes(self, run_id: str) -> list[SearchOutcome]:
-        """Return what became of each search and what it took, without reading every response."""
-        columns = "unit, sample_id, method, latency_s, failure IS NOT NULL, trial, abstained, usage"
-        return self._rows("responses", columns, run_id, "unit", outcomes_of)
+    def outlines(self, run_id: str, with_texts: bool = False) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run, without its context and what it retrieved.
 
-    def outlines(self, run_id: str) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run, without its context, what it retrieved in outline."""
-        columns = (
-            "unit, sample_id, method, response, substr(context_text, 1, 0), latency_s, usage, "
-            "failure, trial, retrieved, abstained"
-        )
+        ``with_texts``: with what it said, and how much it retrieved.
+        """
+        columns = _RESPONSE.format("'', substr(context_text, 1, 0)", "NULL")
+        if with_texts:
+            columns = _RESPONSE.format("response, substr(context_text, 1, 0)", "retrieved")
         return self._rows("responses", columns, run_id, "unit", outlines_of)
 
     def shown(
@@ -552,12 +535,7 @@ def open_store(path: Path) -> EvaluationStore:
 
     Raises UsageError if there is none; StoreError if it can't be read.
     """
-    check_there(path)
-    return EvaluationStore(path, reads_only=True)
-
-
-def check_there(path: Path) -> None:
-    """Raise UsageError where there is no store."""
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
         raise UsageError(msg)
+    return EvaluationStore(path, reads_only=True)

@@ -272,19 +272,6 @@ class StoredResponse:
     retrieved: Retrieved | None = None
     abstained: bool = False
 
-
-class SearchOutcome(NamedTuple):
-    """A response as far as a run's rows need it."""
-
-    unit: str
-    sample_id: str
-    method: str
-    latency_s: float | None
-    failed: int
-    trial: int
-    abstained: int
-    usage: Usage
-
     @property
     def tokens(self) -> int | None:
         """Prompt and output tokens; None where calls are not counted."""

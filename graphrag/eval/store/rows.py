@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import Values
-from graphrag.eval.store.records import Judgement, SearchOutcome, StoredResponse, now
+from graphrag.eval.store.records import Judgement, StoredResponse, now
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError
 from graphrag.query.usage import Usage
 
@@ -87,18 +87,9 @@ def usage_of_models(models: Models) -> Usage:
     return Usage(models=every or (), completion_models=completion, embedding_models=embedding)
 
 
-def latency_of(seconds: float | None) -> float | None:
+def _latency_of(seconds: float | None) -> float | None:
     """Return a latency that was kept; None of one that can't be."""
     return seconds if 0 <= (seconds or 0) <= MOST_SECONDS else None
-
-
-def outcomes_of(rows: Iterable[Values]) -> list[SearchOutcome]:
-    """Return the outcomes of rows."""
-    every = list(rows)
-    return [
-        SearchOutcome._make((*row[:3], latency_of(row[3]), *row[4:7], usage))
-        for row, usage in zip(every, _usages_of([row[7] for row in every]), strict=True)
-    ]
 
 
 def each_of(make: Callable[[Values], _T]) -> Callable[[Iterable[Values]], list[_T]]:
@@ -153,7 +144,7 @@ def response_of(row: Values) -> StoredResponse:
 def _response_of(row: Values, usage: Usage, retrieved: Retrieved | None) -> StoredResponse:
     return StoredResponse(
         *row[:5],
-        latency_s=latency_of(row[5]),
+        latency_s=_latency_of(row[5]),
         usage=usage,
         failure=_failure_of(row[7]),
         trial=row[8],

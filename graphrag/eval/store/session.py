@@ -3,13 +3,13 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -31,6 +31,7 @@ from graphrag.query.usage import (
 )
 from graphrag.redaction import redact_data
 
+_T = TypeVar("_T")
 Shown: TypeAlias = tuple[str | None, Retrieved | None]
 """The context of a response, and what was retrieved for it."""
 _READ_AT_ONCE = 64
@@ -184,50 +185,49 @@ class StoreJournal:
         self.store.drop_call(self.run_id, self.scope, key)
 
 
-class ReadSession(MemorySession):
-    """What a run in the store came to, read at once but for what searches showed to their models.
-
-    Nothing more is kept of it.
-    """
+class _SessionInStore(MemorySession):
+    """One whose responses lie in the store, of which contexts and calls are read again."""
 
     reads_again = True
 
     def __init__(self, store: EvaluationStore, run_id: str) -> None:
         super().__init__()
-        self._store, self._run_id = store, run_id
-        self._responses = store.outlines(run_id)
+        self.store, self.run_id = store, run_id
+
+    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
+        """Yield contexts while the store is open, 64 at a time; StoreError if one is gone."""
+        for shown in self._in_blocks(units, self.store.shown):
+            if shown is None:
+                raise StoreError(f"Run {self.run_id} changed while it was read; ask for it again.")
+            yield shown
+
+    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
+        """Yield what the models of units were told and said, 64 units at a time."""
+        return (kept or () for kept in self._in_blocks(units, self.store.exchanges))
+
+    def _in_blocks(
+        self, units: Iterable[str], read: Callable[[str, list[str]], Mapping[str, _T]]
+    ) -> Iterator[_T | None]:
+        left = iter(units)
+        while block := list(islice(left, _READ_AT_ONCE)):
+            kept = read(self.run_id, block)
+            yield from map(kept.get, block)
+
+
+class ReadSession(_SessionInStore):
+    """What a run in the store came to, read at once but for what searches showed to their models.
+
+    Nothing more is kept of it.
+    """
+
+    def __init__(self, store: EvaluationStore, run_id: str) -> None:
+        super().__init__(store, run_id)
+        self._responses = store.outlines(run_id, with_texts=True)
         self._verdicts, self._judge_usage = store.verdicts(run_id), store.judge_usage(run_id)
         self._judgements = {(each.subject, each.kind): each for each in store.judgements(run_id)}
 
-    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
-        """As that of :class:`StoredSession`."""
-        return _read_shown(self._store, self._run_id, units)
 
-    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """As that of :class:`StoredSession`."""
-        return _read_calls(self._store, self._run_id, units)
-
-
-def _read_calls(
-    store: EvaluationStore, run_id: str, units: Iterable[str]
-) -> Iterator[Sequence[KeptCalls]]:
-    left = iter(units)
-    while block := list(islice(left, _READ_AT_ONCE)):
-        kept = store.exchanges(run_id, block)
-        yield from (kept.get(unit, ()) for unit in block)
-
-
-def _read_shown(store: EvaluationStore, run_id: str, units: Iterable[str]) -> Iterator[Shown]:
-    left = iter(units)
-    while block := list(islice(left, _READ_AT_ONCE)):
-        shown = store.shown(run_id, block)
-        for unit in block:
-            if unit not in shown:
-                raise StoreError(f"Run {run_id} changed while it was read; ask for it again.")
-            yield shown[unit]
-
-
-class StoredSession(MemorySession):
+class StoredSession(_SessionInStore):
     """Keeps a run's work in the store, each piece before the next is begun.
 
     In memory stays how far each unit is, and what was kept here of those that are worked on: the
@@ -239,8 +239,6 @@ class StoredSession(MemorySession):
     models are told and say is kept.
     """
 
-    reads_again = True
-
     def __init__(
         self,
         store: EvaluationStore,
@@ -250,9 +248,7 @@ class StoredSession(MemorySession):
         reuses: bool = False,
         keeps_calls: bool = False,
     ) -> None:
-        super().__init__()
-        self.store = store
-        self.run_id = run_id
+        super().__init__(store, run_id)
         self._reuses, self._keeps_calls = reuses, keeps_calls
         self._exchanges: dict[CallScope, Exchanges] = {}
         if reuses:
@@ -261,13 +257,15 @@ class StoredSession(MemorySession):
             store.prepare(*EXCHANGE_TABLES)
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
-        searches = store.outcomes(run_id)
+        searches = store.outlines(run_id).values()
         judged = {
             unit: frozenset(m for m, v in verdicts.items() if not (retry_errors and v.failure))
             for unit, verdicts in store.verdicts(run_id).items()
         }
         self._standings = {
-            each.unit: self._shared(Standing(bool(each.failed), judged.get(each.unit, _NOTHING)))
+            each.unit: self._shared(
+                Standing(each.failure is not None, judged.get(each.unit, _NOTHING))
+            )
             for each in searches
         }
         judgements = store.judgements(run_id)
@@ -331,17 +329,9 @@ class StoredSession(MemorySession):
             return super().response(unit)
         return self.store.responses(self.run_id, [unit])[unit]
 
-    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
-        """Yield contexts while the store is open, 64 at a time; StoreError if one is gone."""
-        return _read_shown(self.store, self.run_id, units)
-
     def exchanges(self, scope: CallScope) -> Exchanges | None:
         """Return what takes what models are told and say, until the scope's result is kept."""
         return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
-
-    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """Yield what the models of units were told and said, 64 units at a time."""
-        return _read_calls(self.store, self.run_id, units)
 
     def release(self, unit: str) -> None:
         """Leave a unit to the store."""

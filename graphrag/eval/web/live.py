@@ -84,7 +84,7 @@ class LiveRun:
 
 def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
-    responses = store.responses(run.run_id, with_texts=False)
+    responses = store.outlines(run.run_id)
     verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
     asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
     by_claim = CLAIMS in run.setup.further

@@ -112,7 +112,7 @@ def _sides(
 ) -> dict[tuple[str, str], Side]:
     wanted = {(flip.question_id, flip.method): flip.metric for flip in flips}
     run_id = str(run_id)
-    outlines = store.responses(run_id, with_texts=False).values()
+    outlines = store.outlines(run_id).values()
     units = [r.unit for r in outlines if not r.trial and (r.sample_id, r.method) in wanted]
     verdicts = store.verdicts(run_id, units)
     sides: dict[tuple[str, str], Side] = {}
