@@ -241,13 +241,10 @@ class _JudgedMetrics(dict[str, JudgedMetric]):
     """Name -> metric: the built-in ones, and those of packages that were asked for."""
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
+        try:
+            return isinstance(name, str) and self[name].name == name
+        except KeyError:
             return False
-        if not super().__contains__(name) and (
-            name == SUFFICIENCY.name or find_plug_in("metrics", name) is not None
-        ):
-            self[name]
-        return super().__contains__(name)
 
     def __missing__(self, name: str) -> JudgedMetric:
         if name == SUFFICIENCY.name:

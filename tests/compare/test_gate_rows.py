@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphrag.eval.compare.compare import GateTerms, compare_runs
+from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report.comparison import describe_decision
@@ -167,7 +167,7 @@ def test_a_rebuilt_index_is_not_decided_unless_it_is_accepted():
     assert item.decision.outcome is INCONCLUSIVE
     assert "the index of A changed" in str(item.decision.reason)
     assert item.changed_indexes == ("A",)
-    assert compare_runs(new, old, terms=GateTerms(accept_index_change=True)).outcome is PASS
+    assert compare_runs(new, old, accept_index_change=True).outcome is PASS
     worse = run([row(i, int(i > 50)) for i in range(200)], **indexed("now", "A"))
     assert compare_runs(worse, old).outcome is INCONCLUSIVE
 

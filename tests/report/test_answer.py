@@ -25,7 +25,7 @@ from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.index_costs import compute_payoffs
 from graphrag.eval.results.kinds import group_questions
-from graphrag.eval.results.labels import LabelledQuestion, RunLabels, correct_comparisons
+from graphrag.eval.results.labels import LabelledQuestion, correct_comparisons
 from graphrag.eval.results.rows import Row, rows_of, with_every_metric
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.stats.outcomes import State
@@ -94,7 +94,7 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
         stratum = ("a", tuple(map(str, scores.values())))
         return LabelledQuestion(("a", f"Q{i}"), stratum, scores, [*right], drawn)
 
-    labels = {"correctness": RunLabels({each.key: each for each in map(question, range(100))})}
+    labels = {"correctness": list(map(question, range(100)))}
     assert answer_of(seen).chip == "WINNER"
     assert seen.analysis is not None
     analysis = correct_comparisons(seen.analysis, labels)
@@ -156,7 +156,7 @@ def test_a_ring_goes_by_the_scores_that_labels_corrected():
         )
         for i in range(100)
     ]
-    labels = {"correctness": RunLabels({each.key: each for each in questions})}
+    labels = {"correctness": questions}
     assert ringed(seen, seen.analysis, "cost") == ["tog", "basic"]
     assert ringed(seen, correct_comparisons(seen.analysis, labels), "cost") == ["basic"]
 
@@ -168,7 +168,7 @@ def test_one_method_is_told_by_its_labels():
         LabelledQuestion(("a", f"Q{i}"), ("a", ()), {"tog": int(i < 60)}, ["tog"], {"tog": 1})
         for i in range(100)
     ]
-    labels = {"correctness": RunLabels({each.key: each for each in questions})}
+    labels = {"correctness": questions}
     analysis = correct_comparisons(seen.analysis, labels)
     answer = answer_of(replace(seen, analysis=analysis))
     assert answer.headline == "tog is right on 100 % of questions by people's labels."

@@ -80,6 +80,6 @@ def test_labels_of_other_verdicts_are_not_used(tmp_path):
     key = next(iter(seen))
     judged_again = rows_of({**seen, key: (1 - (seen[key][0] or 0), seen[key][1])})
     labels = read_labels(tmp_path, "r1", judged_again)
-    assert "verdicts have changed" in (labels["correctness"].refused or "")
+    assert "verdicts have changed" in labels["correctness"]
     assert read_labels(tmp_path, "r2", judged_again) == {}
     assert read_labels(tmp_path, None, judged_again) == {}

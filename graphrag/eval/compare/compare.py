@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -112,20 +112,6 @@ class QuestionChange:
 
 
 @dataclass(frozen=True, slots=True)
-class GateTerms:
-    """On what terms the gate decides.
-
-    ``accept_index_change``: although indexes changed, as if questions were independent.
-    ``margins``: metric -> the loss accepted there, in (0, 1), where it is not that of the others.
-    ``amounts``: what is held against a threshold, see ``read_amounts``.
-    """
-
-    accept_index_change: bool = False
-    margins: Mapping[str, float] = field(default_factory=dict[str, float])
-    amounts: Mapping[FigureKey, AmountCase] = field(default_factory=dict[FigureKey, AmountCase])
-
-
-@dataclass(frozen=True, slots=True)
 class MethodComparison:
     """One method on one metric in two runs.
 
@@ -214,9 +200,9 @@ def compare_rows(
     store_path: Path,
     wanted: list[str] | None = None,
     methods: list[str] | None = None,
-    margin: float = 0.05,
+    margin: float = MARGIN,
     accept_index_change: bool = False,
-) -> "RunComparison":
+) -> RunComparison:
     """Compare two runs, the new one first.
 
     ``wanted`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
@@ -227,28 +213,33 @@ def compare_rows(
         if of is not None and of.is_relative:
             raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
     amounts = {name: of for name, of in named.items() if name not in METRICS}
-    terms = GateTerms(
+    return compare_runs(
+        *rows,
+        methods,
+        {name: of and of.value for name, of in judged.items()} if wanted else None,
+        margin,
         accept_index_change,
-        {name: of.value for name, of in judged.items() if of is not None},
         read_amounts(*rows, amounts, store_path) if amounts else {},
     )
-    return compare_runs(*rows, methods, list(judged) if wanted else None, margin, terms=terms)
 
 
 def compare_runs(
     new: RunRows,
     baseline: RunRows,
     methods: Sequence[str] | None = None,
-    metrics: Sequence[str] | None = None,
+    metrics: Mapping[str, float | None] | Sequence[str] | None = None,
     margin: float = MARGIN,
-    terms: GateTerms | None = None,
+    accept_index_change: bool = False,
+    amounts: Mapping[FigureKey, AmountCase] | None = None,
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
 
     ``methods``: by default those that both runs hold, in the order of the new run. ``metrics``: the
     primary ones, which with the methods make the family over which Holm corrects both tests; by
     default correctness where both runs asked it, else the first of the new run's that both asked.
-    ``margin``: the loss that the gate still accepts, in (0, 1).
+    ``margin``: the loss that the gate still accepts, in (0, 1), on metrics without one of their
+    own. ``accept_index_change``: the gate decides although indexes changed, as if questions were
+    independent. ``amounts``: what is held against a threshold, see ``read_amounts``.
 
     UsageError if a method, metric or margin can't be compared, both are the same run, or questions
     under the same id are others.
@@ -256,9 +247,9 @@ def compare_runs(
     if metrics is None:
         shared = shared_metrics(new.metrics, baseline.metrics)
         metrics = ["correctness" if "correctness" in shared else shared[0]]
-    terms = terms or GateTerms()
-    margins = {metric: terms.margins.get(metric, margin) for metric in metrics}
-    _check(new, baseline, metrics, (margin, *margins.values()), bool(terms.amounts))
+    own = metrics if isinstance(metrics, Mapping) else dict[str, float | None].fromkeys(metrics)
+    margins = {metric: margin if of is None else of for metric, of in own.items()}
+    _check(new, baseline, list(margins), (margin, *margins.values()), bool(amounts))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
@@ -266,7 +257,6 @@ def compare_runs(
     pairs = {key: _pair_scores(joined[key[0]], key[1]) for key in keys}
     sides = new.metadata, baseline.metadata
     changed = {key: changed_indexes(*sides, key[0], pairs[key].documents) for key in keys}
-    accepts = terms.accept_index_change
     decisions = decide_gates(
         {
             key: GateCase(
@@ -274,8 +264,12 @@ def compare_runs(
                 margins[key[1]],
                 _coverages(joined[key[0]], key[1]),
                 pairs[key].documents,
-                undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
-                assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
+                undecided=why_undecided(changed[key])
+                if changed[key] and not accept_index_change
+                else None,
+                assumed=what_is_assumed(changed[key])
+                if changed[key] and accept_index_change
+                else None,
             )
             for key in keys
         }
@@ -313,8 +307,8 @@ def compare_runs(
             *(_list_lone_methods(new.rows, baseline.rows, chosen) if methods is None else ()),
         ),
         tuple(
-            _decide_amount(key, case, sides, accepts)
-            for key, case in terms.amounts.items()
+            _decide_amount(key, case, sides, accept_index_change)
+            for key, case in (amounts or {}).items()
             if key[0] in chosen
         ),
         tuple(each for key in keys for each in _changes_of(joined[key[0]], pairs[key], key)),

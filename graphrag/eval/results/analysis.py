@@ -21,7 +21,6 @@ from graphrag.eval.results.rows import (
     has_nothing_to_judge,
     item_scores,
     paired_score,
-    state_of,
 )
 from graphrag.eval.stats.agreement import flip_rate
 from graphrag.eval.stats.correction import Corrected
@@ -45,7 +44,7 @@ from graphrag.eval.stats.latency import (
     latency_quantile,
     pareto_set,
 )
-from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
+from graphrag.eval.stats.outcomes import Outcome, Outcomes, summarize_outcomes
 from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_items
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -358,7 +357,7 @@ def _compare_methods(
     for metric in metrics:
         in_family = metric == metrics[0]  # document by document only where something is claimed
         items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
-        counts = [_pair_items(items[a], items[b]) for a, b in pairs]
+        counts = [pair_items(items[a], items[b]) for a, b in pairs]
         results = [
             paired_items(
                 each,
@@ -400,12 +399,16 @@ def _pair_rows(a: Sequence[Row], b: Sequence[Row]) -> list[_Kind]:
     return [(*kind, times[end]) for end, kind in kinds.items()]
 
 
-def _pair_items(
-    a: Mapping[QuestionKey, float | None], b: Mapping[QuestionKey, float | None]
+def pair_items(
+    a: Mapping[QuestionKey, float | None],
+    b: Mapping[QuestionKey, float | None],
+    keys: Iterable[QuestionKey] | None = None,
 ) -> PairCounts:
-    """Count the scores of the questions that both methods were asked, each of them once."""
+    """Count the scores of the questions (None: all) that both methods were asked, each once."""
     return Counter[tuple[Score, Score, Hashable]](
-        (score, b[key], key[0] or None) for key, score in a.items() if key in b
+        (a[key], b[key], key[0] or None)
+        for key in (a if keys is None else keys)
+        if key in a and key in b
     )
 
 
@@ -519,41 +522,35 @@ class RepeatAnalysis:
 
 
 def analyse_repeats(
-    results: Sequence[QueryResult], methods: Sequence[str], metrics: Sequence[str]
+    results: Sequence[QueryResult],
+    rows: Sequence[Row],
+    methods: Sequence[str],
+    metrics: Sequence[str],
 ) -> RepeatAnalysis | None:
-    """Compute what repeats of questions and verdicts tell; None when nothing was repeated."""
+    """Compute what repeats of questions and verdicts tell; None when nothing was repeated.
+
+    ``rows``: one of each result, in their order.
+    """
     n_trials = 1 + max((result.trial for result in results), default=0)
     n_verdicts = max([1, *(len(r.scores.get(m).repeats) for r in results for m in metrics)])
     if n_trials == n_verdicts == 1:
         return None
-    by_method = {method: [r for r in results if r.method == method] for method in methods}
+    searches = grouped((row.method, (row, of)) for row, of in zip(rows, results, strict=True))
     return RepeatAnalysis(
         n_trials,
         n_verdicts,
         tuple(
-            RepeatFigures(method, metric, *_flips(of_method, metric))
-            for method, of_method in by_method.items()
+            RepeatFigures(method, metric, *_flips(searches.get(method, ()), metric))
+            for method in methods
             for metric in metrics
         ),
     )
 
 
-def _flips(results: Sequence[QueryResult], metric: str) -> tuple[float | None, float | None]:
+def _flips(
+    searches: Sequence[tuple[Row, QueryResult]], metric: str
+) -> tuple[float | None, float | None]:
     """Return how often searches, and verdicts, of one question differ."""
-
-    def majority(result: QueryResult) -> int | None:
-        votes = [score for score in _verdicts(result, metric) if score is not None]
-        return None if 2 * sum(votes) == len(votes) else int(2 * sum(votes) > len(votes))
-
-    searches = grouped(((r.imdb_key, r.sample_id or r.question), majority(r)) for r in results)
-    judged = [_verdicts(r, metric) for r in results if r.failure is None]  # else not judged at all
-    return flip_rate(list(searches.values())), flip_rate(judged)
-
-
-def _verdicts(result: QueryResult, metric: str) -> list[int | None]:
-    state, verdict = state_of(result, metric), result.scores.get(metric)
-    if state is State.SEARCH_FAILED:
-        return [0 if JUDGED_METRICS[metric].zero_if_failed else None]
-    if state in (State.ABSTAINED, State.NOT_JUDGED):
-        return []
-    return list(verdict.repeats or (verdict.score,))
+    scores = grouped((row.key, paired_score(row, metric)) for row, _ in searches)
+    judged = [of.scores.get(metric).repeats for row, of in searches if not row.censored]
+    return flip_rate(list(scores.values())), flip_rate(judged)

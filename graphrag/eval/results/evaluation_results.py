@@ -3,7 +3,7 @@
 import itertools
 import pkgutil
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -61,8 +61,9 @@ _DETAILED = (
     *("response", "scores", "reasons", "efficiency", "failure"),
     *("cut_replies", "cached_prompt_tokens"),
 )
-_AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
-_DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **_AVERAGES}
+AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
+"""The means of a method's searches that can be criteria, and the digits that are shown of each."""
+_DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **AVERAGES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ class EvaluationResults:
             counts = dict(self.counts.get(method, {"n": 0}))
             means, efficiency = self.by_method.get(method, {}), self.efficiency.get(method, {})
             values = {metric: means.get(metric) for metric in DEFAULT_METRICS}
-            values |= {name: efficiency.get(name) for name in _AVERAGES}
+            values |= {name: efficiency.get(name) for name in AVERAGES}
             count = counts.pop("n")
             summaries.append(
                 MethodSummary(**values, count=count, method=method, means=means, **counts)
@@ -308,7 +309,7 @@ def aggregate_results(
         efficiency={m: mean_efficiency(of) for m, of in of_method.items()},
         counts={m: _counts(outcomes, of_method[m]) for m, outcomes in analysis.outcomes.items()},
         analysis=analysis,
-        repeats=analyse_repeats(results, methods, metrics),
+        repeats=analyse_repeats(results, rows, methods, metrics),
         curves=draw_curves(curves or {}, results, metrics),
         rows=rows,
     )
@@ -320,12 +321,9 @@ def _number_repeats(
     """Return the results, each a trial of its own, and those that had the trial of another."""
     numbered = list(results)
     keys = [(*key, r.method) for key, r in zip(_keys(numbered), numbered, strict=True)]
-    taken = {
-        key: set(trials)
-        for key, trials in grouped(
-            (key, result.trial) for key, result in zip(keys, numbered, strict=True)
-        ).items()
-    }
+    taken = defaultdict[tuple[str, ...], set[int]](set)
+    for key, result in zip(keys, numbered, strict=True):
+        taken[key].add(result.trial)
     seen = set[tuple[tuple[str, ...], int]]()
     repeated: list[QueryResult] = []
     for place, (key, result) in enumerate(zip(keys, numbered, strict=True)):

@@ -16,9 +16,9 @@ from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterio
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import NOT_KEPT, Row, Section
-from graphrag.eval.results.terms import Terms
+from graphrag.eval.results.rows import NOT_KEPT, Section
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.scorers.further import OWN_SCORERS, SCORERS
 from graphrag.eval.scorers.index_view import IndexView
@@ -120,54 +120,39 @@ class Figures:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FigureSources:
-    """What figures are computed from, beside the results.
-
-    ``views``: name of an index -> view; results of others are not measured. ``means``: method ->
-    name -> mean of what the results hold, for success criteria. ``is_judged``: the judge was to be
-    asked; else a failed search has no score of it either. ``read_whole`` gives the results with
-    what they retrieved and were shown. ``rows``: one of each result, in their order.
-    """
-
-    samples: Sequence[Sample]
-    views: Mapping[str, IndexView]
-    terms: Terms
-    rows: Sequence[Row]
-    judged: _Judged = ()
-    means: Mapping[str, Mapping[str, float | None]] = field(
-        default_factory=dict[str, Mapping[str, float | None]]
-    )
-    is_judged: bool = True
-    read_whole: ReadWhole = iter
-
-
 def compute_figures(
     config: EvaluationConfig,
-    results: Sequence[QueryResult],
-    sources: FigureSources,
-    metadata: Mapping[str, object],
+    results: EvaluationResults,
+    asked: Sequence[Sample],
+    views: Mapping[str, IndexView],
+    judged: _Judged = (),
+    is_judged: bool = True,
 ) -> Figures:
-    """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
-    first = [result for result in results if result.trial == 0]
-    samples = {sample.id: sample for sample in sources.samples}
-    settings = config.measures
-    gradings = _group_gradings(sources.judged)
-    told = [_tell(result, config, sources, gradings) for result in first]
-    views, index_of = sources.views, sources.terms.index_of
+    """Compute the figures of a run.
+
+    ``asked``: its questions. ``views``: name of an index -> view; results of others are not
+    measured. ``is_judged``: the judge was to be asked; else a failed search has no score of it
+    either.
+    """
+    first = [result for result in results.results if result.trial == 0]
+    samples = {sample.id: sample for sample in asked}
+    settings, metadata = config.measures, results.metadata
+    gradings = _group_gradings(judged)
+    told = [_tell(result, config, is_judged, gradings) for result in first]
+    index_of = results.terms.index_of
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
     measurable, measured_told = list(compress(first, is_there)), list(compress(told, is_there))
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in measurable if each.retrieved is not None}
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
-    has_verdicts = sources.is_judged and "correctness" in config.metrics
-    for result, of in zip(sources.read_whole(measurable), measured_told, strict=True):
+    has_verdicts = is_judged and "correctness" in config.metrics
+    for result, of in zip(results.read_whole(measurable), measured_told, strict=True):
         sample = samples[result.sample_id]
         view = views[index_of(result.imdb_key, result.method)]
         is_told = result.method in telling
         measured.append(measure(sample, result, view, settings, of["judge_score"], is_told))
-        search = sources.terms.search_methods.get(result.method, "")
+        search = results.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, result, view, needed, has_verdicts))
     by_method = summarize_measures(measured, settings)
@@ -190,7 +175,8 @@ def compute_figures(
     evaluations = _evaluation_files(config, entries, metadata)
     means: dict[str, dict[str, float | None]] = {
         method: {
-            **sources.means.get(method, {}),
+            **results.by_method.get(method, {}),
+            **{k: v for k, v in results.efficiency.get(method, {}).items() if k in AVERAGES},
             **(by_method[method].means() if method in by_method else {}),
             **{
                 f"{name}.{part}": of.estimate.mean
@@ -207,8 +193,8 @@ def compute_figures(
         loss=summarize_loss(records),
         criteria=check_criteria(settings.criteria, means),
         scores=scores,
-        pairwise=_pairwise(config, first, sources.judged),
-        usage=sum_usages(judged.usage for _, judged in sources.judged),
+        pairwise=_pairwise(config, first, gradings),
+        usage=sum_usages(judgement.usage for _, judgement in judged),
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(r.sample_id for r in measurable)],
             list(zip(measured_told, measured, strict=True)),
@@ -217,11 +203,11 @@ def compute_figures(
         ),
         evaluations=evaluations,
         curves=draw_curves(
-            config.curves, results, config.metrics if sources.is_judged else (), measured
+            config.curves, results.results, config.metrics if is_judged else (), measured
         ),
         traced=list(zip(measured, records, strict=True)),
-        index_costs=sources.terms.index_costs,
-        payoffs=compute_payoffs(sources.rows, sources.terms),
+        index_costs=results.terms.index_costs,
+        payoffs=compute_payoffs(results.rows, results.terms),
     )
 
 
@@ -234,7 +220,7 @@ def _group_gradings(judged: _Judged) -> _Gradings:
 
 
 def _tell(
-    result: QueryResult, config: EvaluationConfig, sources: FigureSources, gradings: _Gradings
+    result: QueryResult, config: EvaluationConfig, is_judged: bool, gradings: _Gradings
 ) -> Section:
     """Return what files say of a response beside its measures.
 
@@ -244,9 +230,9 @@ def _tell(
     has_failed, given = result.failure is not None, gradings.get("quality", {})
     value = given.get((result.sample_id, result.method))
     quality = None if value is None else QUALITY.numbers(value)["overall_score"]
-    if has_failed and sources.is_judged and given:
+    if has_failed and is_judged and given:
         quality = 0.0
-    has_verdict = not has_failed or (sources.is_judged and "correctness" in config.metrics)
+    has_verdict = not has_failed or (is_judged and "correctness" in config.metrics)
     correctness = result.scores.correctness.score if has_verdict else None
     return {
         "correctness": correctness,
@@ -310,19 +296,14 @@ def _summarize(
 
 
 def _pairwise(
-    config: EvaluationConfig, results: Sequence[QueryResult], judged: _Judged
+    config: EvaluationConfig, results: Sequence[QueryResult], gradings: _Gradings
 ) -> dict[tuple[str, str], PreferenceSummary]:
     summaries: dict[tuple[str, str], PreferenceSummary] = {}
     for a, b in config.judge.pairs(config.methods):
-        compared = {
-            unit.sample.id: PairwiseResult.from_dict(each.value)
-            for unit, each in judged
-            if each.kind == pair_kind(a, b)
-        }
-        asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
-        summaries[a, b] = summarize_preferences(
-            [compared.get(sample_id) for sample_id in asked], list(asked.values())
-        )
+        given, own = gradings.get(pair_kind(a, b), {}), [r for r in results if r.method == a]
+        values = (given.get((r.sample_id, a)) for r in own)
+        compared = [None if v is None else PairwiseResult.from_dict(v) for v in values]
+        summaries[a, b] = summarize_preferences(compared, [r.imdb_key for r in own])
     return summaries
 
 

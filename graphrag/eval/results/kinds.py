@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
-from graphrag.eval.results.analysis import find_best, usable_methods
+from graphrag.eval.results.analysis import find_best, pair_items, usable_methods
 from graphrag.eval.results.rows import (
     QuestionKey,
     Row,
@@ -18,7 +18,7 @@ from graphrag.eval.results.rows import (
 from graphrag.eval.stats.family import inference_of, shown_sign, simultaneous_limits
 from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import PairCounts, holm, paired_items
+from graphrag.eval.stats.paired import holm, paired_items
 
 LEAST = 20
 """Questions that a group must have: under it, a mean of 0 and 1 is known to 20 points at best."""
@@ -164,15 +164,7 @@ def _lead(
 ) -> list[list[Lead]]:
     """Compare every pair of methods in each group, as one family."""
     pairs = list(combinations(methods, 2))
-    counts: list[PairCounts] = [
-        Counter(
-            (scores[a][key], scores[b][key], key[0] or None)
-            for key in keys
-            if key in scores[a] and key in scores[b]
-        )
-        for keys in groups
-        for a, b in pairs
-    ]
+    counts = [pair_items(scores[a], scores[b], keys) for keys in groups for a, b in pairs]
     tested = [paired_items(each, each) for each in counts]
     corrected = holm([result.p for result in tested])
     results = [replace(r, p_holm=p) for r, p in zip(tested, corrected, strict=True)]

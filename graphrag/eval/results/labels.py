@@ -77,14 +77,8 @@ class LabelledQuestion(NamedTuple):
     labels: Mapping[str, int]
 
 
-class RunLabels(NamedTuple):
-    """A run's questions with the labels of one metric.
-
-    ``refused`` says why they can't be used; there are no questions then.
-    """
-
-    questions: Mapping[QuestionKey, LabelledQuestion]
-    refused: str | None = None
+RunLabels: TypeAlias = Sequence[LabelledQuestion] | str
+"""A run's questions with the labels of one metric; or why those can't be used."""
 
 
 def judged_questions(
@@ -206,19 +200,17 @@ def _read(path: Path) -> KeptLabels | str:
 
 def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
     if isinstance(kept, str):
-        return RunLabels({}, kept)
+        return kept
     labels = grouped(
         ((each.document, each.id), (each.method, each.label)) for each in kept.responses
     )
-    questions = {
-        question.key: question._replace(labels=dict(labels.get(question.key, ())))
+    questions = [
+        question._replace(labels=dict(labels.get(question.key, ())))
         for question in judged_questions(rows, kept.methods, metric)
-    }
-    if _fingerprint(list(questions.values())) != kept.fingerprint:
-        return RunLabels(
-            {}, "the verdicts have changed since they were imported; export the audit again"
-        )
-    return RunLabels(questions)
+    ]
+    if _fingerprint(questions) != kept.fingerprint:
+        return "the verdicts have changed since they were imported; export the audit again"
+    return questions
 
 
 def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
@@ -242,7 +234,7 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
     family: list[FamilyFigures | None] = [None] * len(comparisons)
     moved = [
         (compared.result, compared.inference)
-        if change.refused
+        if isinstance(labels, str) or change.refused
         else _by_labels(compared, change, labels)
         for compared, change in zip(comparisons, changes, strict=True)
     ]
@@ -265,13 +257,13 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
 
 def _correct_score(labels: RunLabels, methods: Sequence[str]) -> Corrected:
     """Return the correction of a mean or a difference, or why there is none."""
-    if labels.refused is not None:
-        return not_corrected(labels.refused)
-    return correct_methods(list(labels.questions.values()), methods)
+    if isinstance(labels, str):
+        return not_corrected(labels)
+    return correct_methods(labels, methods)
 
 
 def _by_labels(
-    compared: Comparison, change: Corrected, labels: RunLabels
+    compared: Comparison, change: Corrected, questions: Sequence[LabelledQuestion]
 ) -> tuple[PairedDifference, Inference]:
     """Return what a comparison is by labels: in all as of any scores where they leave none out."""
     result = _corrected_result(compared.result, change)
@@ -279,7 +271,7 @@ def _by_labels(
         return result, _inference(change)
     counts = Counter[tuple[Score, Score, Hashable]](
         (a, b, each.key[0] or None)
-        for each in labels.questions.values()
+        for each in questions
         for a, b in [(_known(each, compared.a), _known(each, compared.b))]
         if a is not None and b is not None
     )

@@ -8,14 +8,12 @@ from graphrag.eval.config.sections import DEFAULT_CRITERIA
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
+from graphrag.eval.results.evaluation_results import AVERAGES
 from graphrag.eval.runner.judging import FAITHFULNESS
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.store.records import CLAIMS
-
-AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")
-"""The means of a method's searches that can be criteria, as the results name them."""
 
 
 def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:

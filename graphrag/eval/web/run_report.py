@@ -15,7 +15,6 @@ from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import (
     Figures,
-    FigureSources,
     compute_figures,
     evaluation_names,
     retrieval_pieces,
@@ -25,7 +24,6 @@ from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
-from graphrag.eval.runner.criteria import AVERAGES
 from graphrag.eval.runner.plan import RunDescription, is_asked
 from graphrag.eval.runner.queue import RunOutcome
 from graphrag.eval.store.whole_files import (
@@ -93,21 +91,11 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
     results = _describe_run(description, outcome)
     figures = compute_figures(
         description.config,
-        outcome.results,
-        FigureSources(
-            description.samples,
-            description.views,
-            results.terms,
-            results.rows,
-            outcome.judged,
-            {
-                method: {**means, **{name: results.efficiency[method][name] for name in AVERAGES}}
-                for method, means in results.by_method.items()
-            },
-            is_judged=not description.details.skip_judge,
-            read_whole=outcome.read_whole,
-        ),
-        results.metadata,
+        results,
+        description.samples,
+        description.views,
+        outcome.judged,
+        is_judged=not description.details.skip_judge,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
     kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
