@@ -13,7 +13,7 @@ def detail(walk: Walk | None) -> dict[str, object]:
     spent = EfficiencyMetrics(1, 1, 1, 1)
     response = "Ben. [Data: Relationships (1); Sources (2, 3, 9)]"
     result = QueryResult("isle", "Who?", "tog", response, scores, spent, retrieved=told)
-    ((values,),) = detail_questions([result], METRICS, iter, lambda _: None)
+    ((values,),) = detail_questions([[result]], METRICS, iter, lambda _: None)
     return values
 
 

@@ -424,11 +424,11 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
                 f"{method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
-        failures = [(m, r.scores.get(m).failure) for m in METRICS for r in of_method]
-        missing = Counter(metric for metric, failure in failures if failure)
-        if missing:
-            n = sum(any(r.scores.get(metric).failure for metric in METRICS) for r in of_method)
-            cause = next(failure for _, failure in failures if failure)
+        unscored = [r.scores.failures for r in of_method if r.scores.failures]
+        failures = [(m, of[m]) for m in METRICS for of in unscored if m in of]
+        if failures:
+            n, cause = len(unscored), failures[0][1]
+            missing = Counter(metric for metric, _ in failures)
             counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
             lines.append(
                 f"{method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "

@@ -15,6 +15,7 @@ from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
 from graphrag.eval.scorers.loss import Stage
 from graphrag.eval.scorers.traced import cited_sources
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
 from graphrag.text.way import Step, first_read
@@ -94,20 +95,21 @@ def list_questions(
     judged = _order_metrics(results, metrics)
     known = {(s.imdb_key, s.id): s for s in samples}
     listed: list[Json] = []
-    for (film, sample_id, question), answers in _by_question(results).items():
-        sample = known.get((film, sample_id))
+    for answers in by_question(results):
+        first = answers[0]
+        sample = known.get((first.imdb_key, first.sample_id))
         doubts = dict.fromkeys(result.doubt for result in answers if result.doubt)
         listed.append(
             {
-                "id": sample_id,
-                "film": film,
-                "question": question,
-                "truth": answers[0].ground_truth,
+                "id": first.sample_id,
+                "film": first.imdb_key,
+                "question": first.question,
+                "truth": first.ground_truth,
                 **({"doubt": " ".join(doubts)} if doubts else {}),
                 "evidence": list(sample.expected_sources or sample.evidence) if sample else [],
                 "tags": _tags(sample) if sample else [],
                 "answers": [
-                    _answer(result, judged, traces.get((sample_id, result.method), {}))
+                    _answer(result, judged, traces.get((first.sample_id, result.method), {}))
                     for result in answers
                 ],
             }
@@ -122,32 +124,32 @@ def list_questions(
 
 
 def detail_questions(
-    results: Sequence[QueryResult],
+    questions: Sequence[Sequence[QueryResult]],
     metrics: Sequence[str],
     read_whole: ReadWhole,
     give_line: Callable[[str], None],
 ) -> Iterator[list[Json]]:
-    """Yield the details of each question, JSON-ready, in the order of :func:`list_questions`.
+    """Yield the details of each of :func:`by_question`, JSON-ready.
 
-    ``read_whole`` gives the results with their contexts; ``give_line`` takes each line of a context
-    that is new, and the details name lines by their numbers.
+    ``metrics`` are those of the index; ``read_whole`` gives the results with their contexts;
+    ``give_line`` takes each line of a context that is new, and the details name lines by their
+    numbers.
     """
-    judged = _order_metrics(results, metrics)
-    questions = list(_by_question(results).values())
     whole = iter(read_whole(result for found in questions for result in found))
     lines = _Lines(give_line)
     for found in questions:
-        yield [_detail(next(whole), judged, lines) for _ in found]
+        yield [_detail(next(whole), metrics, lines) for _ in found]
 
 
 def list_calls(
-    results: Sequence[QueryResult], read_calls: ReadCalls, give_piece: Callable[[str], None]
+    questions: Sequence[Sequence[QueryResult]],
+    read_calls: ReadCalls,
+    give_piece: Callable[[str], None],
 ) -> Iterator[list[Sequence[Json]]]:
     """Yield the calls of each question's answers, as :func:`detail_questions` yields details.
 
     A text is the numbers of its pieces, False once the page would grow too large.
     """
-    questions = list(_by_question(results).values())
     kept = iter(read_calls(result for found in questions for result in found))
     pieces = _Lines(give_piece)
     for found in questions:
@@ -184,15 +186,11 @@ def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> li
     return judged
 
 
-def _by_question(results: Sequence[QueryResult]) -> dict[tuple[str, str, str], list[QueryResult]]:
+def by_question(results: Sequence[QueryResult]) -> list[list[QueryResult]]:
     """Return the results of each question, by trial; those first whose row the judge doubts."""
-    found: dict[tuple[str, str, str], list[QueryResult]] = {}
-    for result in results:
-        key = (result.imdb_key, result.sample_id, result.question)
-        found.setdefault(key, []).append(result)
-    for of_question in found.values():
-        of_question.sort(key=lambda result: result.trial)
-    return dict(sorted(found.items(), key=lambda of: not any(r.doubt for r in of[1])))
+    by_key = grouped(((r.imdb_key, r.sample_id, r.question), r) for r in results)
+    questions = [sorted(of, key=lambda result: result.trial) for of in by_key.values()]
+    return sorted(questions, key=lambda of: not any(result.doubt for result in of))
 
 
 def _tags(sample: Sample) -> list[str]:

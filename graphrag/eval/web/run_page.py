@@ -20,6 +20,7 @@ from graphrag.eval.web.page import pack, stream
 from graphrag.eval.web.plots import plot_run
 from graphrag.eval.web.questions import (
     QuestionIndex,
+    by_question,
     detail_questions,
     list_calls,
     list_questions,
@@ -56,7 +57,7 @@ def report_pieces(
     analysis.
     """
     analysis = run.analysis_of(results)
-    traces = trace_answers(figures)
+    traces, questions = trace_answers(figures), by_question(results.results)
     index = list_questions(results.results, samples, results.metrics, traces)
     metadata, tables = results.metadata, _tables(results, figures, analysis)
     yield from stream(
@@ -65,11 +66,9 @@ def report_pieces(
         packed={
             "index": pack(_index_pieces(index)),
             "details": pack(
-                _pieces(
-                    partial(detail_questions, results.results, results.metrics, results.read_whole)
-                )
+                _pieces(partial(detail_questions, questions, index["metrics"], results.read_whole))
             ),
-            "calls": pack(_pieces(partial(list_calls, results.results, results.read_calls))),
+            "calls": pack(_pieces(partial(list_calls, questions, results.read_calls))),
         },
         plots=plot_run(results, analysis),
         run_id=metadata.get("run_id", ""),
