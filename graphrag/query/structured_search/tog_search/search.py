@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pandas as pd
 
@@ -44,6 +44,9 @@ from graphrag.query.usage import (
 )
 from graphrag.text.ranking import load_bm25
 
+if TYPE_CHECKING:
+    from graphrag.query.meaning import TextMeaning
+
 # Those whose words are known where meaning adds to them.
 _N_BY_WORDS = 1_000
 # Text units of a ranking: no budget holds more.
@@ -51,14 +54,6 @@ _N_RANKED = 300
 _N_SEEDS = 3
 _Config = TypeVar("_Config", bound=PPRSearchConfig)
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
-
-
-class Meaning(Protocol):
-    """Says how near text units are to a question or what is looked up."""
-
-    async def near(self, question: str) -> tuple[Mapping[str, float], str]:
-        """Return the nearest text units by id, the greater the nearer; or none, and why."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,7 @@ class GraphSearch(ABC, Generic[_Config]):
         text_units: pd.DataFrame | TextUnits,
         config: _Config | None = None,
         response_type: str = "Multiple Paragraphs",
-        meaning: Meaning | None = None,
+        meaning: "TextMeaning | None" = None,
     ) -> None:
         self._config: _Config = config or self.form()
         config = self._config
