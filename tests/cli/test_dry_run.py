@@ -62,3 +62,12 @@ def test_the_judges_replies_are_paid_for(make_evaluation, server):
     asked = dollars()
     evaluation.configure(judge={"max_output_tokens": 5_000})
     assert dollars() - asked == pytest.approx(6 * 4 * 4_000 * 10 / 1e6, abs=0.02)
+
+
+def test_a_judge_whose_name_may_be_a_misspelled_key_is_told(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    evaluation.configure(judge={"model": "default_completion_modle"})
+    told = evaluation.done("--dry-run", COLUMNS="400").output
+    assert "completion_models has no default_completion_modle, so" in flat(told)
+    evaluation.configure(judge={"model": "gpt-5.1"})
+    assert "completion_models has no" not in flat(evaluation.done("--dry-run").output)

@@ -18,7 +18,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.runner.index_building import NOUN_PHRASES
-from graphrag.eval.runner.judging import FAITHFULNESS
+from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.same_documents import list_model_warnings
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
@@ -323,6 +323,7 @@ async def list_warnings(
     if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):
         warnings.append(STAND_IN)
     if judge is not None:
+        warnings += list_judge_name_warnings(config, headers)
         warnings += list_judge_warnings(judge, answering)
         warnings += list_judge_limit_warnings(config, judge, methods, headers)
     warnings += _list_sample_warnings(config, samples)

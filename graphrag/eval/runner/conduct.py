@@ -34,6 +34,7 @@ from graphrag.eval.runner.judging import (
     check_judge_model,
     describe_judge,
     judge_model,
+    list_judge_name_warnings,
     open_judge,
 )
 from graphrag.eval.runner.methods import MethodSet
@@ -251,7 +252,8 @@ def prepare_judging(
     if options.max_cost_usd is not None:
         check_prices([judge])
     units, methods = plan_judging(samples, config.methods, responses.values()), MethodSet(config)
-    warnings = tuple(list_judge_warnings(judge, answering))
+    named = list_judge_name_warnings(config, headers)
+    warnings = (*named, *list_judge_warnings(judge, answering))
     details = RunDetails(
         origin="judge",
         n_units=len(units),

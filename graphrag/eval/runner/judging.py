@@ -415,6 +415,25 @@ def describe_judge(
     }
 
 
+def list_judge_name_warnings(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader]
+) -> list[str]:
+    """Warn of a judge whose name may be a misspelled key of ``completion_models``.
+
+    A service of one model answers by it, whatever name is asked for.
+    """
+    name = config.judge.model
+    if name is None or "/" in name:
+        return []
+    for header in headers.values():
+        models = header.config.completion_models
+        hint = nearest(name, list(models))
+        if hint and name not in models and all(m.model != name for m in models.values()):
+            asked = model_name(_choose(name, header))
+            return [f"judge.model: completion_models has no {name}, so {asked} is asked{hint}"]
+    return []
+
+
 def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     models = header.config.completion_models
     if name is None:
