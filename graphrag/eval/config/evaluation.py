@@ -46,7 +46,7 @@ from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
-_SHORT = {
+IN_PLACE_OF = {
     "dataset_path": ("dataset", "path"),
     "index_roots": ("indexes", ""),
     "output_dir": ("output", "dir"),
@@ -380,9 +380,9 @@ def _as_written(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
-    """Return values with the settings of ``_SHORT`` where the file has them."""
+    """Return values with the settings of ``IN_PLACE_OF`` where the file has them."""
     given = dict(values)
-    for name, (section, key) in _SHORT.items():
+    for name, (section, key) in IN_PLACE_OF.items():
         if name not in given:
             continue
         value: object = to_jsonable_python(given.pop(name), fallback=lambda other: other)

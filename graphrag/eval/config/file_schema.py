@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.evaluation import IN_PLACE_OF, EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.judged import DEFAULT_METRICS, SUFFICIENCY
 from graphrag.query.methods import SearchMethod
@@ -53,20 +53,13 @@ def config_schema() -> Schema:
         "propertyNames": metric,
         "properties": dict.fromkeys([*DEFAULT_METRICS, SUFFICIENCY.name], share),
     }
-    defs = schema["$defs"]
-    fields |= {
-        "dataset_path": _in_place_of("dataset.path", defs["DatasetSettings"]["properties"]["path"]),
-        "index_roots": _in_place_of("indexes", fields["indexes"]),
-        "output_dir": _in_place_of("output.dir", defs["OutputSettings"]["properties"]["dir"]),
-        "save_intermediate": _in_place_of(
-            "output.save_intermediate", defs["OutputSettings"]["properties"]["save_intermediate"]
-        ),
-    }
+    for name, (section, key) in IN_PLACE_OF.items():
+        field, setting = fields[section], section
+        if key:
+            model = field["$ref"].rpartition("/")[2]
+            field, setting = schema["$defs"][model]["properties"][key], f"{section}.{key}"
+        fields[name] = {**field, "description": f"In place of {setting}."}
     return schema
-
-
-def _in_place_of(setting: str, field: Schema) -> Schema:
-    return {**field, "description": f"In place of {setting}."}
 
 
 class _FileSchema(GenerateJsonSchema):
