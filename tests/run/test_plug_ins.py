@@ -15,6 +15,8 @@ from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval import plug_ins
 from graphrag.eval.compare.figures import compare_figures
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.plug_ins import list_plug_ins
 from graphrag.eval.scorers.further import SCORERS
@@ -176,6 +178,17 @@ def test_a_judge_of_another_scale_is_seen_wherever_figures_are(evaluation, packa
     new, old = (run.run_id for run in evaluation.runs())
     changes = {(c.method, c.figure) for c in compare_figures(new, old, evaluation.store_path)}
     assert {("echo", "politeness.score"), ("basic", "politeness.score")} <= changes
+
+
+@pytest.mark.usefixtures("package")
+def test_a_judge_of_another_scale_is_told_from_the_metrics_however_sections_are_given():
+    given = (JudgeSettings(rubric=True), {"rubric": True})
+    made, written = (
+        EvaluationConfig(metrics=["correctness", "politeness"], judge=judge) for judge in given
+    )
+
+    assert made == written
+    assert (made.metrics, made.judge.graded) == (("correctness",), ("politeness",))
 
 
 def test_a_run_is_shown_after_its_package_is_gone(evaluation, package):
