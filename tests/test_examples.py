@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from support.commands import copy_compiled
 from support.http_service import serving
 from support.openai_server import Fault, running_server
 from support.projects import server_settings
@@ -170,6 +171,7 @@ def test_lightrag_has_each_question_counted_by_itself(tmp_path):
     run(find_uv_bin(), "venv", "--python", sys.executable, tmp_path / "env")
     (wanted,) = re.findall(r"pip install (lightrag\S+)", _example("lightrag_rag"))
     run(find_uv_bin(), "pip", "install", "--python", python, SHIPPED, wanted)
+    copy_compiled(next((tmp_path / "env").rglob("site-packages")))
     project = tmp_path / "project"
     (project / "output").mkdir(parents=True)
     texts = pd.DataFrame({"text": ["Ada taught Ben to sail.", "Ben taught nobody."]})

@@ -7,10 +7,8 @@ install it, and after each of them the project is uninstalled.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-from support.commands import run_apart
+from support.commands import copy_compiled, run_apart
 from uv import find_uv_bin
 
 import graphrag_overlay
@@ -112,16 +110,6 @@ def archives(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     folder = tmp_path_factory.mktemp("dist")
     run(find_uv_bin(), "build", "--python", sys.executable, "--out-dir", folder, project_root)
     return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
-
-
-def copy_compiled(site: Path) -> None:
-    """Copy what is compiled here already; Python compiles again what its source does not fit."""
-    here = Path(sysconfig.get_path("purelib"))
-    for top in site.iterdir():
-        for folder in (here / top.name).rglob("__pycache__"):
-            there = site / folder.relative_to(here)
-            if there.parent.is_dir():
-                shutil.copytree(folder, there, dirs_exist_ok=True)
 
 
 @dataclass(frozen=True)

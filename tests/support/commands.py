@@ -1,7 +1,9 @@
-"""Commands called as functions, and run as processes that see nothing of this one's settings."""
+"""Commands called as functions, and run as processes and environments apart from this one."""
 
 import os
+import shutil
 import subprocess
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,3 +32,13 @@ def run_apart(*command: object, cwd: Path | None = None, **variables: str) -> st
     )
     assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
+
+
+def copy_compiled(site: Path) -> None:
+    """Copy what is compiled here already; Python compiles again what its source does not fit."""
+    here = Path(sysconfig.get_path("purelib"))
+    for top in site.iterdir():
+        for folder in (here / top.name).rglob("__pycache__"):
+            there = site / folder.relative_to(here)
+            if there.parent.is_dir():
+                shutil.copytree(folder, there, dirs_exist_ok=True)
