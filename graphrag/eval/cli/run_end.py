@@ -21,6 +21,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import DEFAULT_METRICS, METRICS
+from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import (
     ShownRun,
@@ -35,7 +36,6 @@ from graphrag.eval.report.run import (
     list_brief,
     list_figures,
     list_results,
-    verdict_line,
 )
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.results.rows import FAILED_AS_0
@@ -131,9 +131,9 @@ class Supervisor:
         a watch and of responses that are judged later.
         """
         if self.console.quiet:
-            answer = verdict_line(report.results) if answers else None
+            answer = answer_run(report.results) if answers else None
             if answer is not None:
-                say(answer)
+                say(answer.line)
         elif self._full:
             show(self.console, list_results(report.results))
             show(self.console, list_figures(report.figures))

@@ -133,12 +133,6 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     return results.analysis
 
 
-def verdict_line(results: "EvaluationResults") -> str | None:
-    """Return the answer of a run as one line; None where nothing was to be judged."""
-    answer = answer_run(results)
-    return None if answer is None else answer.line
-
-
 def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
     """Return the answer and the methods; ``full``: every difference of areas."""
     analysis, answer, label = (analysis_of(results), answer_run(results), label_results(results))

@@ -11,6 +11,7 @@ from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.monitoring.collector import MetricsCollector
+from graphrag.eval.report.answer import Answer
 from graphrag.eval.report.cells import figure, money, points
 from graphrag.eval.report.comparison import answer_comparison
 from graphrag.eval.results.runs import (
@@ -38,13 +39,6 @@ _GATED = 20
 _KEPT_PAGES = 4
 
 
-class Answer(NamedTuple):
-    """What a run's files said that is to be done when they were last written."""
-
-    chip: str
-    headline: str
-
-
 class Score(NamedTuple):
     """A method's line of a run, as text; ``difference`` is to the run that it is held against."""
 
@@ -59,7 +53,8 @@ class Score(NamedTuple):
 class ListedRun:
     """A run in the list.
 
-    ``gate``: what the gate says of it against the baseline, "" if not asked. ``against``: the
+    ``gate``: what the gate says of it against the baseline, "" if not asked. ``answer``: what its
+    files said that is to be done when they were last written, without the reasons. ``against``: the
     pinned run, else the finished one before it, if it was asked the same questions; None without
     one. ``changes``: what differs from that, beside its answers.
     """
