@@ -174,8 +174,10 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_
         "graphrag.api.search",
         "graphrag.offline",
         "graphrag.query.counted_result",
+        "graphrag.query.figures",
         "graphrag.query.model_facts",
         "graphrag.query.own_time",
+        "graphrag.query.streaming",
         "graphrag.query.usage",
         "graphrag_overlay",
     }
