@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -282,9 +283,10 @@ def test_the_site_is_searched_from_a_folder_without_a_network(project_root, tmp_
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
 
 
-def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
+def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root, capsys):
     folder = project_root / "docs" / "real_run"
-    printed = subprocess.check_output([sys.executable, folder / "match.py"], text=True)
+    runpy.run_path(str(folder / "match.py"), run_name="__main__")
+    printed = capsys.readouterr().out
     told = (folder / "index.md").read_text(encoding="utf-8")
     assert printed.strip() in told
     shares = re.findall(r"^(\w+) .* (\d+) \([^)]*\)$", printed, flags=re.MULTILINE)[:5]
@@ -305,9 +307,10 @@ def test_the_run_with_a_language_model_is_told_as_its_rows_are(project_root):
         assert (of["low_simultaneous"] <= 0 <= of["high_simultaneous"]) == (float(p) > 0.05)
 
 
-def test_the_run_with_a_large_language_model_is_told_as_its_rows_are(project_root):
+def test_the_run_with_a_large_language_model_is_told_as_its_rows_are(project_root, capsys):
     folder = project_root / "docs" / "large_run"
-    printed = subprocess.check_output([sys.executable, folder / "table.py"], text=True)
+    runpy.run_path(str(folder / "table.py"), run_name="__main__")
+    printed = capsys.readouterr().out
     assert printed.strip() in (folder / "index.md").read_text(encoding="utf-8")
     with gzip.open(folder / "requests.jsonl.gz", "rt", encoding="utf-8") as file:
         replies = [json.loads(line) for line in file]
