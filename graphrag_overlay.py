@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    Step = Callable[[ModuleType, Callable[[ModuleType], None]], None]
-
 _HERE = __file__.rpartition("/")[0] or __file__.rpartition("\\")[0]
 _RELEASE = "3.3"
 _OFF = "GTOG_OVERLAY"
 _MAIN = "graphrag.cli.main"
-_WITHIN = ("graphrag.", "graphrag_llm.", "graphrag_storage.")
 
 
 def _add_commands(module: "ModuleType") -> None:
@@ -88,15 +85,6 @@ _LATER: "dict[str, tuple[str, ...]]" = {
 }
 """Modules that name large packages, and use them rarely or never: seconds for a search that does
 not. There the packages are imported when they are first used."""
-_ON_DEMAND = (
-    "graphrag_cache",
-    "graphrag_input",
-    "graphrag_llm.config",
-    "graphrag_storage",
-    "graphrag_vectors",
-)
-"""Packages that import all their modules, and pydantic with them, to whoever wants one enum. Each
-name of theirs is imported when it is first asked for."""
 
 
 class _Overlay:
@@ -149,29 +137,22 @@ class _OverlayFinder:
         name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """Find a module to add to, or one of this project's own beside this file."""
-        within = path is not None and name.startswith(_WITHIN)
-        if not within and name not in _ON_DEMAND:
+        if path is None or not name.startswith(("graphrag.", "graphrag_llm.", "graphrag_storage.")):
             return None
         _check_release()
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.origin is not None:
-            if (step := _step_of(name)) is not None:
-                _run_with(step, name, spec)
+            if name in _AFTER or name in _LATER:
+                _run_with(_import_later if name in _LATER else _extend, name, spec)
             return spec
         beside = f"{_HERE}/{name.rpartition('.')[0].replace('.', '/')}"
         found = PathFinder.find_spec(name, [beside], target)
         return found if found is not None and found.origin is not None else spec
 
 
-def _step_of(name: str) -> "Step | None":
-    if name in _AFTER:
-        return _extend
-    if name in _LATER:
-        return _import_later
-    return _import_on_demand if name in _ON_DEMAND else None
-
-
-def _run_with(step: "Step", name: str, spec: ModuleSpec) -> None:
+def _run_with(
+    step: "Callable[[ModuleType, Callable[[ModuleType], None]], None]", name: str, spec: ModuleSpec
+) -> None:
     loader: Any = spec.loader
     try:
         run = loader.exec_module
@@ -192,99 +173,57 @@ def _extend(module: "ModuleType", run: "Callable[[ModuleType], None]") -> None:
 
 
 def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> None:
+    import builtins
+
     _check_release()
     packages = _LATER[module.__name__]
     if _Overlay.cause is None:
         if "litellm" in packages:
             _point_to_encodings()
 
-        def is_later(name: str) -> bool:
+        def import_(
+            name: str,
+            env: "Mapping[str, object] | None" = None,
+            names: "Mapping[str, object] | None" = None,
+            wanted: "Sequence[str]" = (),
+            level: int = 0,
+        ) -> object:
             top = name.partition(".")[0]
-            return top in packages and top not in sys.modules
+            if level == 0 and top in packages and top not in sys.modules:
+                return _Later(name if wanted else top)
+            return builtins.__import__(name, env, names, wanted, level)
 
-        _stand_in(module, is_later)
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
     run(module)
-
-
-def _import_on_demand(module: "ModuleType", run: "Callable[[ModuleType], None]") -> None:
-    _check_release()
-    if _Overlay.cause is not None:
-        run(module)
-        return
-    prefix = f"{module.__name__}."
-    _stand_in(module, lambda name: name.startswith(prefix))
-    run(module)
-    names = vars(module)
-    later = {name: found for name, found in names.items() if isinstance(found, _Later)}
-    for name in later:
-        del names[name]
-
-    class Package(type(module)):
-        def __getattr__(self, name: str) -> "Any":
-            if name in later:
-                names[name] = later[name].import_now()
-            elif any(prefix + name == each.from_module for each in later.values()):
-                return _Later(prefix + name).import_now()
-            else:
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            return names[name]
-
-        def __setattr__(self, name: str, value: object) -> None:
-            # Where a module has the name of what is in it, importing it must not hide that.
-            if name not in later or value is not sys.modules.get(prefix + name):
-                super().__setattr__(name, value)
-
-        def __dir__(self) -> "list[str]":
-            return sorted({*super().__dir__(), *later})
-
-    module.__class__ = Package
-
-
-def _stand_in(module: "ModuleType", is_later: "Callable[[str], bool]") -> None:
-    """Give a module stand-ins for some of what it imports."""
-    import builtins
-
-    def import_(
-        name: str,
-        env: "Mapping[str, object] | None" = None,
-        names: "Mapping[str, object] | None" = None,
-        wanted: "Sequence[str]" = (),
-        level: int = 0,
-    ) -> object:
-        if level == 0 and is_later(name):
-            return _Later(name if wanted else name.partition(".")[0])
-        return builtins.__import__(name, env, names, wanted, level)
-
-    vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
 
 
 class _Later:
     """Stands for a module or a name in it, which is imported when it is called."""
 
-    __slots__ = ("_names", "from_module")
+    __slots__ = ("_module", "_names")
 
     def __init__(self, module: str, *names: str) -> None:
-        self.from_module, self._names = module, names
+        self._module, self._names = module, names
 
     def __getattr__(self, name: str) -> "_Later":
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Later(self.from_module, *self._names, name)
+        return _Later(self._module, *self._names, name)
 
-    def import_now(self) -> "Any":
+    def _found(self) -> "Any":
         from importlib import import_module
 
-        found: Any = import_module(self.from_module)
+        found: Any = import_module(self._module)
         for name in self._names:
             found = getattr(found, name)
         return found
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return self.import_now()(*args, **kwargs)
+        return self._found()(*args, **kwargs)
 
     @property
     def __dict__(self) -> "dict[str, object]":  # pyright: ignore[reportIncompatibleVariableOverride]
-        found: dict[str, object] = self.import_now().__dict__
+        found: dict[str, object] = self._found().__dict__
         return found
 
     def __or__(self, other: object) -> type:  # in annotations

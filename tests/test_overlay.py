@@ -14,8 +14,6 @@ from textwrap import dedent
 
 import pytest
 
-import graphrag_overlay
-
 pytestmark = pytest.mark.slow
 
 _EDIT = """
@@ -224,40 +222,6 @@ def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path):
     assert done.stdout.splitlines() == ["False True ['eval']"], done.stderr
 
 
-_PACKAGES = """
-import json
-import pkgutil
-import sys
-from importlib import import_module
-
-packages = [import_module(name) for name in sys.argv[1:]]
-out = {"has_pydantic": "pydantic" in sys.modules}
-for package in packages:
-    modules = [each.name for each in pkgutil.iter_modules(package.__path__)]
-    for each in modules:
-        import_module(f"{package.__name__}.{each}")
-    listed = [each for each in dir(package) if not each.startswith("__")]
-    kinds = {n: str(type(getattr(package, n))) for n in {*package.__all__, *modules, *listed}}
-    star = {}
-    exec(f"from {package.__name__} import *", star)
-    out[package.__name__] = [kinds, sorted(star), hasattr(package, "nothing")]
-print(json.dumps(out, sort_keys=True))
-"""
-
-
-def test_packages_that_import_on_demand_hold_what_the_released_ones_do(tmp_path):
-    """Also where a module has the name of a function in it."""
-    program = [sys.executable, "-c", _PACKAGES, *graphrag_overlay._ON_DEMAND]
-    ours, released = (
-        json.loads(run(program, tmp_path / how, **off).stdout)
-        for how, off in (("ours", {}), ("released", {"GTOG_OVERLAY": "0"}))
-    )
-
-    assert released.pop("has_pydantic")
-    assert not ours.pop("has_pydantic")
-    assert ours == released
-
-
 def test_help_imports_no_library_that_only_the_work_needs(tmp_path):
     tell = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); "
     start = f"{tell}from graphrag.cli.main import app; app()"
@@ -265,4 +229,4 @@ def test_help_imports_no_library_that_only_the_work_needs(tmp_path):
         done = run([sys.executable, "-c", start, *words], tmp_path / "help")
         assert done.returncode == 0, done.stderr
         loaded = {*done.stdout.splitlines()[-1].split()}
-        assert loaded.isdisjoint({"yaml", "sqlite3", "numpy", "pandas", "graphrag.eval.records"})
+        assert loaded.isdisjoint({"sqlite3", "numpy", "pandas", "graphrag.eval.records"})

@@ -11,7 +11,7 @@ from typing import cast
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.annotation.review import keep_decisions
-from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags
+from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -31,13 +31,12 @@ from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.methods import answering_config
+from graphrag.eval.runner.methods import answering_config, open_answering
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
-from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage, sum_usages
 from graphrag.text.phrases import counted
 
@@ -172,7 +171,7 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
         for key in job.roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(
-                    open_completion(answering_config(headers[key])),
+                    open_answering(headers[key]),
                     lambda: CallLog(limit, calls),
                     lambda kind, done, of, tell=tell, key=key: tell(
                         f"Drafting from {key}: {done}/{of} {kind}"

@@ -1,4 +1,4 @@
-"""The flags of a run and of ``show``, apart from what they start: that is slow to import."""
+"""The flags of a run, of ``show`` and of ``draft``, without what they start: that loads slowly."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from graphrag.eval.cli.command import (
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
     from graphrag.eval.runner.conduct import RunOptions
+
+DRAFT_FILE = Path("eval") / "drafted_questions.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +132,29 @@ class ShowFlags:
 def split_names(text: str) -> list[str]:
     """Return the names of a list that is divided by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFlags:
+    """What is drafted."""
+
+    n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
+    kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"
+    personas: Annotated[
+        list[str] | None,
+        option('Who asks, such as "new employee"; may be given again.', "--for"),
+    ] = None
+    styles: Annotated[
+        str | None, option("How they ask, of question,keywords,vague; without it, any way.")
+    ] = None
+    assertions: Annotated[
+        Path | None,
+        option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
+    ] = None
+    keep_known: Annotated[
+        bool, option("Keep what the model answers without any text, tagged.", "--keep-known")
+    ] = False
+    dry_run: Annotated[bool, option("Show what it would take; send nothing.", "--dry-run")] = False
+    max_cost: MaxCost = None
+    quiet: Quiet = False
+    verbose: Verbose = False

@@ -12,7 +12,8 @@ import typer
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.cli.command import Quiet, option
-from graphrag.eval.cli.draft import DRAFT_FILE, DraftFlags, draft
+from graphrag.eval.cli.draft import draft
+from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, open_console, say, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
     from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.models import CountedCompletion
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -79,6 +80,13 @@ def answering_config(header: IndexHeader) -> "ModelConfig":
     return header.config.get_completion_model_config(model_id)
 
 
+def open_answering(header: IndexHeader) -> "CountedCompletion":
+    """Open the model that answers."""
+    from graphrag.query.models import open_completion
+
+    return open_completion(answering_config(header))
+
+
 def response_type(header: IndexHeader, terms: EqualTerms | None) -> str:
     """Return the form of the answer that the other methods are asked for as well."""
     return header.options.response_type if terms is None else terms.response_type
@@ -93,7 +101,6 @@ async def ask_control(
     in the run's log. ValueError if an oracle has nothing to show.
     """
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.models import open_completion
 
     contexts = list(sample.evidence) if name == "oracle" else []
     if name == "oracle" and not contexts:
@@ -102,7 +109,7 @@ async def ask_control(
     table = "".join([_TABLE, *rows]) if rows else ""
     system = CONTROL_PROMPT.format(source=_INSTRUCTIONS[name], response_type=form, table=table)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": sample.question}]
-    model = open_completion(answering_config(header))
+    model = open_answering(header)
     started = time.perf_counter()
     with phase("response"):
         reply = await model.completion_async(messages=messages)
