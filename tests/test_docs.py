@@ -21,7 +21,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from support.chromium import open_browser
-from support.released_commands import undo_logging_and_loops
+from support.released_commands import undone
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -37,9 +37,8 @@ def run(command, folder, **variables):
     """Run a command line of the docs in another folder, in this process."""
     program, *words = shlex.split(command)
     assert program == "graphrag", command
-    with contextlib.chdir(folder):
+    with undone(), contextlib.chdir(folder):
         done = CliRunner().invoke(released_app, words, env=variables)
-    undo_logging_and_loops()
     return done
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.lighthouse import METHODS, QUESTION, TEXT
 from support.openai_server import running_server
-from support.released_commands import undo_logging_and_loops
+from support.released_commands import undone
 from typer.testing import CliRunner, Result
 
 # asyncio.run, which graphrag_llm patches, leaves its event loops open, for any collection to find.
@@ -38,9 +38,8 @@ def graphrag(root: Path) -> Iterator[Callable[..., Result]]:
     from graphrag.cli.main import app
 
     def run(*words: str) -> Result:
-        with contextlib.chdir(root):
+        with undone(), contextlib.chdir(root):
             result = CliRunner().invoke(app, list(words))
-        undo_logging_and_loops()
         assert result.exit_code == 0, f"{words}\n{result.output}\n{result.exception!r}"
         return result
 

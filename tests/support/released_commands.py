@@ -4,7 +4,8 @@ import asyncio
 import gc
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,15 @@ import pytest
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Undo what the released commands leave behind: the working directory, log handlers."""
     monkeypatch.chdir(Path.cwd())
-    gc.freeze()  # or all that was imported is looked through again below: seconds a test
-    yield
-    undo_logging_and_loops()
+    with undone():
+        yield
 
 
-def undo_logging_and_loops() -> None:
+@contextmanager
+def undone() -> Generator[None]:
     """Close the log files and event loops that are left open."""
+    gc.freeze()  # or all that was imported is looked through again below: a second each time
+    yield
     for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
         for handler in list(logger.handlers):
             logger.removeHandler(handler)
@@ -30,3 +33,4 @@ def undo_logging_and_loops() -> None:
         warnings.simplefilter("ignore", ResourceWarning)
         asyncio.set_event_loop(None)
         gc.collect()
+    gc.unfreeze()
