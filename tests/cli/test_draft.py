@@ -129,9 +129,13 @@ def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(eval
     before = len(server.records)
     assert "About 6 calls for 3 rows" in evaluation.done(*draft, "--dry-run").stdout
     assert len(server.records) == before
-    server.behaviour = Behaviour(
-        reply, lambda n, _: Fault(status=401, message="no key") if n > before + 2 else None
-    )
+
+    def refuse(n: int, _: object) -> Fault | None:
+        # The second request is under way when the first row's next one stops it all.
+        return Fault(hang_s=1.0) if n == before + 2 else refused if n > before + 2 else None
+
+    refused = Fault(status=401, message="no key")
+    server.behaviour = Behaviour(reply, refuse)
     assert "Continue with:" in evaluation.done(*draft, code=3).stderr
     server.behaviour = Behaviour(reply)
     result = evaluation.done(*draft, code=3)  # q3 says nothing that one could be held to

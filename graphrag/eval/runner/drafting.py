@@ -409,13 +409,17 @@ class Drafter:
                 into.n_kept_calls += log.replayed
                 check_asked(log)
 
-        ends = await asyncio.gather(*map(measured, subjects))
+        # Whatever stops one of them, the calls of the others are paid for, and are kept.
+        ends = await asyncio.gather(*map(measured, subjects), return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, _Failed):
+                raise end
         into.thrown_away += (
             _throw_away(subject, end.cause, str(end))
             for subject, end in zip(subjects, ends, strict=True)
             if isinstance(end, _Failed)
         )
-        return [None if isinstance(end, _Failed) else end for end in ends]
+        return [None if isinstance(end, BaseException) else end for end in ends]
 
     async def _ask(self, reply_form: type[Form], prompt: str, **material: object) -> Form:
         reply = await self._model.ask(fill_prompt(prompt, material), reply_form)
