@@ -20,8 +20,9 @@ def drafted(evaluation: Evaluation) -> Path:
     return evaluation.root / "eval" / "drafted_questions.json"
 
 
-def calls(evaluation: Evaluation) -> list[str]:
-    return drafted(evaluation).with_suffix(".calls.jsonl").read_text("utf-8").splitlines()
+def calls(evaluation: Evaluation, of: str = "questions") -> list[str]:
+    path = evaluation.root / "eval" / f"drafted_{of}.calls.jsonl"
+    return path.read_text("utf-8").splitlines()
 
 
 def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, server):
@@ -137,6 +138,7 @@ def test_assertions_are_proposed_for_rows_and_kept_where_these_support_them(eval
     refused = Fault(status=401, message="no key")
     server.behaviour = Behaviour(reply, refuse)
     assert "Continue with:" in evaluation.done(*draft, code=3).stderr
+    assert len(calls(evaluation, "assertions")) == 2
     server.behaviour = Behaviour(reply)
     result = evaluation.done(*draft, code=3)  # q3 says nothing that one could be held to
     assert "2 of 3 rows got assertions, 2 of them vital and 1 okay." in result.stdout
