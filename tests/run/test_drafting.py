@@ -103,6 +103,14 @@ async def draft(kind: str, model: Model, n: int = 1, asked: tuple[str, ...] = ()
     return await Drafter(model, CallLog).draft(materials(), {kind: n}, asked)
 
 
+def test_text_units_of_graphrag_2_are_read_too():
+    units = {"id": ["u1"], "text": [BUILT], "document_ids": [["a"]]}
+    documents = {"id": ["a"], "title": ["clock.txt"]}
+    tables = IndexTables(text_units=pd.DataFrame(units), documents=pd.DataFrame(documents))
+    (passage,) = Materials(tables).best(BUILT)
+    assert (passage.text, passage.document) == (BUILT, "clock.txt")
+
+
 async def test_quotes_are_kept_in_the_letters_of_the_text_and_may_be_written_again():
     shown: list[Any] = []
 
