@@ -53,7 +53,8 @@ class Materials:
             for name, text, documents in self._rows("text_units", "id", "text", "document_ids")
         ]
         self._passages = {
-            name: Passage(text, titles.get(document, document)) for name, text, document in units
+            name: Passage(text, titles.get(document, str(document)))
+            for name, text, document in units
         }
         self._words: WordIndex | None = None
 
