@@ -14,7 +14,7 @@ from support.openai_server import Fault, Json, running_server
 from graphrag.query.calls import GarbledReplyError, RetryPolicy, read_usage
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.limits import CallLimit
+from graphrag.query.limits import CallLimit, Spending
 from graphrag.query.methods import embeds
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.usage import (
@@ -122,11 +122,13 @@ async def test_a_stream_cut_in_the_middle_is_an_error_that_was_paid_for(method, 
     assert log.attempts[-1].output_tokens > 0
 
 
-async def usage_of(config: ModelConfig, live: bool, n: int) -> Usage:
+async def usage_of(
+    config: ModelConfig, live: bool, n: int, limit: CallLimit | None = None
+) -> Usage:
     """Ask as a ``GraphIndex`` does."""
     model = open_completion(config)
     options = {"stream": True, "stream_options": {"include_usage": True}} if live else {}
-    with measure_calls(CallLog(live=live)) as log:
+    with measure_calls(CallLog(limit, live=live)) as log:
         for _ in range(n):
             reply = await model.completion_async(messages="hi", **options)
             if live:
@@ -150,6 +152,16 @@ async def test_what_is_reported_is_counted_and_nothing_else(kind, live, server):
         assert (usage.cached_prompt_tokens, usage.calls_reporting_cached_tokens) == (total, n)
         assert usage.prompt_tokens == sum(record.prompt_tokens for record in server.records)
         assert usage.llm_calls == 3
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["whole", "stream"])
+async def test_an_allowance_is_what_replies_cost(live, server):
+    server.behave(reply=lambda _: "hello")
+    spending = Spending(1.0)
+    limit = CallLimit(1, spending=spending)
+    usage = await usage_of(model_config(server), live, 2, limit)
+    assert usage.cost_usd == pytest.approx(spending.spent_usd)
+    assert spending.spent_usd > 0
 
 
 async def test_cached_tokens_cost_no_less_than_all_and_nothing_known_without_a_price(server):
