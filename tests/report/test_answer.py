@@ -18,6 +18,7 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.report.answer import Answer, answer_run
+from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run import list_results
 from graphrag.eval.report.run_tables import metrics_table, score_table
 from graphrag.eval.report.table import show
@@ -511,16 +512,43 @@ def test_without_a_verdict_there_is_no_answer(methods):
 
 @pytest.mark.parametrize(("n_failed", "is_told"), [(4, False), (5, True)])
 def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed, is_told):
-    failed = {"scores": failed_search_scores(), "failure": Failure("search", "error", "x")}
-    results = evaluate({"tog": range(10, 90), "basic": range(30)}).results
-    no_answer = [("basic", f"Q{i}") for i in range(90, 90 + n_failed)]
-    results = [
-        replace(each, **failed) if (each.method, each.question) in no_answer else each
-        for each in results
-    ]
-    cost = answer_of(aggregate_results(results)).cost
-    told = f" {n_failed} of 100 searches of basic failed, and count with what they took."
-    assert cost == "Cost: 9,000 tokens a question, 9 times basic." + told * is_told
+    results = evaluate({"tog": range(10, 90), "basic": range(30)})
+    cost = answer_of(with_failures(results, {"basic": range(90, 90 + n_failed)})).cost
+    told = f" {n_failed} of 100 searches of basic failed; they count in its mean, and in no"
+    assert cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} comparison." * is_told
+
+
+def with_failures(results: EvaluationResults, failed: dict[str, range]) -> EvaluationResults:
+    """Return results of which some searches failed before they took a token."""
+
+    def fail(each: QueryResult) -> QueryResult:
+        if int(each.question.removeprefix("Q")) not in failed.get(each.method, ()):
+            return each
+        failure, took = Failure("search", "error", "x"), replace(each.efficiency, prompt_tokens=0)
+        scores = failed_search_scores()
+        return replace(each, scores=scores, failure=failure, efficiency=took, usage=Usage())
+
+    return aggregate_results([fail(each) for each in results.results])
+
+
+@pytest.mark.parametrize("usd", [0.0, 1e-6])
+def test_a_method_that_fails_fast_is_not_the_cheaper_one(monkeypatch, usd):
+    monkeypatch.setitem(TOKENS, "tog", 2010)
+    tie = evaluate(dict.fromkeys(("ppr", "tog"), range(90)), usd=usd)
+    answer = answer_of(with_failures(tie, {"tog": range(90, 100)}))
+    taken = "costs less" if usd else "takes fewer tokens"
+    assert answer.headline == f"Use ppr: as good as tog here, and it {taken}."
+    assert ", about as tog. 10 of 100 searches of tog failed" in answer.cost
+
+
+def test_of_methods_that_answered_no_question_both_none_is_the_cheaper_one():
+    tie = evaluate(dict.fromkeys(("ppr", "tog"), range(0)), n=40)
+    results = with_failures(tie, {"ppr": range(20), "tog": range(20, 40)})
+    assert results.analysis is not None
+    prices = Prices(results, results.analysis)
+    assert prices.cheapest(["ppr", "tog"]) is None
+    assert prices.reason("ppr", ["tog"]) == ""
+    assert prices.line("ppr", "tog").startswith("Cost: 1,000 tokens a question. 20 of 40 searches")
 
 
 def judged(key: str, question: str, method: str, is_right: bool) -> QueryResult:

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money, round_up
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.index_costs import UNITS, Unit, cost_of, payoff_of
+from graphrag.eval.results.index_costs import (
+    UNITS,
+    Unit,
+    cost_of,
+    costs_by_method,
+    payoff_of,
+)
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names
@@ -25,7 +31,8 @@ class Prices:
     """The costs of a run's methods.
 
     What methods of different budgets of context take is not compared, as it says more of the
-    budgets than of the methods.
+    budgets than of the methods. Methods are compared on questions that all of them answered: a
+    search that failed took less than an answer, which saves nothing.
     """
 
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
@@ -49,11 +56,15 @@ class Prices:
 
         Empty unless these methods ask different indexes. See :attr:`unit`.
         """
+        return self._in_all({method: self.amount(method) for method in methods})
+
+    def _in_all(self, amounts: Mapping[str, float | None]) -> dict[str, float | None]:
+        methods = list(amounts)
         if not any(self._terms.differ_in_index(methods[0], each) for each in methods):
             return {}
         prices: dict[str, float | None] = {}
-        for method in methods:
-            index, own = cost_of(self._terms, method, self.unit), self.amount(method)
+        for method, own in amounts.items():
+            index = cost_of(self._terms, method, self.unit)
             of_own = None if own is None else N_PRICED * own
             is_known = self._terms.need_of(method) is not None
             prices[method] = sum_known([index, of_own]) if is_known else None
@@ -72,6 +83,19 @@ class Prices:
             return of["cost_usd"] / self._results.counts[method]["n"]
         return sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
 
+    def _compared(self, methods: Sequence[str]) -> dict[str, float | None]:
+        """Return what a question costs each method, of those that all of them answered."""
+        if not any(self._results.counts[method]["n_search_failed"] for method in methods):
+            return {method: self.amount(method) for method in methods}
+        costs = costs_by_method([r for r in self._results.rows if r.method in methods], self.unit)
+        of_each = [costs.get(method, {}) for method in methods]
+        keys = [key for key in of_each[0] if all(key in of for of in of_each)]
+        sums = [sum_known(of[key] for key in keys) for of in of_each]
+        return {
+            method: None if total is None or not keys else total / len(keys)
+            for method, total in zip(methods, sums, strict=True)
+        }
+
     def least_of_an_index(self, methods: Sequence[str]) -> list[str]:
         """Return the methods that need least of an index; all have one need.
 
@@ -87,7 +111,8 @@ class Prices:
         """Return the method that costs least; None where that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
-        amounts = self.in_all(methods) or {method: self.amount(method) for method in methods}
+        amounts = self._compared(methods)
+        amounts = self._in_all(amounts) or amounts
         known = {method: amount for method, amount in amounts.items() if amount is not None}
         if len(known) < len(amounts) or not self._are_equal(methods):
             return None
@@ -95,7 +120,7 @@ class Prices:
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
         """Return why a method is taken that is as good as its rivals, as what "it" does."""
-        prices = self.in_all([method, *rivals])
+        prices = self._in_all(self._compared([method, *rivals]))
         others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
         if own is not None and len(others) == len(rivals) and own < min(others):
@@ -103,7 +128,8 @@ class Prices:
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
-        own, others = self.amount(method), [self.amount(each) for each in alike]
+        amounts = self._compared([method, *alike])
+        own, others = amounts[method], [amounts[each] for each in alike]
         known = [amount for amount in others if amount is not None]
         if own is not None and known and len(known) == len(others):
             is_less = own < min(known)
@@ -136,26 +162,27 @@ class Prices:
             return ""
         own_line = f"{f'{method} takes ' * is_named}{self._tell(own)} a question"
         sentences = [
-            f"{own_line}{self._beside(method, rival, own)}.",
+            f"{own_line}{self._beside(method, rival)}.",
             *map(self._failures, dict.fromkeys((method, rival or method))),
             self._index(method, rival, is_named),
         ]
         return f"Cost: {' '.join(filter(None, sentences))}"
 
     def _failures(self, method: str) -> str:
-        """Say of a method that failed often that what its failed searches took is counted."""
+        """Say of a method that failed often where what its failed searches took is counted."""
         of = self._results.counts[method]
         n, failed = of["n"], of["n_search_failed"]
         if not failed or failed < _MANY_FAILED * n:
             return ""
-        return f"{failed:,} of {n:,} searches of {method} failed, and count with what they took."
+        told = f"{failed:,} of {n:,} searches of {method} failed"
+        return f"{told}; they count in its mean, and in no comparison."
 
-    def _beside(self, method: str, rival: str | None, own: float) -> str:
+    def _beside(self, method: str, rival: str | None) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
         mine = seconds.pop(method, None)
-        other = None
+        own = other = None
         if rival is not None and rival != method and self._terms.are_equal(method, rival):
-            other = self.amount(rival)
+            own, other = self._compared([method, rival]).values()
         told = f", {_times(own / other)} {rival}" if other and own else ""
         fastest = min(seconds, key=seconds.__getitem__, default="")
         if mine and fastest and mine / seconds[fastest] >= _MUCH:
