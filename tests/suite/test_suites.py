@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.report.table import Line
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.suite.cases import Suite, Thresholds, find_suite_files, parse_suite, read_suite
@@ -27,7 +29,14 @@ from graphrag.eval.suite.evaluation import (
     TestCase,
 )
 from graphrag.eval.suite.running import run_suites
-from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
+from graphrag.eval.suite.summary import (
+    CaseResult,
+    SuiteOutcome,
+    SuiteReport,
+    status_of,
+    summarize_suite,
+)
+from graphrag.eval.suite.tables import list_suites
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
@@ -623,6 +632,21 @@ def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(scores, statu
     low, high = report.methods[0].bounds
     assert 0 <= low <= high <= 1
     json.dumps(report.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (Usage(1, 1, 0), "1 model call, 1 token, "),
+        (Usage(2, 999, 1), "2 model calls, 1,000 tokens, "),
+        (Usage(is_counted=False), "unknown model calls, unknown tokens, "),
+    ],
+)
+def test_what_a_suite_took_is_told_in_whole_words(usage, told):
+    suite = Suite(name="s", evaluator="e", cases=(TestCase(id="a"),))
+    report = summarize_suite(suite, [replace(result("a"), usage=usage)])
+    lines = list_suites(SuiteOutcome((report,), None, None, ""))
+    assert any(isinstance(each, Line) and told in each.text for each in lines)
 
 
 def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root):

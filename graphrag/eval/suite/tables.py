@@ -14,6 +14,7 @@ from graphrag.eval.report.cells import (
 )
 from graphrag.eval.report.table import STYLES, Line, Part, Table
 from graphrag.eval.suite.summary import Performance, SuiteOutcome
+from graphrag.text.phrases import counted
 
 
 def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
@@ -62,12 +63,15 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
 
 
 def _performance(took: Performance) -> str:
-    calls = f"{UNKNOWN} calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
     is_known = took.cost_usd is not None and took.judge_cost_usd is not None
     total = (took.cost_usd or 0) + (took.judge_cost_usd or 0)
     return (
         f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
         f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
-        f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, "
+        f"{_told(took.llm_calls, 'model call')}, {_told(took.tokens, 'token')}, "
         f"$ {money(total if is_known else None, missing=UNKNOWN)} with the judge"
     )
+
+
+def _told(n: int | None, noun: str) -> str:
+    return f"{UNKNOWN} {noun}s" if n is None else counted(n, noun)
