@@ -33,7 +33,7 @@ class AllowanceSpentError(NotAskedError):
 
 
 class Spending:
-    """The US dollars of a run, counted call by call.
+    """The US dollars and tokens of a run, counted call by call.
 
     A call waits while what is left is not enough for it beside those in flight, and is refused once
     none is in flight. So what is spent passes ``most_usd`` by no more than the calls in flight cost
@@ -41,15 +41,17 @@ class Spending:
 
     - ``most_usd``: None: as much as it takes.
     - ``spent_usd``: what the replies that arrived cost, unknown prices left out, and what was spent
-      before.
+      before; ``spent_tokens``: what they took.
     - ``unanswered_usd``: estimate of the calls that ran out of time or were cut off: they may be
       billed all the same.
     - ``wanted_usd``: estimate of the call that was refused last, 0 before.
     """
 
-    def __init__(self, most_usd: float | None = None, spent_usd: float = 0.0) -> None:
+    def __init__(
+        self, most_usd: float | None = None, spent_usd: float = 0.0, spent_tokens: int = 0
+    ) -> None:
         self.most_usd = most_usd
-        self.spent_usd = spent_usd
+        self.spent_usd, self.spent_tokens = spent_usd, spent_tokens
         self.unanswered_usd = self.wanted_usd = 0.0
         self._in_flight_usd, self._n_in_flight = 0.0, 0
         self._waiting: list[asyncio.Future[None]] = []
@@ -105,6 +107,7 @@ class Spending:
     def count(self, attempt: CallAttempt) -> None:
         """Count an attempt that has ended."""
         self.spent_usd += attempt.most_usd or 0.0
+        self.spent_tokens += attempt.prompt_tokens + attempt.output_tokens
         if attempt.kind == "completion" and attempt.error is None:
             before = self._reply_tokens.get(attempt.model, float(attempt.output_tokens))
             self._reply_tokens[attempt.model] = before + 0.2 * (attempt.output_tokens - before)

@@ -160,6 +160,11 @@ class Usage:
         """US dollars as a bound on spending counts them: at most this, unknown prices left out."""
         return self.cost_usd if self.cost_usd is not None else self.cost_usd_at_most or 0.0
 
+    @property
+    def tokens(self) -> int:
+        """All tokens, embeddings included, as far as they are counted."""
+        return self.prompt_tokens + self.output_tokens + self.embedding_tokens
+
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
         values = {name: getattr(self, name) for name in self.__slots__}

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -165,6 +166,27 @@ def test_further_judges_are_asked_once_and_paid_for(make_evaluation, server):
     asked = server.records[before:]
     assert sum(record.endpoint == "chat" for record in asked) == before_count(evaluation) + 2 + 2
     assert kinds_of(evaluation) == {"quality": 2, "pairwise:tog:basic": 1}
+
+
+def test_progress_counts_the_tokens_that_the_end_of_the_run_counts(make_evaluation, server):
+    def broken(n: int, request: Any) -> Fault | None:
+        is_third = ROWS[2]["question"] in json.dumps(request.get("messages", ""))
+        return Fault(status=400) if is_third and not is_rubric(request) else None
+
+    server.behaviour = Behaviour(offline_reply(), faults=broken)
+    evaluation = make_evaluation(server.base_url, methods=["basic"], judge={"rubric": True})
+    first = told_tokens(evaluation.done("--limit", "3", "--full").output)
+    server.behaviour = Behaviour(offline_reply())
+    again = told_tokens(evaluation.done("--limit", "3", "--retry-errors", "--full").output)
+    assert first[-2] == first[-1] == again[0]
+    assert again[-2] == again[-1] > first[-1]
+
+
+def told_tokens(output: str) -> list[int]:
+    """Return the tokens of the lines of progress, and of the table of what the run took."""
+    progress = re.findall(r"^\d+/\d+ ([\d,]+) tokens", output, re.MULTILINE)
+    took = re.findall(r"total +[\d,]+ +([\d,]+)", output.split("What the run took")[1])
+    return [int(n.replace(",", "")) for n in (*progress, took[0])]
 
 
 def before_count(evaluation: Evaluation) -> int:

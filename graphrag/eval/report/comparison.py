@@ -304,8 +304,7 @@ def _costs(comparison: RunComparison, usages: Mapping[str, Usage]) -> str:
         if usage is None:
             costs.append(f"{side} not known here")
             continue
-        n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
-        tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
+        tokens = f"{usage.tokens:,} tokens" if usage.is_counted else "tokens not counted"
         if usage.cached_prompt_tokens is not None:
             tokens += f", {usage.cached_prompt_tokens:,} of them cached"
         if usage.reused_replies:

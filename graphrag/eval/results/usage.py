@@ -157,8 +157,7 @@ def calls_of(usage: Usage) -> int | None:
 
 def tokens_of(usage: Usage) -> int | None:
     """Return all tokens; None where they are not counted."""
-    tokens = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
-    return tokens if usage.is_counted else None
+    return usage.tokens if usage.is_counted else None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

@@ -114,8 +114,8 @@ class Tally:
     - ``done``, ``total``: units of work: a question asked by a method and judged.
     - ``failed``: searches that failed.
     - ``unscored``: verdicts that the judge failed to give.
-    - ``tokens``: prompt and output tokens so far, searches and judge, embeddings included.
-    - ``cost_usd``: US dollars so far; calls of unknown price are left out.
+    - ``tokens``: all that the run has taken so far, also for what failed and was asked again.
+    - ``cost_usd``: the same of US dollars; calls of unknown price are left out.
     """
 
     done: int
@@ -298,14 +298,15 @@ class Work:
         self._executor = executor
         self._stop_reason: str | None = None
         self._stopped = asyncio.Event()
-        self._spending = Spending(request.max_cost_usd, request.session.spent_usd())
+        usd, tokens = request.session.spent_usd(), request.session.spent_tokens()
+        self._spending = Spending(request.max_cost_usd, usd, tokens)
         self._limit = CallLimit(
             config.concurrency,
             config.patience_s,
             after_others=after_others,
             spending=self._spending,
         )
-        self._tally = Tally(0, len(request.units))
+        self._tally = Tally(0, len(request.units), tokens=tokens, cost_usd=usd)
         self._failed_in_a_row = 0
         self._was_refused = False
         self._not_afforded: str | None = None
@@ -342,7 +343,10 @@ class Work:
                     judgement = await task.judge(log)
                 self._session.keep_judgement(judgement, log.counted)
                 n_done += 1
-                tally = Tally(n_done, len(tasks), cost_usd=self._spending.spent_usd)
+                spent = self._spending
+                tally = Tally(
+                    n_done, len(tasks), tokens=spent.spent_tokens, cost_usd=spent.spent_usd
+                )
                 self._request.watch(tally, outcome.results[-1])
 
         await self._run_jobs([partial(run_task, task) for task in tasks])
@@ -416,6 +420,7 @@ class Work:
             response = await self._executor.search_unit(unit, log)
         if not log.attempts:  # a method of the user's own that counts by itself
             self._spending.spent_usd += response.usage.spent_usd
+            self._spending.spent_tokens += response.usage.tokens
         self._session.keep_response(response, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
         # A run that is kept nowhere can't go on later.
@@ -441,16 +446,14 @@ class Work:
             raise
 
     def _count(self, result: QueryResult) -> None:
-        spent = [usage for usage in (result.usage, result.judge_usage) if usage is not None]
         verdicts = (result.scores.get(metric) for metric in self._config.metrics)
-        tokens = sum(u.prompt_tokens + u.output_tokens + u.embedding_tokens for u in spent)
         before = self._tally
         self._tally = Tally(
             before.done + 1,
             before.total,
             before.failed + (result.failure is not None),
             before.unscored + sum(v.failure is not None for v in verdicts),
-            before.tokens + tokens,
+            self._spending.spent_tokens,
             self._spending.spent_usd,
         )
         self._request.watch(self._tally, result)

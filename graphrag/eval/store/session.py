@@ -146,6 +146,10 @@ class MemorySession:
         """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
         return 0.0
 
+    def spent_tokens(self) -> int:
+        """Return the tokens that the run had taken when the session was opened."""
+        return 0
+
     def finish(self) -> None:
         """Note that nothing is left to do."""
 
@@ -279,9 +283,10 @@ class StoredSession(_SessionInStore):
         usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
         usages += store.forgotten_usage(run_id)
         usages += [judgement.usage for judgement in judgements]
-        self._spent_usd = 0.0 if prepaid else sum(each.usage.spent_usd for each in searches)
-        self._spent_usd += sum(usage.spent_usd for usage in usages)
-        self._spent_usd += sum(a.most_usd or 0.0 for call in calls for a in call.attempts)
+        usages += [] if prepaid else [each.usage for each in searches]
+        usages.append(summarize_attempts(a for call in calls for a in call.attempts))
+        self._spent_usd = sum(usage.spent_usd for usage in usages)
+        self._spent_tokens = sum(usage.tokens for usage in usages)
         if retry_errors and not prepaid:
             for unit in [unit for unit, standing in self._standings.items() if standing.failed]:
                 del self._standings[unit]
@@ -293,6 +298,10 @@ class StoredSession(_SessionInStore):
     def spent_usd(self) -> float:
         """Return what the run had cost when the session was opened."""
         return self._spent_usd
+
+    def spent_tokens(self) -> int:
+        """Return the tokens that the run had taken when the session was opened."""
+        return self._spent_tokens
 
     def finish(self) -> None:
         """Mark the run as finished."""

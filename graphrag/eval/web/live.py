@@ -171,8 +171,8 @@ def _spent(store: EvaluationStore, run: Run) -> str:
     if not (total.llm_calls or total.embedding_calls or total.prompt_tokens):
         return "nothing"
     least = "" if total.is_counted else "at least "
-    tokens = total.prompt_tokens + total.output_tokens + total.embedding_tokens
-    calls = f"{least}{counted(total.llm_calls + total.embedding_calls, 'call')}, {tokens:,} tokens"
+    n_calls = total.llm_calls + total.embedding_calls
+    calls = f"{least}{counted(n_calls, 'call')}, {total.tokens:,} tokens"
     if total.cost_usd is not None:
         return f"{money(total.cost_usd, '$')}, {calls}"
     known = sum(each.cost_usd for each in usages if each.cost_usd is not None)
