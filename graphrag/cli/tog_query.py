@@ -170,7 +170,7 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-    from graphrag.config.project_settings import NO_LONGER_USED, unknown_settings
+    from graphrag.config.project_settings import unknown_settings
     from graphrag.config.settings_files import SettingsError
     from graphrag.eval.cli.terminal import say
     from graphrag.query.graph_index import GraphIndex, SearchError
@@ -180,7 +180,6 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         open_tables,
         read_header,
     )
-    from graphrag.query.meaning import WORDS_ALONE
 
     def show(piece: str) -> None:
         sys.stdout.write(piece)
@@ -208,17 +207,15 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         say(f"Error: the search failed: {error}", stderr=True)
         raise typer.Exit(1) from (error if is_verbose else None)
     show("\n" if streams else f"{result.response}\n")
-    unknown = unknown_settings(given["root"])
-    if gone := [each for each in unknown if NO_LONGER_USED in each and each.startswith(method)]:
-        say(f"Note: {'; '.join(gone)}.", stderr=True)
+    unused, section = unknown_settings(given["root"]), f"{method}_search"
+    if gone := [each for each in unused if each.has_gone and each.section == section]:
+        say(f"Note: {'; '.join(map(str, gone))}.", stderr=True)
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )
-    for row in _rows(result, "exploration")[:1]:
-        _, words_alone, why = str(row["note"]).partition(WORDS_ALONE)
-        if words_alone:
-            say(f"Note: {words_alone}{why}", stderr=True)
+    if result.note:
+        say(f"Note: {result.note}", stderr=True)
     if is_verbose:
         _show_way(result)
         for line in _describe_usage(result):

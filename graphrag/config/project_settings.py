@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Self, TypeGuard, cast, get_args
@@ -32,8 +33,28 @@ PROJECT_PATHS = {
     ("vector_store", "db_uri"): _DEFAULTS.vector_store.db_uri,
     ("cache", "storage", "base_dir"): _DEFAULTS.cache.storage.base_dir,
 }
-NO_LONGER_USED = "is no longer used: "
 FILE_TYPES = {"file", "lancedb", None}
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSetting:
+    """A key of settings that nothing reads, as a line.
+
+    ``section`` is the path of keys to it, "" at the top; ``has_gone``: an earlier version read it,
+    and ``instead`` says what took its place, else which known key is nearest.
+    """
+
+    section: str
+    key: str
+    instead: str
+    has_gone: bool = False
+
+    def __str__(self) -> str:
+        path = _path(self.section, self.key)
+        why = (
+            f"is no longer used: {self.instead}" if self.has_gone else f"is not used{self.instead}"
+        )
+        return f"{path} {why}"
 
 
 class ProjectConfig(GraphRagConfig):
@@ -87,33 +108,33 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
         raise SettingsError(msg) from error
 
 
-def unknown_settings(root: Path | str) -> list[str]:
-    """List the keys of a settings file that the released configuration drops in silence.
-
-    Each line names the key, its section and the nearest known key, or says what took the place of a
-    key of graph searches that has gone.
-    """
-    found: list[str] = []
+def unknown_settings(root: Path | str) -> list[UnusedSetting]:
+    """List the keys of a settings file that the released configuration drops in silence."""
+    found: list[UnusedSetting] = []
     _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", found)
     return found
 
 
 def _collect_unknown(
-    values: Mapping[str, object], model: type[BaseModel], where: str, found: list[str]
+    values: Mapping[str, object], model: type[BaseModel], section: str, found: list[UnusedSetting]
 ) -> None:
     for key, value in values.items():
         field = model.model_fields.get(key)
         if field is None:
             if instead := replaced_settings(model).get(key):
-                found.append(f"{where}{key} {NO_LONGER_USED}{instead}")
+                found.append(UnusedSetting(section, key, instead, has_gone=True))
             elif model.model_config.get("extra") != "allow":
-                found.append(f"{where}{key} is not used{nearest(key, model.model_fields)}")
+                found.append(UnusedSetting(section, key, nearest(key, model.model_fields)))
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
         is_mapping = getattr(field.annotation, "__origin__", None) is dict
         if inner and isinstance(value, Mapping) and not is_mapping:
-            section = cast("Mapping[str, object]", value)
-            _collect_unknown(section, inner[0], f"{where}{key}.", found)
+            inside = cast("Mapping[str, object]", value)
+            _collect_unknown(inside, inner[0], _path(section, key), found)
+
+
+def _path(section: str, key: str) -> str:
+    return f"{section}.{key}" if section else key
 
 
 def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:

@@ -16,13 +16,14 @@ class Outcome:
     """What a method answered: response, the records it retrieved, and the text it was shown.
 
     ``abstained`` is set by a method that knows of itself that it found no answer; a refusal by
-    its model is told by the calls.
+    its model is told by the calls. ``note``: what it had to do without, and why, or "".
     """
 
     response: str
     context_data: Any
     context_text: Any
     abstained: bool = False
+    note: str = ""
 
 
 class SearchEngine(Protocol):
@@ -42,11 +43,13 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
     ``output_tokens`` (and their categories) are of completions, failed and retried requests
     included; embeddings stand in ``usage``. ``completion_time`` (seconds) leaves out waiting for a
     free place under a run's limit. ``abstained`` says whether the response is none to the question:
-    the method found nothing to answer from, or the model refused.
+    the method found nothing to answer from, or the model refused. ``note`` says what the method had
+    to do without, and why, or "".
     """
 
     usage: Usage = field(default_factory=Usage)
     abstained: bool = False
+    note: str = ""
 
     def __new__(
         cls, response: object, context_data: object, *_: object, **__: object
@@ -90,4 +93,5 @@ def make_result(outcome: Outcome, usage: Usage, seconds: float) -> CountedSearch
         usage.output_tokens_by_phase,
         usage=usage,
         abstained=outcome.abstained,
+        note=outcome.note,
     )

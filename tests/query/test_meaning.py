@@ -19,7 +19,8 @@ ARTICLES = Path(__file__).parents[2] / "examples" / "archipelago" / "input"
 
 
 def note_of(found) -> str:
-    return found.context_data["exploration"]["note"][0]
+    assert found.context_data["exploration"]["note"][0] == found.note
+    return found.note
 
 
 @pytest.fixture(scope="module")

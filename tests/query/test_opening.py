@@ -164,7 +164,18 @@ async def test_the_tables_may_lie_in_another_folder(make, tmp_path):
 
 
 async def test_mistyped_names_are_told_with_the_nearest_one(make):
-    root = make(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\nchunks: {}\n")
-    assert unknown_settings(root)[0] == "local_serch is not used; did you mean 'local_search'?"
+    root = make(
+        OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\nchunks: {}\n"
+        "ppr_search: {graph_share: 0.3}\nlocal_search: {top_k: 3}\n"
+    )
+    unused = unknown_settings(root)
+    assert str(unused[0]) == "local_serch is not used; did you mean 'local_search'?"
+    kinds = [(each.section, each.key, each.has_gone) for each in unused[1:]]
+    assert kinds == [
+        ("", "chunks", False),
+        ("ppr_search", "graph_share", True),
+        ("local_search", "top_k", False),
+    ]
+    assert str(unused[2]).startswith("ppr_search.graph_share is no longer used: ")
     with pytest.raises(ValueError, match="unknown method 'locl'; did you mean 'local'"):
         await (await GraphIndex.open(root)).search("locl", "Who?")

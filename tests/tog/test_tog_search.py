@@ -117,6 +117,20 @@ async def test_an_answer_of_a_first_call_that_cites_nothing_shown_goes_on(world)
     assert [len(model.exploring), len(model.reasoning)] == [1, 1]
 
 
+async def test_what_a_search_does_without_is_told_of_it_whatever_its_calls_note(world):
+    class Nothing:
+        async def near(self, question: str) -> tuple[dict[str, float], str]:
+            return {}, "words alone"
+
+    model = ScriptedModel(lambda _: go_on()("") | {"missing": "", "answer": "Me.", "sources": [99]})
+    settings = {"text_units": text_units(), "config": ToGSearchConfig(), "meaning": Nothing()}
+    result = await ToGSearch(model=model, graph=world.graph, **settings).search(QUESTION)
+    assert result.note == "words alone"
+    noted = frames(result)["exploration"]["note"][0]
+    assert noted == "words alone; its answer cited nothing that it was shown"
+    assert (await world.search(model).search(QUESTION)).note == ""
+
+
 @pytest.mark.parametrize(
     ("more", "n_calls"),
     [

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-from graphrag.config.project_settings import NO_LONGER_USED, read_settings, unknown_settings
+from graphrag.config.project_settings import UnusedSetting, read_settings, unknown_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
@@ -285,7 +285,7 @@ def _list_replaced(config: EvaluationConfig) -> list[str]:
     """Name the settings of variants that 1.0.0 knew and nothing reads now."""
     sections = {"ppr": PPRSearchConfig, "tog": ToGSearchConfig}
     return [
-        f"{name}: {key} {NO_LONGER_USED}{instead}"
+        f"{name}: {UnusedSetting('', key, instead, has_gone=True)}"
         for name, variant in config.variants.items()
         if name in config.methods and variant.method in sections
         for key, instead in sections[variant.method].replaced.items()

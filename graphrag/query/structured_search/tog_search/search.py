@@ -170,7 +170,7 @@ class GraphSearch(ABC, Generic[_Config]):
             outcome = Outcome(NOT_FOUND, shown, "", abstained=True)
         if live:
             live.finish(outcome.response)
-        return outcome
+        return replace(outcome, note=own.note)
 
     async def _rank(self, query: str, leaning: Sequence[int] = ()) -> Ranking:
         """Rank text units by what of a query reaches them, leaning on those that are known."""
@@ -322,7 +322,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             return True
         call.missing = reply.missing
         if not reply.missing and reply.answer:
-            call.note = "its answer cited nothing that it was shown"
+            call.add_note("its answer cited nothing that it was shown")
         units = {unit.human_readable_id: unit.id for unit in context.sources}
         ids = [number for number in dict.fromkeys(reply.keep) if number in units]
         of_unit: dict[str, list[int]] = {}
