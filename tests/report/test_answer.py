@@ -609,6 +609,31 @@ def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
     assert "The summary file has the means on each of the 21 indexes." in shown
 
 
+@pytest.mark.parametrize(
+    ("names", "scope"),
+    [
+        ([f"d{i}" for i in range(9)], "these 9 indexes; other indexes may differ"),
+        ([f"d{i}" for i in range(10)], "indexes like these 10."),
+        (["", *(f"d{i}" for i in range(10))], "these 11 indexes; other indexes may differ"),
+    ],
+)
+def test_ten_indexes_speak_for_others_whatever_their_interval_is_called(names, scope):
+    results = aggregate_results(
+        [
+            judged(name, f"Q{i}", method, is_right=method == "tog" or i > 2)
+            for name in names
+            for i in range(5)
+            for method in ("tog", "basic")
+        ]
+    )
+    assert results.analysis is not None
+    for outcomes in results.analysis.outcomes.values():
+        for metric, of in outcomes.items():
+            renamed = replace(of.end_to_end, method="an interval")
+            outcomes[metric] = replace(of, end_to_end=renamed)
+    assert f"Holds for more questions on {scope}" in answer_of(results).lead
+
+
 def test_what_was_not_planned_is_refused_by_name():
     result = QueryResult("d", "Q", "tog", "x", MetricScores(), NOTHING)
     for planned in ({"basic": {"d": 1}}, {"tog": {"e": 1}}):

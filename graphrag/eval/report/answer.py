@@ -16,6 +16,7 @@ from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.stats.family import describe_tests
+from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.text.phrases import counted, join_names
@@ -115,8 +116,7 @@ class _Run:
         if analysis.scored_by_labels:
             is_whole = analysis.labels_are_complete
             self._by = " by people's labels" if is_whole else " as people's labels correct it"
-        methods = [of.mean.method for of in self._outcomes.values()]
-        self._is_clustered = any(name.endswith("clustered by document") for name in methods)
+        self._is_clustered = Structure.CLUSTERED in map(self._structure, self._outcomes)
         self._right = RIGHT.get(self._primary, self._primary)
         ns = {of.mean.n for of in self._outcomes.values()}
         n_trials = 1 if results.repeats is None else results.repeats.n_trials
@@ -131,6 +131,12 @@ class _Run:
             for a, b in combinations(asked, 2)
             if asked[a] != asked[b]
         ]
+
+    def _structure(self, method: str) -> Structure:
+        """Return how documents enter the interval of a method's mean."""
+        on_each = self._analysis.outcomes_by_document.items()
+        ns = {key or None: of[method][self._primary].mean.n for key, of in on_each if method in of}
+        return choose_structure({document: n for document, n in ns.items() if n})
 
     def answer(self) -> Answer:
         """Return the answer, but for its label."""
