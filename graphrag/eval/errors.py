@@ -11,6 +11,7 @@ EvalError
 ├── BuildInterruptedError  Ctrl-C or SIGTERM while an index was built: exit code 130
 ├── StoreError             the results can't be kept: exit code 1
 └── RunStoppedError        every further model call would fail: exit code 1
+    ├── InterruptStop      Ctrl-C or SIGTERM: exit code 130
     ├── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
     └── AllowanceStop      what is left of the allowed cost is not enough: exit code 3
 """
@@ -69,6 +70,13 @@ class RunStoppedError(EvalError):
     def __init__(self, message: str, results: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.results = results
+
+
+class InterruptStop(RunStoppedError):
+    """Ctrl-C or SIGTERM ended the run; nothing is lost by it."""
+
+    def __init__(self, message: str = "interrupted") -> None:
+        super().__init__(message)
 
 
 class ServiceDownStop(RunStoppedError):

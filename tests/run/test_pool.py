@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.runner.queue import run_bounded
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import InterruptStop, RunStoppedError
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.methods import MethodAnswer
+from graphrag.eval.runner.queue import RunRequest, run_bounded
+from graphrag.eval.store.records import Unit
+from graphrag.eval.testing import ScriptedJudge
 
 
 class Log:
@@ -129,3 +136,21 @@ async def test_cancelling_leaves_nothing_behind(stopped):
         await running
     assert sorted(log.ended) == [0, 1, 2]
     assert not others()
+
+
+@pytest.mark.parametrize(
+    ("why", "is_interrupt"),
+    [(InterruptStop(), True), (RunStoppedError("interrupted"), False)],
+)
+async def test_what_stops_a_run_is_told_by_its_kind_not_by_its_words(why, is_interrupt):
+    async def mine(question: str) -> MethodAnswer:
+        runner.stop(why)
+        runner.stop(InterruptStop("too late"))
+        return MethodAnswer("x", ())
+
+    config = EvaluationConfig(concurrency=1, metrics=[])
+    runner = EvaluationRunner(config, ScriptedJudge(), {}, {"mine": mine})
+    units = [Unit(key, Sample(key, "a", f"Q {key}?", "x"), "mine") for key in ("s1", "s2")]
+    outcome = await runner.run(RunRequest(units))
+    assert (outcome.stopped, len(outcome.results)) == ("interrupted", 1)
+    assert outcome.was_interrupted is is_interrupt

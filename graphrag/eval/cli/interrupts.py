@@ -12,9 +12,9 @@ from typing import Self
 from rich.console import Console
 
 from graphrag.eval.cli.terminal import end_at_once, say_interrupted
+from graphrag.eval.errors import InterruptStop
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.held_loop import LET_GO_S, own_frames
-from graphrag.eval.runner.queue import INTERRUPTED_REASON
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 FINISH_S = 10.0
@@ -71,7 +71,7 @@ class Interrupts:
     def _notice(self) -> None:
         self._is_noticed = True
         self._tell()
-        self._runner.stop(INTERRUPTED_REASON)
+        self._runner.stop(InterruptStop())
 
     def _tell(self) -> None:
         if not self._is_told:
@@ -96,7 +96,7 @@ class Interrupts:
                 if waited_s >= FINISH_S + LET_GO_S:
                     end_at_once(self._notes, say_interrupted())
                 elif waited_s >= FINISH_S:
-                    self._runner.watch.let_go(INTERRUPTED_REASON)
+                    self._runner.watch.let_go(InterruptStop())
 
 
 def _raise_interrupt() -> None:

@@ -196,7 +196,7 @@ class EvaluationRunner:
                 raise RunStoppedError(outcome.stopped, outcome.results)
         return outcome.results
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: RunStoppedError) -> None:
         """Begin no new work; what is in flight has ten seconds to finish."""
         if self._work is not None:
             self._work.stop(reason)

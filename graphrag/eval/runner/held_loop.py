@@ -42,6 +42,10 @@ _ADVICE = (
 class LoopHeldError(BaseException):
     """Raised in the method that holds the loop; no Exception, so that it is not caught there."""
 
+    def __init__(self, why: RunStoppedError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
 
 async def ask_in_thread(work: Callable[[], T]) -> T:
     """Call a function in a thread; neither a time-out nor the end of the process waits for it."""
@@ -80,7 +84,7 @@ class LoopWatch:
         self.n_named = 0
         self._limit_s = limit_s
         self._asked: dict[object, str] = {}
-        self._why: str | None = None
+        self._why: RunStoppedError | None = None
         self._holder: str | None = None
         self._beat_at = 0.0
         self._ended = threading.Event()
@@ -94,7 +98,7 @@ class LoopWatch:
         if self._why is not None and self._asked:  # those that are asked already are let finish
             if inspect.iscoroutine(work):
                 work.close()
-            raise RunStoppedError(self._why)
+            raise self._why
         asked, before = object(), _ASKED.set(what)
         if not self._asked:
             self._begin()
@@ -102,7 +106,7 @@ class LoopWatch:
         try:
             return await work
         except LoopHeldError as held:
-            raise RunStoppedError(str(held)) from held
+            raise held.why from held
         finally:
             _ASKED.reset(before)
             del self._asked[asked]
@@ -116,9 +120,9 @@ class LoopWatch:
     def check(self) -> None:
         """Raise RunStoppedError where a time-out is only due as the loop was held."""
         if self._why is not None:
-            raise RunStoppedError(self._why)
+            raise self._why
 
-    def let_go(self, why: str) -> None:
+    def let_go(self, why: RunStoppedError) -> None:
         """Raise an error in the method that holds the loop; from any thread."""
         self._why = why
         self._send()
@@ -182,9 +186,10 @@ class LoopWatch:
                 continue
             if self._why is None or not let_go_at:
                 let_go_at = now
-                self.let_go(self._why or f"{self._describe(frames, held_s)}. {_ADVICE}".rstrip("."))
+                why = f"{self._describe(frames, held_s)}. {_ADVICE}".rstrip(".")
+                self.let_go(self._why or RunStoppedError(why))
             elif now - let_go_at >= LET_GO_S:
-                self.end(self._why)
+                self.end(str(self._why))
 
     def _describe(self, frames: Sequence[FrameType], held_s: float) -> str:
         at = next((f for f in frames if not _is_installed(f)), frames[-1])

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
+from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
@@ -246,7 +246,8 @@ class RunRequest:
 class RunOutcome:
     """What a run gave: results in the order of its units, and why it stopped before the end.
 
-    ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
+    ``stopped`` is None when every unit is done; ``was_interrupted``: it was Ctrl-C or SIGTERM that
+    stopped the run. ``refused`` says that it was the service that
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
     allowed cost stopped the run: a limit that lets it go on. ``read_whole`` gives results
@@ -257,6 +258,7 @@ class RunOutcome:
     results: list[QueryResult]
     n_planned: int
     stopped: str | None = None
+    was_interrupted: bool = False
     refused: bool = False
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
@@ -267,15 +269,6 @@ class RunOutcome:
     def is_complete(self) -> bool:
         """Whether nothing is left to do."""
         return self.stopped is None
-
-    @property
-    def was_interrupted(self) -> bool:
-        """Whether it was ended by Ctrl-C or SIGTERM."""
-        return self.stopped == INTERRUPTED_REASON
-
-
-INTERRUPTED_REASON = "interrupted"
-"""Why a run stopped that Ctrl-C or SIGTERM ended."""
 
 
 class Work:
@@ -296,7 +289,7 @@ class Work:
         self._session = request.session
         self._config = config
         self._executor = executor
-        self._stop_reason: str | None = None
+        self._stop: RunStoppedError | None = None
         self._stopped = asyncio.Event()
         usd, tokens = request.session.spent_usd(), request.session.spent_tokens()
         self._spending = Spending(request.max_cost_usd, usd, tokens)
@@ -311,9 +304,9 @@ class Work:
         self._was_refused = False
         self._not_afforded: str | None = None
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: RunStoppedError) -> None:
         """Begin no new work; the first reason given is kept."""
-        self._stop_reason = self._stop_reason or reason
+        self._stop = self._stop or reason
         self._stopped.set()
 
     async def run(self) -> RunOutcome:
@@ -356,7 +349,7 @@ class Work:
         """Say of an outcome why it stopped, if anything is left."""
         if not n_left:
             return replace(outcome, refused=self._was_refused)
-        reason, allow_usd, spending = self._stop_reason, None, self._spending
+        reason, allow_usd, spending = self._stop and str(self._stop), None, self._spending
         if reason is None and self._not_afforded is not None:
             allowed = f"the allowed ${spending.most_usd:g}"
             reason = f"${spending.spent_usd:.4f} of {allowed} is spent in all"
@@ -365,7 +358,13 @@ class Work:
                 reason += f", calls without a reply may have cost {unanswered} besides"
             reason += f"{self._not_afforded}; raise --max-cost"
             allow_usd = spending.allow_usd
-        return replace(outcome, stopped=reason, refused=self._was_refused, allow_usd=allow_usd)
+        return replace(
+            outcome,
+            stopped=reason,
+            was_interrupted=isinstance(self._stop, InterruptStop),
+            refused=self._was_refused,
+            allow_usd=allow_usd,
+        )
 
     async def _run_jobs(self, jobs: Sequence[Job]) -> None:
         with self._session.grouped():
@@ -390,7 +389,7 @@ class Work:
             self._not_afforded = f", and {error}"
         except RunStoppedError as error:
             self._was_refused = not isinstance(error, ServiceDownStop)
-            self.stop(str(error))
+            self.stop(error)
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
@@ -426,10 +425,8 @@ class Work:
         # A run that is kept nowhere can't go on later.
         is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.reads_again
         if response.failure is not None and is_hopeless:
-            self.stop(
-                f"the last {self._failed_in_a_row} searches all failed, the latest because: "
-                f"{response.failure.message}"
-            )
+            why = f"the last {self._failed_in_a_row} searches all failed, the latest because: "
+            self.stop(RunStoppedError(f"{why}{response.failure.message}"))
         return response
 
     @contextmanager
