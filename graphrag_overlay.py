@@ -21,7 +21,8 @@ _MAIN = "graphrag.cli.main"
 
 
 def _add_commands(module: "ModuleType") -> None:
-    from graphrag.cli.tog_query import add_eval_commands, add_tog_to_query
+    from graphrag.cli.tog_query import add_tog_to_query
+    from graphrag.eval.cli.group import add_eval_commands
     from graphrag.installation import ask_overlay
 
     ask_overlay(trouble)

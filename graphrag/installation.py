@@ -5,11 +5,14 @@ missing libraries with the ranges that pyproject.toml gives them.
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
+from importlib.util import find_spec
 
-from graphrag.text.controls import strip_controls
+WORDLLAMA, HASHED = "wordllama", "hashed-ngrams"
+"""What ``model`` is in the settings of an embedding by learned word vectors, or hashed n-grams."""
+STAND_IN = "hashed n-grams embed the texts here, as wordllama has no package for this platform"
+"""What is said where they do in its place."""
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
@@ -55,6 +58,13 @@ def missing_requirements(extra: str | None = None) -> list[str]:
     ]
 
 
+def has_no_wordllama() -> bool:
+    """Say whether this platform has no package of learned word vectors: n-grams stand in."""
+    if find_spec(WORDLLAMA) is not None:
+        return False
+    return not any(line.startswith(WORDLLAMA) for line in missing_requirements())
+
+
 def pip_install(lines: Iterable[str]) -> str:
     """Return the command that installs these requirements, as every shell takes it."""
     return " ".join(["pip install", *(f'"{line}"' for line in lines)])
@@ -84,16 +94,6 @@ def problem() -> str | None:
     if missing:
         return f"not installed: {', '.join(missing)}. Run: {pip_install(missing)}"
     return None
-
-
-def refuse_if_unfit() -> None:
-    """End a command that needs what is not here: one sentence, exit code 2."""
-    import typer
-
-    sentence = problem()
-    if sentence is not None:
-        sys.stderr.write(f"Error: {strip_controls(sentence)}\n")
-        raise typer.Exit(2)
 
 
 def _is_needed(marker: str, extra: str | None) -> bool:

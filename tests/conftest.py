@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings, strategies
 
-from graphrag import command_lines
+from graphrag.text import command_lines
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 

@@ -117,7 +117,13 @@ def assert_released(seen):
         ("graphrag.cli.main", "    response_type", "    style", (), "other options"),
         ("graphrag.cli.tog_query", "", _RAISE, (), "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
-        ("graphrag.cli.tog_query", "    released.add_typer(", "    released.added(", (), "'added'"),
+        (
+            "graphrag.eval.cli.group",
+            "    released.add_typer(",
+            "    released.added(",
+            (),
+            "'added'",
+        ),
         ("graphrag.api.search", "", _RAISE, ("graphrag.api",), _OFF),
         ("graphrag.config.project_settings", "", "x = 1", ("graphrag.config.load_config",), _OFF),
         (_COMPLETION, "register_completion(", "register_completion(wanted, ", (_COMPLETION,), _OFF),

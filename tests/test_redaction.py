@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag import redaction
-from graphrag.redaction import (
+from graphrag.text import redaction
+from graphrag.text.redaction import (
     REDACTED,
     StreamRedactor,
     know_settings,

@@ -1,4 +1,4 @@
-"""Adds our methods to the released ``graphrag query``, and the commands of ``graphrag eval``."""
+"""Adds our methods to the released ``graphrag query``."""
 
 import contextlib
 import logging
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
+from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
-from graphrag.installation import refuse_if_unfit
-from graphrag.log_lines import lines_to
-from graphrag.offline import HASHED, STAND_IN, has_no_wordllama, watch_offline
+from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
+from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
-from graphrag.redaction import redact, redact_error
+from graphrag.text.console import open_console, say
 from graphrag.text.controls import ShownStream, strip_controls
+from graphrag.text.log_lines import lines_to
+from graphrag.text.redaction import redact, redact_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +68,6 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
         if connect:
-            from graphrag.eval.cli.terminal import say
-
             how = "--method tog answers how two things are related by looking up both"
             say(f"Note: --connect is no longer used: {how}.", stderr=True)
         if method.value in OWN_METHODS:
@@ -133,8 +131,6 @@ def _shown_stdout() -> Generator[None]:
 
 def _say_if_offline(answers: Part, embeddings: Part) -> None:
     """Say in which roles embedded models were asked, if they were."""
-    from graphrag.eval.cli.terminal import say
-
     label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
         say(f"({label})", stderr=True)
@@ -149,7 +145,6 @@ def _refuse_other_vectors(root: Path, data: Path | None) -> None:
     """
     from graphrag.config.project_settings import read_settings
     from graphrag.config.settings_files import SettingsError
-    from graphrag.eval.cli.terminal import say
     from graphrag.query.index_header import IndexNotBuiltError, check_vectors
 
     try:
@@ -172,7 +167,6 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
 
     from graphrag.config.project_settings import unknown_settings
     from graphrag.config.settings_files import SettingsError
-    from graphrag.eval.cli.terminal import say
     from graphrag.query.graph_index import GraphIndex, SearchError
     from graphrag.query.index_header import (
         IndexNotBuiltError,
@@ -224,7 +218,6 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
 
 def _show_way(result: "CountedSearchResult") -> None:
     """Print how the search went; on stderr, as the response alone is what a pipe is given."""
-    from graphrag.eval.cli.terminal import open_console
     from graphrag.eval.scorers.traced import cited_sources
     from graphrag.text.way import read_steps, way_tree
 
@@ -265,26 +258,3 @@ def _describe_usage(result: "CountedSearchResult") -> list[str]:
     if usage.tokens_counted_here:
         lines.append(f"calls whose tokens were counted here: {usage.tokens_counted_here}")
     return [*lines, f"cost: {cost}", f"time: {result.completion_time:.2f} s"]
-
-
-class EvalGroup(TyperGroup):
-    """Stands for the commands of ``eval`` until one of them, or their help, is wanted."""
-
-    def make_context(  # pyright: ignore
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: typer.Context | None = None,
-        **extra: object,
-    ) -> typer.Context:
-        """Return the context of the group that holds the commands, which are imported now."""
-        refuse_if_unfit()
-        from graphrag.eval.cli.app import app
-
-        return get_command(app).make_context(info_name, args, parent, **extra)  # pyright: ignore
-
-
-def add_eval_commands(released: typer.Typer) -> None:
-    """Add ``graphrag eval`` to the released command line."""
-    text = "Compare search methods over a list of questions."
-    released.add_typer(typer.Typer(cls=EvalGroup, help=text), name="eval")

@@ -21,8 +21,8 @@ from graphrag.config.models.tog_search_config import (
     replaced_settings,
 )
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
-from graphrag.offline import HASHED, WORDLLAMA, has_no_wordllama
-from graphrag.redaction import know_settings, know_variables, redact
+from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
+from graphrag.text.redaction import know_settings, know_variables, redact
 
 _DEFAULTS = graphrag_config_defaults
 PROJECT_PATHS = {

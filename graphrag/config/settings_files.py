@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import yaml
 
-from graphrag.command_lines import release_line
+from graphrag.text.command_lines import release_line
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -15,8 +15,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, NoReturn, TypeVar, get_args
 
 from graphrag.eval.errors import ConfigError
-from graphrag.redaction import redact
 from graphrag.text.controls import strip_controls
+from graphrag.text.redaction import redact
 
 Kind = Literal["methods", "metrics", "measures", "exporters"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

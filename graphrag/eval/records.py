@@ -2,36 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from typing import Literal, Self, TypeAlias, TypedDict, TypeVar, cast
-
-from pydantic import TypeAdapter
+from typing import Literal, TypeAlias, TypedDict
 
 from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.query.usage import Usage
+from graphrag.text.json_records import Stored
 from graphrag.text.way import Step
-
-T = TypeVar("T")
-
-
-@cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
-
-
-class Stored:
-    """A dataclass that is kept as JSON."""
-
-    __slots__ = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """Return JSON-ready values."""
-        return _adapter(type(self)).dump_python(self, mode="json")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """Read what :meth:`to_dict` gave."""
-        return _adapter(cls).validate_python(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,14 +370,3 @@ ReadCalls: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[Sequence[KeptC
 def no_calls(results: Iterable[QueryResult]) -> Iterator[Sequence[KeptCalls]]:
     """Give no calls of any result."""
     return (() for _ in results)
-
-
-def fields_of(record: object, *names: str) -> Iterator[object]:
-    """Yield those of the named fields that a mapping or an object has."""
-    for name in names:
-        if isinstance(record, Mapping):
-            fields = cast("Mapping[str, object]", record)
-            if name in fields:
-                yield fields[name]
-        elif hasattr(record, name):
-            yield getattr(record, name)

@@ -10,17 +10,12 @@ loads none of them.
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.util import find_spec
 from typing import Literal
 
 __all__ = [
-    "HASHED",
     "NOT_FOUND",
     "OFFLINE_LABEL",
-    "STAND_IN",
-    "WORDLLAMA",
     "OfflineModelError",
-    "has_no_wordllama",
     "note_call",
     "watch_offline",
 ]
@@ -30,23 +25,6 @@ OFFLINE_LABEL = "offline baseline models"
 
 NOT_FOUND = "I could not find this in the provided context."
 """The abstention: the whole answer when no sentence of the context fits the question."""
-
-
-WORDLLAMA, HASHED = "wordllama", "hashed-ngrams"
-"""What ``model`` is in the settings of an embedding by learned word vectors, or hashed n-grams."""
-
-
-STAND_IN = "hashed n-grams embed the texts here, as wordllama has no package for this platform"
-"""What is said where they do in its place."""
-
-
-def has_no_wordllama() -> bool:
-    """Say whether this platform has no package of learned word vectors: n-grams stand in."""
-    if find_spec(WORDLLAMA) is not None:
-        return False
-    from graphrag.installation import missing_requirements
-
-    return not any(line.startswith(WORDLLAMA) for line in missing_requirements())
 
 
 class OfflineModelError(ValueError):

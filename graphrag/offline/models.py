@@ -23,14 +23,8 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
-from graphrag.offline import (
-    WORDLLAMA,
-    OfflineModelError,
-    extraction,
-    grading,
-    note_call,
-    search_replies,
-)
+from graphrag.installation import WORDLLAMA
+from graphrag.offline import OfflineModelError, extraction, grading, note_call, search_replies
 from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.text.tables import context_region, read_context

@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graphrag.installation import pip_install, requirements
-from graphrag.offline import WORDLLAMA, OfflineModelError
+from graphrag.installation import WORDLLAMA, pip_install, requirements
+from graphrag.offline import OfflineModelError
 from graphrag.text.words import normalize, terms, unspaced_characters
 
 _WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2

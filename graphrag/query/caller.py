@@ -37,7 +37,7 @@ from graphrag.query.usage import (
     current_phase,
     current_scope,
 )
-from graphrag.redaction import know_settings, redact_data
+from graphrag.text.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

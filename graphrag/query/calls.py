@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.figures import ImpossibleFigureError, read_count
 from graphrag.query.usage import CallKind, CountedBy, FailedCall, NotAskedError, OutputBound
-from graphrag.redaction import redact
+from graphrag.text.redaction import redact
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
 
-from graphrag.command_lines import release_line
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.config.models.basic_search_config import BasicSearchConfig
 from graphrag.config.models.tog_search_config import RankedSearchConfig
@@ -28,6 +27,7 @@ from graphrag.query.methods import (
     section_name,
 )
 from graphrag.query.model_facts import is_hashed, is_offline
+from graphrag.text.command_lines import release_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

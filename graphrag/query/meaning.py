@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.offline import WORDLLAMA
+from graphrag.installation import WORDLLAMA
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import NotAskedError, current_scope
 from graphrag.text.terms import split_terms

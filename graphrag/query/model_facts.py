@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict, cast
 
-from graphrag.offline import WORDLLAMA
+from graphrag.installation import WORDLLAMA
 
 _MAP = "model_prices_and_context_window_backup.json"
 

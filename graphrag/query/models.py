@@ -44,7 +44,7 @@ from graphrag.query.usage import (
     current_scope,
     measure_calls,
 )
-from graphrag.redaction import StreamRedactor
+from graphrag.text.redaction import StreamRedactor
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from support.clock_evaluation import ROWS
 
-from graphrag.eval.cli.terminal import open_console
 from graphrag.eval.report.progress import Pulse
+from graphrag.text.console import open_console
 
 
 def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys):

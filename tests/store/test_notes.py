@@ -9,7 +9,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.notes import NoteConflict, RunNote, keep_note, read_notes
-from graphrag.redaction import _Known, know_settings  # pyright: ignore
+from graphrag.text.redaction import _Known, know_settings  # pyright: ignore
 
 NOTHING = RunNote()
 

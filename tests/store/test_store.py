@@ -27,7 +27,7 @@ from graphrag.query.usage import (
     sum_usages,
     summarize_attempts,
 )
-from graphrag.redaction import REDACTED, _Known, know_settings  # pyright: ignore
+from graphrag.text.redaction import REDACTED, _Known, know_settings  # pyright: ignore
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS, METRICS
@@ -32,6 +31,7 @@ from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore, find_run
 from graphrag.eval.store.records import StoredResponse
+from graphrag.text.command_lines import eval_line_here
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.controls import harmless_cell, read_cell
 from graphrag.text.input_files import read_input
 

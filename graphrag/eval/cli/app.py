@@ -21,8 +21,9 @@ from graphrag.eval.cli import (
 from graphrag.eval.cli.command import command, need_extra, option
 from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
+from graphrag.text.console import open_console, say
 
 
 def evaluate(

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import again
 from graphrag.eval.cli.terminal import end_at_once, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.checks import list_input_warnings
@@ -21,6 +20,7 @@ from graphrag.eval.runner.index_building import (
     is_built,
     unfinished_folder,
 )
+from graphrag.text.command_lines import again
 
 
 async def build_missing(

@@ -11,19 +11,11 @@ import typer
 from graphrag.eval.cli.command import Full, Quiet, option
 from graphrag.eval.cli.flags import split_names
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import (
-    DONE,
-    FAILED,
-    INCOMPLETE,
-    open_console,
-    say,
-    starting,
-    tell_workflow,
-    working,
-)
+from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

@@ -8,19 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.annotation.review import keep_decisions
 from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import (
-    DONE,
-    INCOMPLETE,
-    INTERRUPTED,
-    open_console,
-    say,
-    working,
-)
+from graphrag.eval.cli.terminal import DONE, INCOMPLETE, INTERRUPTED, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause
 from graphrag.eval.dataset.samples import VETTED, Assertion, Sample, check_keys, read_dataset
@@ -38,6 +30,8 @@ from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallLog, Usage, sum_usages
+from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 HELD_FILE = Path("eval") / "drafted_assertions.json"

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from graphrag.command_lines import eval_line
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.init import SETTINGS, write_config, write_template
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import DatasetError, UsageError
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.command_lines import eval_line
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 _DATASET = Path("eval") / "questions.json"

@@ -10,14 +10,15 @@ from typing import Annotated
 
 import typer
 
-from graphrag.command_lines import eval_line
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.draft import draft
 from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, say, starting
+from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
 from graphrag.query.methods import embeds
+from graphrag.text.command_lines import eval_line
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 _METHODS = ("tog", "ppr", "bm25", "local", "basic")

@@ -19,10 +19,11 @@ from graphrag.eval.cli.command import (
     option,
 )
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
 from graphrag.eval.store.whole_files import write_whole
+from graphrag.text.console import open_console, say
 from graphrag.text.json_pieces import whole_json
 
 RATINGS_FILE = "ratings.json"

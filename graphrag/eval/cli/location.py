@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphrag.command_lines import say_instead
-from graphrag.eval.cli.terminal import open_console
 from graphrag.eval.errors import ConfigError
+from graphrag.text.command_lines import say_instead
+from graphrag.text.console import open_console
 
 if TYPE_CHECKING:
     from graphrag.eval.config.evaluation import EvaluationConfig

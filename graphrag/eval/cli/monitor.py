@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
 from graphrag.eval.cli.flags import RunFlags, split_names
 from graphrag.eval.cli.location import Place
@@ -19,12 +18,13 @@ from graphrag.eval.cli.terminal import (
     INTERRUPTED,
     USAGE,
     explained,
-    say,
     starting,
 )
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import money
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.console import say
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 

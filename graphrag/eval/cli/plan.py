@@ -7,7 +7,7 @@ from pathlib import Path
 from graphrag.eval.cli.flags import split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import read_questions
-from graphrag.eval.cli.terminal import DONE, open_console, working
+from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.table import Kind, Table, show
@@ -16,6 +16,7 @@ from graphrag.eval.results.runs import RunRows, read_rows
 from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_needed
 from graphrag.eval.store.database import LATEST, open_store
+from graphrag.text.console import open_console
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 _POWER = 0.8

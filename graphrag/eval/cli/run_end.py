@@ -4,7 +4,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from graphrag.command_lines import again, eval_line_here, eval_line_in
 from graphrag.eval.cli.interrupts import Interrupts
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -14,8 +13,6 @@ from graphrag.eval.cli.terminal import (
     INTERRUPTED,
     end_at_once,
     is_live,
-    open_console,
-    say,
     working,
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -51,6 +48,8 @@ from graphrag.eval.store.whole_files import (
     write_whole,
 )
 from graphrag.eval.web.run_report import RunReport, make_report
+from graphrag.text.command_lines import again, eval_line_here, eval_line_in
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphrag.command_lines import config_name
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
 from graphrag.eval.cli.flags import RunFlags, split_names
 from graphrag.eval.cli.location import Place
@@ -15,6 +14,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.text.command_lines import config_name
 from graphrag.text.phrases import counted
 
 

@@ -8,7 +8,6 @@ from typing import cast
 import yaml
 from pydantic import BaseModel
 
-from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.project_settings import (
     FILE_TYPES,
@@ -19,8 +18,10 @@ from graphrag.config.project_settings import (
 )
 from graphrag.config.settings_files import SettingsError, find_settings, is_project, read_yaml
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, say
+from graphrag.eval.cli.terminal import DONE
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
+from graphrag.text.command_lines import eval_line
+from graphrag.text.console import say
 
 _Values = dict[str, object]
 INPUT = ("input_storage", "base_dir")

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.command import Quiet, need_extra, option
 from graphrag.eval.cli.flags import ShowFlags
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, starting, working
+from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
+from graphrag.text.command_lines import eval_line_here
+from graphrag.text.console import open_console
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import fold_line
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.flags import ShowFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.suite import show_suite_run
-from graphrag.eval.cli.terminal import DONE, open_console, say, working
+from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import KeptCalls, QueryResult
@@ -45,6 +44,8 @@ from graphrag.eval.store.whole_files import (
 )
 from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.eval.web.two_runs import render_two_runs
+from graphrag.text.command_lines import again, eval_line_here
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 _NOTHING_YET = "There is nothing to show yet."

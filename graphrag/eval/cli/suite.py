@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from graphrag.command_lines import again, eval_line_here, move_to
 from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
 from graphrag.eval.cli.compare import pin_run, show_outcome
 from graphrag.eval.cli.location import Place
@@ -19,8 +18,6 @@ from graphrag.eval.cli.terminal import (
     INCOMPLETE,
     explained,
     log_to,
-    open_console,
-    say,
     starting,
     working,
 )
@@ -29,6 +26,8 @@ from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.table import show
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import run_folder, write_whole
+from graphrag.text.command_lines import again, eval_line_here, move_to
+from graphrag.text.console import open_console, say
 
 if TYPE_CHECKING:
     from graphrag.eval.results.runs import RunRows

@@ -8,54 +8,17 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 
-from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
-from graphrag.log_lines import LIBRARIES, lines_to
-from graphrag.redaction import redact
-from graphrag.text.controls import ShownText, strip_controls
-
-
-class _Console(Console):
-    """A console that no text can steer, and whose reader may go away without ending the work."""
-
-    def print(self, *objects: object, **how: Any) -> None:
-        """Print, without the keys and passwords that a text may hold."""
-        said = (redact(each) if isinstance(each, str) else each for each in objects)
-        super().print(*said, **how)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Render what is shown in any way, without what would steer a terminal in a text."""
-        text = ShownText()
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(text.feed(segment.text), segment.style)
-
-    def on_broken_pipe(self) -> None:
-        """Show nothing more: the files of a run are still to be written."""
-        self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.file.fileno())
-        os.close(nowhere)
-
-
-def open_console(stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console that takes no text for markup, emoji codes or something to highlight."""
-    return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
-
-
-def say(text: str, style: str = "", stderr: bool = False, quiet: bool = False) -> None:
-    """Print one line as it is, however long; in the place of typer's echo."""
-    open_console(stderr, quiet).print(text, style=style, soft_wrap=True)
+from graphrag.text.command_lines import again, can_resume
+from graphrag.text.console import open_console, say
+from graphrag.text.controls import strip_controls
+from graphrag.text.log_lines import LIBRARIES, lines_to
+from graphrag.text.redaction import redact
 
 
 def tell_workflow(commands: Iterable[str]) -> None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting, working
+from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.whole_files import write_file
+from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

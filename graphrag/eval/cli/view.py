@@ -9,15 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import eval_line_here, eval_line_in
 from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
+from graphrag.text.command_lines import eval_line_here, eval_line_in
+from graphrag.text.console import open_console, say
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

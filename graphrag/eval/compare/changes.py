@@ -12,11 +12,9 @@ from graphrag.eval.results.index_costs import (
     index_cost,
 )
 from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
-from graphrag.eval.runner.headers import EMBEDDING_MODEL
-from graphrag.eval.runner.plan import list_differences
 from graphrag.eval.stats.gates import Reason
 from graphrag.eval.store.index_costs import IndexCost
-from graphrag.eval.store.records import RunSetup
+from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup, list_differences
 
 MetricKey: TypeAlias = tuple[str, str]
 """Method and metric."""

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.compare.changes import (
     MetricKey,
@@ -46,6 +45,7 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import fold_line, shorten
 
 NEW, BASELINE = "new run", "baseline"

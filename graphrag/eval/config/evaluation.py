@@ -16,7 +16,6 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from graphrag.command_lines import config_name, eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.sections import (
@@ -42,6 +41,7 @@ from graphrag.eval.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
 from graphrag.query.methods import has_budget
+from graphrag.text.command_lines import config_name, eval_line
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]

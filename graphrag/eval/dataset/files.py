@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, cast
 import yaml
 from pydantic_core import to_json
 
-from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.errors import DatasetError
+from graphrag.text.command_lines import config_name
 from graphrag.text.input_files import MOST_BYTES, read_input
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")

@@ -21,11 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
-from graphrag.eval.records import Stored
+from graphrag.text.command_lines import config_name
+from graphrag.text.json_records import Stored
 from graphrag.text.phrases import fold_line, shorten
 
 _logger = logging.getLogger(__name__)

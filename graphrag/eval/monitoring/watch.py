@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.records import Stored
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.outcomes import State
@@ -30,6 +29,7 @@ from graphrag.eval.stats.passes import (
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunSetup, now
+from graphrag.text.json_records import Stored
 from graphrag.text.phrases import counted
 
 LEVEL = ALPHA

@@ -7,7 +7,6 @@ from math import ceil, floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.report.cells import percent, round_up
 from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.price import Prices
@@ -19,6 +18,7 @@ from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.intervals import Structure, choose_structure
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.eval.stats.power import ALPHA, POWER
+from graphrag.text.command_lines import eval_line, eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:

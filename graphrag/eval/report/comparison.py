@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import NormalDist
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.compare.compare import (
     BASELINE,
     NEW,
@@ -34,6 +33,7 @@ from graphrag.eval.stats.gates import GateDecision, GateOutcome, Reason
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.query.usage import Usage
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted, join_names, shorten
 

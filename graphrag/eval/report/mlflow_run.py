@@ -17,7 +17,7 @@ from graphrag.eval.results.figures import Figures
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.store.whole_files import Content, write_whole
 from graphrag.query.model_facts import is_offline
-from graphrag.redaction import redact
+from graphrag.text.redaction import redact
 
 _EXPERIMENT = "graphrag-eval"
 _PARAMETERS = ("methods", "metrics", "models", "movies", "total_questions", "concurrency", "origin")

@@ -23,8 +23,8 @@ from graphrag.eval.report.comparison import (
 from graphrag.eval.report.table import escape, markdown_table
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.query.usage import Usage
-from graphrag.redaction import redact
 from graphrag.text.phrases import counted
+from graphrag.text.redaction import redact
 
 _MOST_FLIPS = 10
 _MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds lines of its own

@@ -16,8 +16,8 @@ from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
 from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
-from graphrag.redaction import redact
 from graphrag.text.phrases import counted, shorten
+from graphrag.text.redaction import redact
 from graphrag.text.way import way_tree
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.judged import METRICS
 from graphrag.eval.report import run_tables
@@ -15,6 +14,7 @@ from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
 from graphrag.query.model_facts import is_offline, model_price
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from graphrag.eval.report.cells import MISSING, points, share, span
-from graphrag.redaction import redact
 from graphrag.text.phrases import shorten
+from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
 """What a column holds; all but text stands at the right, as numbers do."""

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphrag.command_lines import eval_line_here
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
 from graphrag.eval.results.rows import QuestionKey, Row, paired_score
@@ -33,6 +32,7 @@ from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
+from graphrag.text.command_lines import eval_line_here
 
 _FILE = TypeAdapter(dict[str, object])
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]

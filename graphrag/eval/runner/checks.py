@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from graphrag.command_lines import eval_line_here
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.config.project_settings import UnusedSetting, read_settings, unknown_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -24,11 +23,12 @@ from graphrag.eval.runner.same_documents import list_model_warnings
 from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.index_costs import read_index_cost
-from graphrag.offline import STAND_IN, has_no_wordllama
+from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names, shorten
 
 _BYTES_A_UNIT = 200_000

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import Variant, check_pairs, read_budgets, split_name
@@ -56,6 +55,7 @@ from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
 from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
+from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

@@ -53,12 +53,12 @@ from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, StoredSession
-from graphrag.log_lines import stay_silent
 from graphrag.query.calls import CutOffReplyError, describe_error
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError
 from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
+from graphrag.text.log_lines import stay_silent
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults

@@ -15,7 +15,7 @@ from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
-from graphrag.eval.store.records import RunSetup
+from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError, model_name, read_header
 
 
@@ -73,7 +73,6 @@ def describe_indexes(
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
 """Name of a setting or a count -> its value; what is not known is left out."""
 
-EMBEDDING_MODEL = "embedding model"
 _COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 
 

@@ -25,7 +25,6 @@ from urllib.parse import quote
 from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
 
-from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.models.tog_search_config import replaced_settings
 from graphrag.config.settings_files import SettingsError
@@ -49,7 +48,8 @@ from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.methods import METHODS, embeds, section_name
 from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
-from graphrag.redaction import know_settings, redact_data
+from graphrag.text.command_lines import config_name
+from graphrag.text.redaction import know_settings, redact_data
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

@@ -30,7 +30,6 @@ from graphrag.eval.runner.methods import Method
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
-from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.query.calls import describe_error
 from graphrag.query.limits import CallLimit, Lane, Spending
 from graphrag.query.usage import (
@@ -42,7 +41,8 @@ from graphrag.query.usage import (
     FailedCall,
     OutputBound,
 )
-from graphrag.redaction import is_secret_variable, know_settings, redact
+from graphrag.text.log_lines import LIBRARIES, lines_to
+from graphrag.text.redaction import is_secret_variable, know_settings, redact
 
 _log = logging.getLogger(__name__)
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")

@@ -3,13 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
-from graphrag.command_lines import eval_line_here
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
@@ -26,10 +25,18 @@ from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run, RunDetails, RunSetup, StoredResponse, Unit
+from graphrag.eval.store.records import (
+    Run,
+    RunDetails,
+    RunSetup,
+    StoredResponse,
+    Unit,
+    list_differences,
+)
 from graphrag.eval.store.session import ReadSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
 from graphrag.query.usage import Usage
+from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
@@ -138,28 +145,6 @@ def plan_judging(
     order = {method: position for position, method in enumerate(methods)}
     found = sorted(responses, key=lambda r: (r.trial, by_id[r.sample_id][0], order[r.method]))
     return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in found]
-
-
-def list_differences(before: RunSetup, now: RunSetup) -> list[str]:
-    """Name what differs between two setups, one line each: ``key: before -> now``."""
-    old, new = dict(_flatten(before.root)), dict(_flatten(now.root))
-    return [
-        f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-
-
-def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flatten(cast("Mapping[str, object]", value), f"{where}{key}.")
-        else:
-            yield f"{where}{key}", value
-
-
-def _shown(values: Mapping[str, object], key: str) -> str:
-    return json.dumps(values[key]) if key in values else "not set"
 
 
 def _hash(value: object) -> str:
@@ -340,7 +325,7 @@ def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
 
 def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
     """Say what makes use of a run that was set up differently."""
-    old, new = dict(_flatten(last.setup.root)), dict(_flatten(plan.setup.root))
+    old, new = last.setup.flat(), plan.setup.flat()
     earlier = [key for key in old if key.startswith("metrics.") and key.endswith(".version")]
     if any(key.rpartition(".")[2] in ToGSearchConfig.replaced for key in old.keys() - new.keys()):
         why = "It has settings of 1.0.0 that are gone"

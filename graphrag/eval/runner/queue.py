@@ -9,7 +9,6 @@ from functools import partial
 from itertools import tee
 from typing import Protocol, TypeAlias
 
-from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
@@ -28,6 +27,7 @@ from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Un
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.usage import CallLog, CallTime, OutputBound, sum_usages
+from graphrag.text.command_lines import config_name
 
 _LEAST_S = 60.0
 

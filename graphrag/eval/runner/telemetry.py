@@ -33,7 +33,7 @@ from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.query.calls import describe_error
 from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import CallAttempt, CallLog, Message
-from graphrag.redaction import know_settings, redact
+from graphrag.text.redaction import know_settings, redact
 
 _NAME = "graphrag-eval"
 _ASKS_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

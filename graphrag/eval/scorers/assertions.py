@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records import Failure, Stored
+from graphrag.eval.records import Failure
 from graphrag.eval.scorers.judge import (
     NO_REASON,
     JudgeModel,
@@ -21,6 +21,7 @@ from graphrag.eval.scorers.judge import (
 )
 from graphrag.eval.scorers.scorer import Grading, Material, Scorer, ScoreSummary
 from graphrag.query.replies import ReplyForm
+from graphrag.text.json_records import Stored
 
 ASSERTIONS_VERSION = 1
 """Raised when what a ruling means, or how it counts, changes."""

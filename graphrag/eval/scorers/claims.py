@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from graphrag.eval.records import Failure, JudgeResult, Stored
+from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.scorers.evidence import fold_text
 from graphrag.eval.scorers.judge import (
     JudgeModel,
@@ -24,6 +24,7 @@ from graphrag.eval.scorers.judge import (
 from graphrag.eval.scorers.scorer import Scorer, ScoreSummary
 from graphrag.eval.scorers.traced import Citation, read_citations
 from graphrag.query.replies import ReplyForm
+from graphrag.text.json_records import Stored
 from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
 from graphrag.text.words import sentences

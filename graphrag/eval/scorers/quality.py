@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from graphrag.eval.records import Failure, Stored
+from graphrag.eval.records import Failure
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.scorers.scorer import Grading, Material, Scorer
+from graphrag.text.json_records import Stored
 
 QUALITY_VERSION = 2
 """Raised when the wording, or what a number means, changes."""

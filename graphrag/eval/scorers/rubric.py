@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from graphrag.eval.records import Failure, Stored
+from graphrag.eval.records import Failure
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import (
     JudgeModel,
@@ -20,6 +20,7 @@ from graphrag.eval.scorers.judge import (
 )
 from graphrag.eval.scorers.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
+from graphrag.text.json_records import Stored
 
 RUBRIC_VERSION = 2
 """Raised when the wording, or what a grade means, changes."""

@@ -19,8 +19,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.errors import StoreError
-from graphrag.redaction import redact_data
 from graphrag.text.controls import mend_text
+from graphrag.text.redaction import redact_data
 
 if TYPE_CHECKING:
     from filelock import FileLock

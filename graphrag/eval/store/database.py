@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
-from graphrag.command_lines import eval_line_in
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
@@ -64,6 +63,7 @@ from graphrag.query.usage import (
     sum_usages,
     summarize_attempts,
 )
+from graphrag.text.command_lines import eval_line_in
 
 _T = TypeVar("_T")
 PINNED, LATEST = "pinned", "latest"

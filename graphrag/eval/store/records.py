@@ -1,7 +1,8 @@
 """What the store keeps of a run: the run and its setup, its responses, its further judgments."""
 
+import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Required, TypedDict, cast
@@ -107,6 +108,10 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         kept = {name: section for name, section in self.root.items() if name != "further"}
         return RunSetup({**kept, **judging, **further, "responses_of": run_id})
 
+    def flat(self) -> dict[str, object]:
+        """Return ``section.key`` -> value of all that it says."""
+        return dict(_flatten(self.root))
+
     @property
     def _sections(self) -> "_Sections":
         return cast("_Sections", self.root)
@@ -128,6 +133,28 @@ class _Sections(TypedDict, total=False):
     responses_of: str
 
 
+def list_differences(before: RunSetup, now: RunSetup) -> list[str]:
+    """Name what differs between two setups, one line each: ``key: before -> now``."""
+    old, new = before.flat(), now.flat()
+    return [
+        f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(cast("Mapping[str, object]", value), f"{where}{key}.")
+        else:
+            yield f"{where}{key}", value
+
+
+def _shown(values: Mapping[str, object], key: str) -> str:
+    return json.dumps(values[key]) if key in values else "not set"
+
+
 Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "monitor", "python"]
 """Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
@@ -135,6 +162,8 @@ CLAIMS = "claims"
 """The kind of the judgments that hold the claims of a response."""
 DOUBT = "doubt"
 """The kind of those that say why a question's row is doubted, by metric."""
+EMBEDDING_MODEL = "embedding model"
+"""The name, among what a run's details say of an index, of the model that made its vectors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from graphrag.query.usage import (
     Usage,
     summarize_attempts,
 )
-from graphrag.redaction import redact_data
+from graphrag.text.redaction import redact_data
 
 _T = TypeVar("_T")
 Shown: TypeAlias = tuple[str | None, Retrieved | None]

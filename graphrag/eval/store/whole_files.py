@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from graphrag.eval.errors import StoreError
-from graphrag.redaction import StreamRedactor, redact_data
+from graphrag.text.redaction import StreamRedactor, redact_data
 
 RUNS_FOLDER = "runs"
 SUMMARY_FILE = "eval_results_summary.json"

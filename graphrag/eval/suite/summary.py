@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.records import EfficiencyMetrics, Failure, Stored
+from graphrag.eval.records import EfficiencyMetrics, Failure
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
@@ -23,6 +23,7 @@ from graphrag.eval.suite.framework import (
 )
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import whole_json
+from graphrag.text.json_records import Stored
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]

@@ -16,7 +16,6 @@ import pandas as pd
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError
 from graphrag.eval.errors import IndexUnavailableError
-from graphrag.eval.records import fields_of
 from graphrag.eval.validation.checks import (
     ENRICHMENT,
     check_documents,
@@ -27,6 +26,7 @@ from graphrag.eval.validation.graph import check_counts, check_graph, read_edges
 from graphrag.eval.validation.report import PhaseValidation, PipelineValidationReport, Thresholds
 from graphrag.eval.validation.tables import Tables, arrow, open_tables
 from graphrag.eval.validation.vectors import check_vectors
+from graphrag.text.json_records import fields_of
 
 _NAME = ("name", "title")
 _TYPE = ("type", "entity_type", "relation_type")

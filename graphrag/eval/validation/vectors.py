@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from graphrag.command_lines import eval_line_here
 from graphrag.config.embeddings import (
     community_full_content_embedding,
     entity_description_embedding,
@@ -25,6 +24,7 @@ from graphrag.query.vector_index import (
     uses_lancedb,
     vector_state,
 )
+from graphrag.text.command_lines import eval_line_here
 
 if TYPE_CHECKING:
     from graphrag_vectors.index_schema import IndexSchema

@@ -26,7 +26,7 @@ from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages
 from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, in_words, own_policy
-from graphrag.redaction import redact
+from graphrag.text.redaction import redact
 
 _MOST_BYTES = 100_000
 """Of a label with its comment, and of a run's note."""

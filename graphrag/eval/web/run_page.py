@@ -27,8 +27,8 @@ from graphrag.eval.web.questions import (
     trace_answers,
 )
 from graphrag.query.usage import Usage
-from graphrag.redaction import redact_data
 from graphrag.text.json_pieces import json_pieces
+from graphrag.text.redaction import redact_data
 
 _Links: TypeAlias = dict[tuple[int, int], str]
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "question.js")

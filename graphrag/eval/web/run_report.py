@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from graphrag.command_lines import eval_line_here, has_place
 from graphrag.eval.dataset.samples import count_gold
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.files import CURVES_FILE
@@ -34,6 +33,7 @@ from graphrag.eval.store.whole_files import (
     Content,
 )
 from graphrag.eval.web.run_page import report_pieces
+from graphrag.text.command_lines import eval_line_here, has_place
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 

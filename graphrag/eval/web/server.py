@@ -33,7 +33,7 @@ from graphrag.eval.annotation.review import RowChanged
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.web.page import render
 from graphrag.query.calls import describe_error
-from graphrag.redaction import redact
+from graphrag.text.redaction import redact
 
 if TYPE_CHECKING:
     import uvicorn

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from graphrag.redaction import clean_log_records
+from graphrag.text.redaction import clean_log_records
 
 LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
 

@@ -1,0 +1,30 @@
+"""Adds ``graphrag eval`` to the released command line; the commands are imported when wanted."""
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from graphrag.cli.fitness import refuse_if_unfit
+
+
+class EvalGroup(TyperGroup):
+    """Stands for the commands of ``eval`` until one of them, or their help, is wanted."""
+
+    def make_context(  # pyright: ignore
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: typer.Context | None = None,
+        **extra: object,
+    ) -> typer.Context:
+        """Return the context of the group that holds the commands, which are imported now."""
+        refuse_if_unfit()
+        from graphrag.eval.cli.app import app
+
+        return get_command(app).make_context(info_name, args, parent, **extra)  # pyright: ignore
+
+
+def add_eval_commands(released: typer.Typer) -> None:
+    """Add ``graphrag eval`` to the released command line."""
+    text = "Compare search methods over a list of questions."
+    released.add_typer(typer.Typer(cls=EvalGroup, help=text), name="eval")
