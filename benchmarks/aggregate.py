@@ -9,8 +9,9 @@ import json
 import random
 import time
 
-from graphrag.eval.judged import METRICS
-from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.judged import METRICS
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.analysis import analyse_repeats
 from graphrag.eval.results.evaluation_results import aggregate_results
 

@@ -26,7 +26,8 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import viewed_of
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.runner.plan import describe_setup

@@ -2,10 +2,10 @@ from .annotation.ratings import Rating as Rating
 from .config.evaluation import EvaluationConfig as EvaluationConfig
 from .monitoring import MetricPoint as MetricPoint
 from .monitoring import MetricsCollector as MetricsCollector
-from .records import EfficiencyMetrics as EfficiencyMetrics
-from .records import JudgeResult as JudgeResult
-from .records import MetricScores as MetricScores
-from .records import QueryResult as QueryResult
+from .records.answers import EfficiencyMetrics as EfficiencyMetrics
+from .records.answers import QueryResult as QueryResult
+from .records.verdicts import JudgeResult as JudgeResult
+from .records.verdicts import MetricScores as MetricScores
 from .results import StoredRun as StoredRun
 from .results import list_runs as list_runs
 from .results.evaluation_results import EvaluationResults as EvaluationResults

@@ -1,6 +1,6 @@
 """What a judge gives: verdicts, grades and preferences."""
 
-from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.scorers.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,

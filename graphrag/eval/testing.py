@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.judged import REFUSAL
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.records.judged import REFUSAL
+from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.scorers.judge import Judge, MetricJudge
 from graphrag.query.graph_index import GraphIndex

@@ -9,7 +9,7 @@ import pytest
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, StoredResponse
 from graphrag.query.usage import Usage

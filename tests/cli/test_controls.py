@@ -15,7 +15,8 @@ from graphrag.eval.cli.terminal import explained, log_to, working
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import Failure, JudgeResult, Retrieved, Walk
+from graphrag.eval.records.answers import Retrieved, Walk
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
@@ -211,7 +212,7 @@ def test_nothing_is_printed_past_the_console():
         "cli/tog_query.py",  # to a ShownStream
         "eval/cli/terminal.py",
         "eval/cli/show.py",  # JSON, escaped
-        "eval/plug_ins.py",  # cleaned where it is written
+        "eval/records/plug_ins.py",  # cleaned where it is written
     }
     prints = re.compile(r"(?<![\w.])(?:print|Console)\(|sys\.std(?:out|err)\.write|os\.write\(")
     found = {

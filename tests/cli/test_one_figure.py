@@ -9,7 +9,7 @@ import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 
-from graphrag.eval.judged import DEFAULT_METRICS
+from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.web.live import read_live
 

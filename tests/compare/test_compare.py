@@ -15,7 +15,9 @@ from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import RunComparison, compare_runs, shared_metrics
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import METRICS, Failure, JudgeResult, QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import METRICS
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.report.comparison import list_unjoined
 from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
 from graphrag.eval.results.runs import list_runs, read_rows

@@ -8,7 +8,7 @@ import pytest
 
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.comparison import describe_decision
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows

@@ -8,7 +8,7 @@ import pytest
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.store.database import EvaluationStore

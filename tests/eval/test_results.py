@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged import METRICS
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    failed_search_scores,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.judged import METRICS
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 

@@ -13,7 +13,7 @@ from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Retrieved
+from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
     GRAPH_NEEDED,

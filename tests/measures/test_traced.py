@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.answers import answer
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Hop, Retrieved
+from graphrag.eval.records.answers import Hop, Retrieved
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.measures import measure, summarize_measures
 from graphrag.eval.scorers.traced import (

@@ -8,7 +8,7 @@ import pytest
 from graphrag_llm.config import ModelConfig
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records import combine_repeats
+from graphrag.eval.records.verdicts import combine_repeats
 from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
 from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
 from graphrag.eval.scorers.judge import JudgeModel

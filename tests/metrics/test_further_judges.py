@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour
 
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from support.openai_server import Behaviour
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
 from graphrag.eval.scorers import claims  # noqa: F401 (its forms)
 from graphrag.eval.scorers.assertions import judge_assertions

@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 import pytest
 from graphrag_llm.completion import LLMCompletion
 
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.scorers.judge import LLMJudge
 
 REPLY = '{"reason": "it fits", "score": 1}'

@@ -9,14 +9,8 @@ import pytest
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    failed_search_scores,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run import list_results

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.changes import why_undecided
 from graphrag.eval.compare.compare import RunComparison, compare_runs
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row

@@ -4,7 +4,8 @@ from openai import OpenAIError
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.report.questions import show_question
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import Usage

@@ -4,14 +4,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    failed_search_scores,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.run import list_results
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results

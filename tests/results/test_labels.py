@@ -10,14 +10,8 @@ from support.clock_evaluation import flat
 from support.projects import OFFLINE_SETTINGS, server_settings
 from typer.testing import CliRunner
 
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    failed_search_scores,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.results.usage import label_embedded
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
 from graphrag.query.usage import CallAttempt, Usage, sum_usages, summarize_attempts

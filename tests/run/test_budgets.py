@@ -11,7 +11,8 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.curves import area_under, area_weights, draw_curves
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.methods import SearchMethod

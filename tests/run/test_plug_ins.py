@@ -13,17 +13,17 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, wait_unti
 from support.held_loops import shorten_where
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
-from graphrag.eval import plug_ins
 from graphrag.eval.compare.figures import compare_figures
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
-from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.plug_ins import list_plug_ins
+from graphrag.eval.records import plug_ins
+from graphrag.eval.records.judged import JUDGED_METRICS
+from graphrag.eval.records.plug_ins import list_plug_ins
 from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.scorers.measures import list_forms
 
 MODULE = """
-from graphrag.eval.judged import JudgedMetric
+from graphrag.eval.records.judged import JudgedMetric
 from graphrag.eval.metrics import graded
 from graphrag.eval.runner import MethodAnswer
 from graphrag.eval.scorers.measures import Measure

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import Failure, Hop, JudgeResult, Retrieved
+from graphrag.eval.records.answers import Hop, Retrieved
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.checks import check_output
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse

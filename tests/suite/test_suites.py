@@ -17,7 +17,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.report.table import Line
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore

@@ -1,13 +1,7 @@
 """Answers with what their searches retrieved and showed, as measures read them."""
 
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    Retrieved,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 
 
 def answer(

@@ -16,7 +16,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from graphrag.eval.records import KeptExchange
+from graphrag.eval.records.answers import KeptExchange
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, StoredResponse
 

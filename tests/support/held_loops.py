@@ -2,8 +2,8 @@
 
 import sys
 
-from graphrag.eval import plug_ins
 from graphrag.eval.cli import interrupts
+from graphrag.eval.records import plug_ins
 from graphrag.eval.runner import held_loop
 
 

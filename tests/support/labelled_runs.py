@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from graphrag.eval.records import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.labels import judged_questions, keep_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.correction import draw_for_labels

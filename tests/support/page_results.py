@@ -2,15 +2,8 @@
 
 from dataclasses import replace
 
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    Retrieved,
-    Walk,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved, Walk
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 from graphrag.text.way import Step

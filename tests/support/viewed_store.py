@@ -15,7 +15,7 @@ from graphrag.eval.cli.view import draw_labels, viewed_of
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore

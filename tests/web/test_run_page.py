@@ -11,7 +11,7 @@ from support.chromium import findings, overflow, watched
 from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import MetricScores
+from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures

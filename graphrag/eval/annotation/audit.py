@@ -12,7 +12,7 @@ from itertools import combinations
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged import JUDGED_METRICS, METRICS
+from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.labels import (

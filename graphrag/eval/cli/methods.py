@@ -4,8 +4,8 @@ from graphrag.eval.cli.command import Quiet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.judged import JUDGED, SUFFICIENCY, JudgedMetric
-from graphrag.eval.plug_ins import KINDS, Kind, list_plug_ins
+from graphrag.eval.records.judged import JUDGED, SUFFICIENCY, JudgedMetric
+from graphrag.eval.records.plug_ins import KINDS, Kind, list_plug_ins
 from graphrag.eval.report.table import Line, show
 from graphrag.installation import extras, missing_requirements, pip_install
 from graphrag.query.methods import METHODS

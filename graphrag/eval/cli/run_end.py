@@ -17,7 +17,7 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import DEFAULT_METRICS, METRICS
+from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import (

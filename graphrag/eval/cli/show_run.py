@@ -16,7 +16,7 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, working
 from graphrag.eval.compare.compare import compare_rows
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.records import KeptCalls, QueryResult
+from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows

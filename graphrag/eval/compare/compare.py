@@ -24,8 +24,7 @@ from graphrag.eval.compare.figures import (
     read_metric_terms,
 )
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS
+from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.runs import RunRows, Values, read_question_figures
 from graphrag.eval.stats.gates import AmountCase, AmountDecision
 from graphrag.eval.stats.paired import holm, paired_scale

@@ -37,8 +37,8 @@ from graphrag.eval.config.sections import (
     split_name,
 )
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.judged import DEFAULT_METRICS, is_graded
-from graphrag.eval.plug_ins import find_plug_in
+from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
+from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
 from graphrag.query.methods import has_budget
 from graphrag.text.command_lines import config_name, eval_line
@@ -85,7 +85,7 @@ class EvaluationConfig(FrozenSection):
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
-    """What the judge is asked: names of ``graphrag.eval.judged``, by default correctness,
+    """What the judge is asked: names of ``graphrag.eval.records.judged``, by default correctness,
     faithfulness, relevance and completeness; ``sufficiency`` is one more. Empty, or ``none`` in the
     file: no judge is asked, and only what needs none is measured."""
     trials: int = Field(default=1, ge=1)

@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 
 from graphrag.eval.config.evaluation import IN_PLACE_OF, EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS
-from graphrag.eval.judged import DEFAULT_METRICS, SUFFICIENCY
+from graphrag.eval.records.judged import DEFAULT_METRICS, SUFFICIENCY
 from graphrag.query.methods import SearchMethod
 
 DRAFT = "http://json-schema.org/draft-07/schema#"

@@ -19,7 +19,7 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
-from graphrag.eval.judged import METRICS, SUFFICIENCY, is_graded
+from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import SearchMethod, has_budget
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]

@@ -13,7 +13,7 @@ from graphrag.eval.compare.compare import (
     RunComparison,
 )
 from graphrag.eval.compare.figures import FigureChange, FigureComparison
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import (
     EACH_ALONE,

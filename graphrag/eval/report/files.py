@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.plug_ins import PlugIn, find_plug_in, list_plug_ins
+from graphrag.eval.records.plug_ins import PlugIn, find_plug_in, list_plug_ins
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,

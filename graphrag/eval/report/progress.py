@@ -11,7 +11,7 @@ from rich.console import Console
 from graphrag.eval.report.cells import money
 
 if TYPE_CHECKING:  # every command loads this module
-    from graphrag.eval.records import QueryResult
+    from graphrag.eval.records.answers import QueryResult
     from graphrag.eval.runner.queue import Tally
 
 LINE_AFTER_S = 10.0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import METRICS
-from graphrag.eval.records import KeptCalls, KeptExchange, QueryResult, Retrieved
+from graphrag.eval.records.answers import KeptCalls, KeptExchange, QueryResult, Retrieved
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
 from graphrag.eval.scorers.assertions import AssertionEvaluation

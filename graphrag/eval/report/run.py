@@ -6,7 +6,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import name_question
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, share, span
@@ -18,7 +18,7 @@ from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
 if TYPE_CHECKING:
-    from graphrag.eval.records import QueryResult
+    from graphrag.eval.records.answers import QueryResult
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults

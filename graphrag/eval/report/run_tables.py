@@ -32,7 +32,7 @@ from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.records import Failure
+    from graphrag.eval.records.verdicts import Failure
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS, QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.rows import (
     QuestionKey,
     Row,

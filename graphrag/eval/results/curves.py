@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.results.analysis import Best, find_best
 from graphrag.eval.results.rows import QuestionKey, item_scores, rows_of
 from graphrag.eval.scorers.measures import MeasuredAnswer

@@ -15,16 +15,15 @@ from pydantic_core import to_jsonable_python
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import (
-    DEFAULT_METRICS,
-    METRICS,
+from graphrag.eval.records.answers import (
     EfficiencyMetrics,
-    MetricScores,
     QueryResult,
     ReadCalls,
     ReadWhole,
     no_calls,
 )
+from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
+from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.kinds import Grouping

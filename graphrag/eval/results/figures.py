@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
+from graphrag.eval.records.answers import QueryResult, ReadWhole, Retrieved
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs

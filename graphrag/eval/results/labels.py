@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphrag.eval.records import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
 from graphrag.eval.results.rows import QuestionKey, Row, paired_score
 from graphrag.eval.stats.correction import (

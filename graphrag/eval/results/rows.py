@@ -11,8 +11,9 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS, NOT_JUDGED, JudgeResult, QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
+from graphrag.eval.records.verdicts import NOT_JUDGED, JudgeResult
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 

@@ -11,14 +11,9 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import (
-    DEFAULT_METRICS,
-    METRICS,
-    SEARCH_FAILED,
-    JudgeResult,
-    QueryResult,
-)
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
+from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
 from graphrag.eval.results.analysis import latencies_of
 from graphrag.eval.results.rows import (
     FAILED_AS_0,

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import METRICS
+from graphrag.eval.records.verdicts import SEARCH_FAILED
 from graphrag.query.model_labels import (
     ANSWERS,
     EMBEDDINGS,

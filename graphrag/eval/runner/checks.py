@@ -15,7 +15,7 @@ from graphrag.config.project_settings import UnusedSetting, read_settings, unkno
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
-from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet

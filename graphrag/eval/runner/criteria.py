@@ -7,7 +7,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import AVERAGES
 from graphrag.eval.runner.judging import FAITHFULNESS
 from graphrag.eval.scorers.further import SCORERS

@@ -21,7 +21,7 @@ from graphrag.eval.dataset.drafts import (
 )
 from graphrag.eval.dataset.samples import Assertion, Sample, Statement
 from graphrag.eval.errors import RunStoppedError
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.draft_materials import Material, Materials
 from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions

@@ -15,8 +15,9 @@ from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, p
 from graphrag.eval.config.sections import CONTROLS, OutputSettings
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedError, StoreError
-from graphrag.eval.judged import DEFAULT_METRICS
-from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
+from graphrag.eval.records.judged import DEFAULT_METRICS
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.headers import (
     describe_indexes,
     read_headers,

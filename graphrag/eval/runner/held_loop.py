@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
-from graphrag.eval import plug_ins
 from graphrag.eval.errors import RunStoppedError
+from graphrag.eval.records import plug_ins
 
 T = TypeVar("T")
 LET_GO_S = 5.0

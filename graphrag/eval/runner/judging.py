@@ -15,8 +15,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
-from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
-from graphrag.eval.records import Failure, JudgeResult, combine_repeats
+from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
+from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
 from graphrag.eval.scorers.claims import judge_claims

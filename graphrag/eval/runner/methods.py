@@ -32,7 +32,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.plug_ins import find_plug_in, import_part
+from graphrag.eval.records.plug_ins import find_plug_in, import_part
 from graphrag.eval.runner.held_loop import ask_in_thread
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (

@@ -13,9 +13,9 @@ from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
-from graphrag.eval.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
-from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
+from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.runner.headers import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further, with_judged
 from graphrag.eval.runner.queue import RunOutcome, RunRequest

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import NonRecordingSpan, Span, SpanKind, StatusCode
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.queue import Executor, FurtherTask
 from graphrag.eval.store.records import Judgement, StoredResponse, Unit
 from graphrag.query.calls import describe_error

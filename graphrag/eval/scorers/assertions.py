@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.judge import (
     NO_REASON,
     JudgeModel,

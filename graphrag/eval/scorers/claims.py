@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.scorers.evidence import fold_text
 from graphrag.eval.scorers.judge import (
     JudgeModel,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from pydantic import model_validator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import JUDGED_METRICS, REFUSAL
-from graphrag.eval.records import Failure, JudgeResult, MetricScores
+from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import (
     CutOffReplyError,
     is_refusal,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.scorers.evidence import Evidence
 from graphrag.eval.scorers.index_view import IndexGraph, IndexView
 from graphrag.eval.scorers.measures import retrieval_stages

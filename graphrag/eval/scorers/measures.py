@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias, cast, get_args
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.records import QueryResult, Retrieved
+from graphrag.eval.records.answers import QueryResult, Retrieved
+from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.scorers.entities import NameRule, score_entities
 from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
 from graphrag.eval.scorers.index_view import IndexView

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.scorers.scorer import Grading, Material, Scorer
 from graphrag.text.json_records import Stored

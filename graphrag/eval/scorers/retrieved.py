@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.eval.records import Hop, Retrieved, Walk
+from graphrag.eval.records.answers import Hop, Retrieved, Walk
 from graphrag.query.index_header import rows_of
 from graphrag.text.way import read_steps
 

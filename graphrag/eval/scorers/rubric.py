@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import (
     JudgeModel,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.plug_ins import find_plug_in
-from graphrag.eval.records import Failure
+from graphrag.eval.records.plug_ins import find_plug_in
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.judge import (
     JudgeModel,
     ReasonedForm,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from graphrag.eval.records import Hop, Retrieved
+from graphrag.eval.records.answers import Hop, Retrieved
 from graphrag.eval.scorers.evidence import fold_text, name_key
 from graphrag.eval.scorers.index_view import IndexView, StoredEdge
 

@@ -15,7 +15,8 @@ from typing import TypeVar, cast
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
+from graphrag.eval.records.answers import KeptCalls, Retrieved
+from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import (
     COLUMNS,
     EarlierReplies,

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from graphrag.eval.records import KeptCalls
+from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.store.connection import Statement, Values
 from graphrag.eval.store.records import CallScope, now
 from graphrag.query.usage import Exchange, Exchanges

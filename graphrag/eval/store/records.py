@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple, Required, TypedDict, cast
 from pydantic import RootModel, TypeAdapter
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.records.answers import Retrieved
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.query.usage import Usage
 

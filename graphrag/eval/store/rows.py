@@ -7,7 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
-from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.records.answers import Retrieved
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from pydantic import TypeAdapter
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import JudgeResult, KeptCalls, Retrieved
+from graphrag.eval.records.answers import KeptCalls, Retrieved
+from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import REPLIES_TABLE
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES

@@ -20,7 +20,8 @@ from graphrag.eval.errors import (
     StoreError,
     UsageError,
 )
-from graphrag.eval.records import Failure, JudgeResult, QueryResult
+from graphrag.eval.records.answers import QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge

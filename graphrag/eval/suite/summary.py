@@ -8,7 +8,8 @@ from typing import Literal, cast
 
 import numpy as np
 
-from graphrag.eval.records import EfficiencyMetrics, Failure
+from graphrag.eval.records.answers import EfficiencyMetrics
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds

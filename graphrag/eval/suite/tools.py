@@ -12,7 +12,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.records import Failure
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.store.notes import NoteConflict, RunNote
 from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import LabelKeeper, render_labels

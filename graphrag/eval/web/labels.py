@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import COLUMNS, Mark
-from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.web.page import render
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from graphrag.eval.judged import METRICS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import money
 from graphrag.eval.report.run_tables import (
     SEARCH_FAILED,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged import METRICS
-from graphrag.eval.records import KeptCalls, QueryResult, ReadCalls, ReadWhole
+from graphrag.eval.records.answers import KeptCalls, QueryResult, ReadCalls, ReadWhole
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.run_tables import LOST, name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphrag.eval.plug_ins import find_plug_in
+from graphrag.eval.records.plug_ins import find_plug_in
 
 DEFAULT_METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 """Those that are judged where none is named, and which ``evaluate_all`` judges, in this order."""

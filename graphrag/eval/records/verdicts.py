@@ -1,0 +1,150 @@
+"""Verdicts on a response: one a metric, and why one is missing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, TypeAlias, TypedDict
+
+from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
+
+SEARCH_FAILED = "Search failed"
+
+
+FailureKind: TypeAlias = Literal["error", "timeout", "refused", "unreadable", "empty", "cut_off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a search or a verdict is missing.
+
+    ``kind``: {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}; ``refused``: the
+    service would refuse every further request as well; ``unreadable``: a reply that stayed
+    unreadable after the retries; ``cut_off``: one that broke off at the bound of its output, or
+    because the model's context was full. ``of_setup``: a setting that counts into a run's setup is
+    why, so that the run can't go on with another value. Time-outs and the bound of the judge's
+    replies are no such settings.
+    """
+
+    stage: Literal["search", "judge"]
+    kind: FailureKind
+    message: str
+    of_setup: bool = False
+
+    def to_dict(self) -> dict[str, str | bool]:
+        """Return {stage, kind, message}, and of_setup where it is true."""
+        return {name: value for name, value in asdict(self).items() if value is not False}
+
+
+class ScoreAndReason(TypedDict):
+    """A verdict, JSON-ready."""
+
+    score: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """One verdict.
+
+    - ``score``: 0 or 1; None when unscored.
+    - ``reason``: the judge's reason, or why there is no score.
+    - ``failure``: why the judge failed; None for a score and for what was never to be judged.
+    - ``repeats``: the single scores (0, 1, or None for one that failed) if the judge was asked more
+      than once; ``score`` is then their majority. Empty if it was asked once.
+    - ``doubt``: a sentence where the judge doubts the row itself; the score does not hang on it. As
+      ``claims``, it is "" of a verdict that the store gave, which keeps it apart.
+    - ``claims``: of faithfulness claim by claim, what it follows from, JSON-ready; see
+      ``claims.ClaimEvaluation``. None of a verdict that the store gave, which keeps it apart.
+    """
+
+    score: int | None
+    reason: str
+    failure: Failure | None = None
+    repeats: tuple[int | None, ...] = ()
+    doubt: str = field(default="", compare=False)
+    claims: Mapping[str, object] | None = field(default=None, hash=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.score not in (0, 1, None):
+            raise ValueError(f"a score is 0, 1 or None, not {self.score!r}")
+
+    def to_dict(self) -> ScoreAndReason:
+        """Return {score, reason}."""
+        return {"score": self.score, "reason": self.reason}
+
+
+def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
+    """Make one verdict of repeated ones: their majority, with the first reason that agrees.
+
+    A verdict that failed has no vote. A tie, which only failures leave, is unscored.
+    """
+    if len(verdicts) == 1:
+        return verdicts[0]
+    repeats = tuple(verdict.score for verdict in verdicts)
+    doubt = next((verdict.doubt for verdict in verdicts if verdict.doubt), "")
+    votes = [score for score in repeats if score is not None]
+    if not votes:
+        return replace(verdicts[0], repeats=repeats)
+    if 2 * sum(votes) == len(votes):
+        message = f"the judge's verdicts are tied, and {len(repeats) - len(votes)} more failed"
+        failure = Failure("judge", "error", message)
+        return JudgeResult(None, f"Unscored: {message}", failure, repeats, doubt)
+    score = int(2 * sum(votes) > len(votes))
+    first = next(verdict for verdict in verdicts if verdict.score == score)
+    return replace(first, repeats=repeats, doubt=doubt)
+
+
+NOT_JUDGED = JudgeResult(None, "Not judged")
+_DEFAULT = frozenset(DEFAULT_METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """The verdicts on one response, one per metric; what was not judged has score None.
+
+    ``further`` holds the metrics that are judged only if you name them.
+    """
+
+    correctness: JudgeResult = NOT_JUDGED
+    faithfulness: JudgeResult = NOT_JUDGED
+    relevance: JudgeResult = NOT_JUDGED
+    completeness: JudgeResult = NOT_JUDGED
+    further: Mapping[str, JudgeResult] = field(
+        default_factory=dict[str, JudgeResult], hash=False, repr=False
+    )
+
+    @classmethod
+    def of(cls, verdicts: Mapping[str, JudgeResult]) -> "MetricScores":
+        """Return the verdicts of a mapping; a name that is no metric's is left out."""
+        if verdicts.keys() <= _DEFAULT:
+            return cls(**verdicts, further={})
+        known = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
+        named = {metric: known.pop(metric) for metric in DEFAULT_METRICS if metric in known}
+        return cls(**named, further=known)
+
+    def get(self, metric: str) -> JudgeResult:
+        """Return the verdict of a metric by its name."""
+        if metric not in _DEFAULT and metric in METRICS:
+            return self.further.get(metric, NOT_JUDGED)
+        result: JudgeResult = getattr(self, metric)
+        return result
+
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """Metric -> why the judge failed on it, in the order of the metrics."""
+        given = (self.correctness, self.faithfulness, self.relevance, self.completeness)
+        if not self.further and not any(verdict.failure for verdict in given):
+            return {}
+        return {metric: why for metric in METRICS if (why := self.get(metric).failure) is not None}
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return metric -> score."""
+        return {metric: self.get(metric).score for metric in METRICS}
+
+    def to_detailed_dict(self) -> dict[str, ScoreAndReason]:
+        """Return metric -> {score, reason}."""
+        return {metric: self.get(metric).to_dict() for metric in METRICS}
+
+
+def failed_search_scores(metrics: Iterable[str] = METRICS) -> MetricScores:
+    """Return the scores of a search that failed: 0 by definition in what it could be judged on."""
+    return MetricScores.of(dict.fromkeys(metrics, JudgeResult(0, SEARCH_FAILED)))
