@@ -213,25 +213,21 @@ class Supervisor:
         analysis = report.results.analysis
         outcomes = {} if analysis is None else analysis.outcomes
         for metric, lowest in config.thresholds.items():
-            means = {
-                f"{method}: {metric}{FAILED_AS_0 if has_two_means(of[metric]) else ''}": (
-                    of[metric].end_to_end
-                )
-                for method, of in outcomes.items()
+            means = [
+                (f"{m}: {metric}", FAILED_AS_0 * has_two_means(of[metric]), of[metric].end_to_end)
+                for m, of in outcomes.items()
                 if metric in of
-            }
+            ]
             for method, scores in report.figures.scores.get(metric, {}).items():
-                means |= {
-                    f"{method}: {metric}.{name}": part.estimate
-                    for name, part in scores.parts.items()
-                }
+                parts = scores.parts.items()
+                means += [(f"{method}: {metric}.{name}", "", part.estimate) for name, part in parts]
             unknown += [] if means else [metric]
-            for name, estimate in means.items():
+            for name, failed_as, estimate in means:
                 if estimate.mean is None:
-                    unknown.append(name.removesuffix(FAILED_AS_0))
+                    unknown.append(name)
                 elif estimate.mean < lowest:
                     shown = f"{estimate.mean:.3f} (n {estimate.n:,})"
-                    missed.append(f"{name} {shown} is below {lowest:g}")
+                    missed.append(f"{name}{failed_as} {shown} is below {lowest:g}")
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:

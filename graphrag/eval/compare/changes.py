@@ -62,7 +62,7 @@ def list_setup_changes(
         for each in (baseline, new)
     )
     if differences := list_differences(old, now):
-        changes.append(f"the runs' own settings differ ({', '.join(differences)})")
+        changes.append(f"the runs' own settings differ ({', '.join(differences.values())})")
     return changes
 
 
@@ -113,7 +113,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
         for key in keys:
             before, after = (RunSetup(_described(each[key].get(method))) for each in (old, now))
             if lines := list_differences(before, after):
-                alike.setdefault(tuple(lines), {}).setdefault(method, []).append(key)
+                alike.setdefault(tuple(lines.values()), {}).setdefault(method, []).append(key)
     changes: list[str] = []
     for lines, where in alike.items():
         names = ", ".join(

@@ -262,17 +262,18 @@ def _why_not(
     last = next(iter(runs if options.retry_errors else unfinished or finished), None)
     if last is None:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
-    # An added method alone gives many lines about the indexes, so these come last.
-    differences = list_differences(last.setup, plan.setup)
-    if any(line.startswith("dataset.") for line in differences):
+    lines = list_differences(last.setup, plan.setup)
+    if of_dataset := [key for key in lines if key.startswith("dataset.")]:
         changed = _describe_questions(store.samples(last.run_id), plan.samples)
-        differences = [line for line in differences if not line.startswith("dataset.")]
-        differences.append(f"dataset: {changed}")
-    for key in (others := _list_other_indexes(last.setup, plan.setup)):
-        digest = re.compile(rf"indexes\.{re.escape(key)}\..*\.(index|vectors): ")
-        differences = [line for line in differences if not digest.match(line)]
-        differences.append(f"index {key} is another one than was searched")
-    differences.sort(key=lambda line: line.startswith(("indexes.", "releases.")))
+        lines = {key: line for key, line in lines.items() if key not in of_dataset}
+        lines["dataset"] = f"dataset: {changed}"
+    for name in (others := _list_other_indexes(last.setup, plan.setup)):
+        digest = re.compile(rf"indexes\.{re.escape(name)}\..*\.(index|vectors)")
+        lines = {key: line for key, line in lines.items() if not digest.fullmatch(key)}
+        lines[f"index {name}"] = f"index {name} is another one than was searched"
+    # An added method alone gives many lines about the indexes, so these come last.
+    ordered = sorted(lines, key=lambda key: key.startswith(("indexes.", "releases.")))
+    differences = [lines[key] for key in ordered]
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
     refused = "its failures can't be asked again" if options.retry_errors else "it can't be resumed"

@@ -36,7 +36,7 @@ PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
 """(score of a, score of b, document or None where it is not known) -> how many times it occurs."""
 
 N_RESAMPLES = 9_999
-MCNEMAR, BY_DOCUMENT = "mcnemar, exact", "sign-flip by document, exact"
+MCNEMAR, BY_DOCUMENT = "mcnemar, exact", "sign-flip by document"
 BY_QUESTION = "sign-flip by question"
 PLAIN_BOUND = "bonett-price"
 MIN_COVERAGE = 0.95
@@ -270,7 +270,7 @@ def difference_test(
     lower = alternative == "less"
     if structure_of(tallies) is Structure.CLUSTERED and max(t.n for t in tallies.values()) > 1:
         sums = Counter(tally.n10 - tally.n01 for tally in tallies.values())
-        return exact_sign_flip(sums, lower=lower), BY_DOCUMENT
+        return exact_sign_flip(sums, lower=lower), f"{BY_DOCUMENT}, exact"
     total = add_up(tallies)
     return exact_sign_flip({1: total.n10, -1: total.n01}, lower=lower), MCNEMAR
 
@@ -299,7 +299,7 @@ def flip_signs(
         sums = np.array([group.sum() for group in groups.values()])
     moving = sums[sums != 0]
     exact = 2 ** min(len(moving), 64) <= N_RESAMPLES
-    kind = BY_DOCUMENT.removesuffix(", exact") if together else BY_QUESTION
+    kind = BY_DOCUMENT if together else BY_QUESTION
     name = kind + (", exact" if exact else f", {N_RESAMPLES:,} resamples")
     return (_permute(moving, alternative) if len(sums) else None), exact, name
 

@@ -134,14 +134,14 @@ class _Sections(TypedDict, total=False):
     responses_of: str
 
 
-def list_differences(before: RunSetup, now: RunSetup) -> list[str]:
-    """Name what differs between two setups, one line each: ``key: before -> now``."""
+def list_differences(before: RunSetup, now: RunSetup) -> dict[str, str]:
+    """Return each key in which two setups differ -> ``key: before -> now``."""
     old, new = before.flat(), now.flat()
-    return [
-        f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
+    return {
+        key: f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
-    ]
+    }
 
 
 def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[str, object]]:
