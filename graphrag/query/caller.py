@@ -111,7 +111,7 @@ class ModelCaller:
                     for attempt in recorded.attempts:
                         reply = recorded.reply if attempt.error is None else None
                         scope.exchanges.add(attempt, call.request, reply)
-                scope.replayed += 1
+                scope.replayed += len(recorded.attempts)
                 scope.counted.add(call.key)
                 return recorded
         try:

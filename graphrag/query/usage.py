@@ -450,8 +450,7 @@ class CallLog:
     - ``not_asked``: why a call was not made, where that says nothing of what was asked.
     - ``was_held_up``: whether a call waited for a service that was down: the seconds are not known
       then.
-    - ``replayed``: calls that were answered from the journal; their attempts count as they did
-      first.
+    - ``replayed``: attempts that came from the journal, where they count as they did first.
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
     - ``failures``: the calls that failed for good.
     - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.

@@ -75,8 +75,7 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
 
 def config_name() -> str:
     """Return the name of the configuration that the given command reads."""
-    place = _GIVEN.get().place
-    named = dict(zip(place[::2], place[1::2], strict=True)).get("--config")
+    named = dict(_pairs_of_place()).get("--config")
     return "eval_config.yaml" if named is None else Path(named).name
 
 
@@ -86,8 +85,12 @@ def eval_line(*words: str | Path) -> str:
 
 
 def eval_line_here(*words: str | Path) -> str:
-    """Return a command of ``graphrag eval`` with the place of the command that was given."""
-    return eval_line(*words, *_GIVEN.get().place)
+    """Return a command of ``graphrag eval`` with the place of the command that was given.
+
+    A file that its ``--output`` names is left out: other commands take a folder alone.
+    """
+    place = _pairs_of_place()
+    return eval_line(*words, *(word for pair in place if not _is_file(pair) for word in pair))
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:
@@ -96,10 +99,18 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    given = _GIVEN.get().place
-    pairs = zip(given[::2], given[1::2], strict=True)
-    place = [word for pair in pairs if pair[0] != "--output" for word in pair]
+    place = [word for pair in _pairs_of_place() if pair[0] != "--output" for word in pair]
     return eval_line(*words, *place, "--output", folder)
+
+
+def _pairs_of_place() -> list[tuple[str, str]]:
+    given = _GIVEN.get().place
+    return list(zip(given[::2], given[1::2], strict=True))
+
+
+def _is_file(pair: tuple[str, str]) -> bool:
+    flag, path = pair
+    return flag == "--output" and path.lower().endswith(".json") and not Path(path).is_dir()
 
 
 def release_line(*words: str | Path) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,23 @@ def test_a_draft_of_a_language_model_is_no_rehearsal(evaluation):
     assert "ehearsal" not in done.output
     (row,) = json.loads(drafted(evaluation).read_text(encoding="utf-8"))
     assert "tags" not in row
+
+
+def test_a_draft_in_a_file_of_its_own_says_what_was_sent_before_and_what_to_type_next(
+    evaluation, server
+):
+    draft = ("draft", "-n", "2", "--kinds", "fact", "--output", "eval/own.json")
+    before = len(server.records)
+    fault = lambda n, _: Fault(status=500) if n == before + 2 else None  # noqa: E731
+    server.behaviour = Behaviour(offline_reply(), fault)
+    evaluation.done(*draft)
+    sent = len(server.records) - before
+    told = flat(evaluation.done(*draft).stdout)
+    assert len(server.records) == before + sent
+    # The attempt that failed was sent as well, and is sent no more.
+    assert f"{sent} calls" in told and f"{sent} of the calls are of an earlier draft" in told
+    line = told.partition("vet them with ")[2].partition(" Then name")[0]
+    assert shlex.split(line)[2:] == [
+        *("view", "--review", str(evaluation.root / "eval" / "own.json")),
+        *("--root", str(evaluation.root)),
+    ]
