@@ -11,6 +11,9 @@ from support.clock_evaluation import Evaluation, MakeEvaluation, flat
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 from support.projects import server_settings
 
+from graphrag.eval.errors import StoreError
+from graphrag.eval.store.session import CallFile
+
 
 @pytest.fixture
 def evaluation(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
@@ -57,6 +60,17 @@ def test_a_draft_that_was_stopped_goes_on_without_paying_twice(evaluation, serve
     assert "1 of 4 questions are gold: a person accepted or mended them." in again.output
     shown = evaluation.run("show", first)  # as it was when that run began
     assert "No person has vetted any of the 4 questions" in shown.output, shown.output
+
+
+def test_a_draft_whose_replies_can_not_be_kept_stops(evaluation, server, monkeypatch):
+    def full(self: CallFile, key: str, call: object) -> None:
+        raise StoreError("the file of calls can't be written: No space left; make room.")
+
+    monkeypatch.setattr(CallFile, "finish", full)
+    before = len(server.records)
+    result = evaluation.done("draft", "-n", "30", "--kinds", "fact", code=1)
+    assert "can't be written: No space left; make room." in flat(result.stderr)
+    assert len(server.records) - before <= 30, "nothing is asked beside the first batch"
 
 
 def test_a_limit_holds_for_the_whole_draft(evaluation):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from pydantic import model_validator
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import EvalError
 from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
 from graphrag.query.calls import (
@@ -149,6 +150,8 @@ class JudgeModel:
                 messages = [
                     {"role": role, "content": text} for role, text in zip(roles, told, strict=False)
                 ]
+            except EvalError:  # of the whole run, as what was paid for can't be kept
+                raise
             except Exception as error:
                 if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
                     replies.append(error.content)
