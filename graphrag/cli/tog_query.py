@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.usage import Usage
 
 
 class QueryMethod(StrEnum):
@@ -174,12 +175,14 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         open_tables,
         read_header,
     )
+    from graphrag.query.usage import CallLog
 
     def show(piece: str) -> None:
         sys.stdout.write(piece)
         sys.stdout.flush()
 
     streams, is_verbose = given["streaming"], given["verbose"]
+    log = CallLog(live=streams)
 
     async def answer() -> "CountedSearchResult":
         options = SearchOptions(response_type=given["response_type"])
@@ -187,7 +190,8 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
             given["root"], given["data"], options, vectors=embeds(method), tells_changes=False
         )
         index = GraphIndex(header, await open_tables(header.config))
-        return await index.search(method, given["query"], on_text=show if streams else None)
+        on_text = show if streams else None
+        return await index.search(method, given["query"], on_text=on_text, log=log)
 
     # The libraries log each attempt with its traceback; without a handler Python prints that.
     quiet = lines_to(logging.NullHandler(), logging.WARNING)
@@ -199,6 +203,8 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         raise typer.Exit(2) from (error if is_verbose else None)
     except SearchError as error:
         say(f"Error: the search failed: {error}", stderr=True)
+        for line in _describe_usage(log.usage()) if is_verbose and log.attempts else ():
+            say(line, stderr=True)
         raise typer.Exit(1) from (error if is_verbose else None)
     show("\n" if streams else f"{result.response}\n")
     unused, section = unknown_settings(given["root"]), f"{method}_search"
@@ -212,8 +218,9 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         say(f"Note: {result.note}", stderr=True)
     if is_verbose:
         _show_way(result)
-        for line in _describe_usage(result):
+        for line in _describe_usage(result.usage):
             say(line, stderr=True)
+        say(f"time: {result.completion_time:.2f} s", stderr=True)
 
 
 def _show_way(result: "CountedSearchResult") -> None:
@@ -235,8 +242,7 @@ def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", frames[name].to_dict("records")) if name in frames else []
 
 
-def _describe_usage(result: "CountedSearchResult") -> list[str]:
-    usage = result.usage
+def _describe_usage(usage: "Usage") -> list[str]:
     cost = "price not known" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
     lines = [
         f"models: {', '.join(usage.models)}",
@@ -257,4 +263,4 @@ def _describe_usage(result: "CountedSearchResult") -> list[str]:
     lines.append(f"failed calls: {usage.failed_calls}")
     if usage.tokens_counted_here:
         lines.append(f"calls whose tokens were counted here: {usage.tokens_counted_here}")
-    return [*lines, f"cost: {cost}", f"time: {result.completion_time:.2f} s"]
+    return [*lines, f"cost: {cost}"]

@@ -273,18 +273,27 @@ class Symptom:
 
 def read_symptom(error: BaseException) -> Symptom:
     """Read what a failure says of the service, and those that it was made from say."""
-    wait_s, statuses, names = retry_after_s(error), set[object](), set[str]()
-    seen = set[int]()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        statuses.add(getattr(each, "status_code", None))
-        names.add(type(each).__name__)
-        each = each.__cause__ or each.__context__
+    wait_s = retry_after_s(error)
+    statuses = {getattr(each, "status_code", None) for each in _made_from(error)}
     too_many = bool(statuses & {429, 529}) or (503 in statuses and wait_s > 0)
-    gone = bool(names & _NOT_THERE) or "Cannot connect to host" in str(error)
     overloaded = bool(statuses & _OVERLOADED_STATUS) or (too_many and wait_s > 0)
-    return Symptom(gone or overloaded, too_many, wait_s)
+    return Symptom(_is_not_there(error) or overloaded, too_many, wait_s)
+
+
+def _made_from(error: BaseException) -> list[BaseException]:
+    """Return an error and those that it was made from."""
+    errors: list[BaseException] = []
+    each: BaseException | None = error
+    while each is not None and each not in errors:
+        errors.append(each)
+        each = each.__cause__ or each.__context__
+    return errors
+
+
+def _is_not_there(error: BaseException) -> bool:
+    """Say whether no connection to the service came about."""
+    names = {type(each).__name__ for each in _made_from(error)}
+    return bool(names & _NOT_THERE) or "Cannot connect to host" in str(error)
 
 
 class _Advice(str):
@@ -302,9 +311,13 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     to_check = _TO_CHECK.get(cast("int", getattr(error, "status_code", None)))
     text = str(error)
     lost = "Connection error." in text or "Cannot connect to host" in text
+    lost = lost and not _kinds(error) & {"APITimeoutError", "Timeout"}
     if _is_wrong_provider(error):
         add_advice(error, _describe_provider(kind, config.model_provider, where))
-    elif lost and not _kinds(error) & {"APITimeoutError", "Timeout"}:
+    elif lost and not _is_not_there(error):
+        said = f"the connection to {name_service(config)} was lost before the reply was whole"
+        add_advice(error, f"{said}; ask again")
+    elif lost:
         remedy = f"start the service, or check api_base {where}"
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"

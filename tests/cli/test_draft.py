@@ -207,7 +207,8 @@ def test_a_draft_in_a_file_of_its_own_says_what_was_sent_before_and_what_to_type
     told = flat(evaluation.done(*draft).stdout)
     assert len(server.records) == before + sent
     # The attempt that failed was sent as well, and is sent no more.
-    assert f"{sent} calls" in told and f"{sent} of the calls are of an earlier draft" in told
+    assert f"{sent} calls" in told
+    assert f"{sent} of the calls are of an earlier draft" in told
     line = told.partition("vet them with ")[2].partition(" Then name")[0]
     assert shlex.split(line)[2:] == [
         *("view", "--review", str(evaluation.root / "eval" / "own.json")),

@@ -315,7 +315,10 @@ _KINDS = {
 }
 
 
-_ADVICE = ("; check", "; start the service", "the model's context is too small", "cut off")
+_ADVICE = (
+    *("; check", "; start the service", "was lost before"),
+    *("the model's context is too small", "cut off"),
+)
 
 
 def _advice(sentence: str | None, marks: tuple[str, ...]) -> str | None:

@@ -250,6 +250,30 @@ def test_a_query_that_fails_says_one_sentence(flags, make_project):
     assert result.stdout == ""
 
 
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (Fault(disconnect="mid-stream"), "was lost before the reply was whole; ask again"),
+        (Fault(raw="<html>busy</html>"), "is garbled: it is no stream of events"),
+    ],
+)
+def test_a_stream_that_fails_says_how_and_what_it_took(fault, says, make_project, server):
+    from graphrag.cli.main import app
+
+    root = make_project(max_retries=2)
+    server.behave(faults=lambda *_: fault)
+    how = ("-m", "bm25", "--streaming", "--verbose")
+    result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), *how])
+
+    n_sent = len(server.of("chat"))
+    assert result.exit_code == 1, result.output
+    assert says in result.stderr
+    assert "no connection" not in result.stderr
+    assert f"completions: {n_sent} calls" in result.stderr
+    assert f"failed calls: {n_sent}" in result.stderr
+
+
 def test_what_litellm_drops_when_it_is_cancelled_is_not_warned_of():
     class Client:
         async def acompletion(self) -> None: ...

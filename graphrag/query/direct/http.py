@@ -212,10 +212,11 @@ async def post(service: DirectSettings, path: str, body: Json, most: int = _MOST
 async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterator[Json]:
     """Send a request and give the events of its reply as they come.
 
-    Raises APIConnectionError also where the stream ends without saying so.
+    Raises APIConnectionError also where the stream ends without saying so, GarbledReplyError if
+    it holds no event.
     """
     async with _ask(service, path, body) as response:
-        held, is_whole = bytearray(), False
+        held, is_whole, is_empty = bytearray(), False, True
         async for piece in _pieces(response, _MOST_STREAMED_BYTES):
             *lines, rest = piece.split(b"\n")
             if lines:
@@ -232,7 +233,10 @@ async def stream(service: DirectSettings, path: str, body: Json) -> AsyncIterato
                 event = _object_of(data, response.headers, "a piece of it")
                 choices = cast("list[Json] | None", event.get("choices"))
                 is_whole = is_whole or bool(choices and choices[0].get("finish_reason"))
+                is_empty = False
                 yield event
+        if is_empty:
+            raise GarbledReplyError("it is no stream of events")
         if not is_whole:
             raise APIConnectionError
 
