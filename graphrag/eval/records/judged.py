@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graphrag.eval.records.plug_ins import find_plug_in
+from graphrag.eval.records.plug_ins import Registry, find_plug_in
 
 DEFAULT_METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 """Those that are judged where none is named, and which ``evaluate_all`` judges, in this order."""
@@ -237,28 +237,19 @@ knowledge, even if it also says that the documents do not tell.
 """What correctness is where the documents hold no answer."""
 
 
-class _JudgedMetrics(dict[str, JudgedMetric]):
-    """Name -> metric: the built-in ones, and those of packages that were asked for."""
+class _JudgedMetrics(Registry[JudgedMetric]):
+    """Those among which sufficiency and a package's are once they are asked for."""
 
     def __contains__(self, name: object) -> bool:
-        try:
-            return isinstance(name, str) and self[name].name == name
-        except KeyError:
-            return False
+        return isinstance(name, str) and self.find(name) is not None
 
     def __missing__(self, name: str) -> JudgedMetric:
         if name == SUFFICIENCY.name:
             return self.setdefault(name, SUFFICIENCY)
-        plug_in = find_plug_in("metrics", name)
-        if plug_in is None:
-            raise KeyError(name)
-        metric = plug_in.load(JudgedMetric)
-        if metric.name != name:
-            raise plug_in.refuse(f"it calls itself {metric.name}")
-        return self.setdefault(name, metric)
+        return super().__missing__(name)
 
 
-JUDGED_METRICS = _JudgedMetrics((metric.name, metric) for metric in JUDGED)
+JUDGED_METRICS = _JudgedMetrics("metrics", JudgedMetric, {each.name: each for each in JUDGED})
 METRICS: Collection[str] = JUDGED_METRICS
 """The names of the metrics; sufficiency and a package's are among them once asked for."""
 

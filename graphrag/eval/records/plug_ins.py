@@ -8,11 +8,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, NoReturn, TypeVar, get_args
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
 from graphrag.eval.errors import ConfigError
 from graphrag.text.controls import strip_controls
@@ -85,6 +85,13 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no {wanted.__name__}")
         return part
 
+    def load_named(self, wanted: type[T]) -> T:
+        """Import a part that must have the name under which it is brought; as :meth:`load`."""
+        part: Any = self.load(wanted)
+        if part.name != self.name:
+            raise self.refuse(f"it calls itself {part.name}")
+        return part
+
     def load_function(self) -> Callable[..., object]:
         """Import a function; as :meth:`load`."""
         part = self.load(object)
@@ -127,3 +134,28 @@ def find_plug_in(kind: Kind, name: object) -> PlugIn | None:
     if len(found) > 1:
         raise found[0].refuse(f"{found[1].package} brings one of the same name")
     return found[0] if found else None
+
+
+class Registry(dict[str, T]):
+    """Name -> part: the built-in ones, and those of packages that are asked for.
+
+    KeyError for a name that no installed package brings, ConfigError for one that can't be used.
+    """
+
+    def __init__(self, kind: Kind, wanted: type[T], built_in: Mapping[str, T]) -> None:
+        super().__init__(built_in)
+        self._kind: Kind = kind
+        self._wanted = wanted
+
+    def __missing__(self, name: str) -> T:
+        plug_in = find_plug_in(self._kind, name)
+        if plug_in is None:
+            raise KeyError(name)
+        return self.setdefault(name, plug_in.load_named(self._wanted))
+
+    def find(self, name: str) -> T | None:
+        """Return a part; None if no installed package brings it."""
+        try:
+            return self[name]
+        except KeyError:
+            return None

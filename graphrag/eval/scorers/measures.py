@@ -363,9 +363,7 @@ def _brought(name: str) -> Measure:
     if plug_in is None or any(measure.name == name for measure in MEASURES):
         own = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
         raise ConfigError(f"measures.further: {name!r} can't be added: {own}.")
-    measure = plug_in.load(Measure)
-    if measure.name != name:
-        raise plug_in.refuse(f"it calls itself {measure.name}")
+    measure = plug_in.load_named(Measure)
     if measure.kind == "unbounded":
         raise plug_in.refuse("a package's measure is binary or a share")
 

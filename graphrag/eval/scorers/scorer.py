@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.scorers.judge import (
     JudgeModel,
@@ -198,26 +197,3 @@ def graded(
         reads=tuple(fields),
         grade=grade,
     )
-
-
-class Scorers(dict[str, Scorer]):
-    """Name -> scorer: the built-in ones, and those of packages that are asked for.
-
-    KeyError for a name that no installed package brings, ConfigError for one that can't be used.
-    """
-
-    def __missing__(self, name: str) -> Scorer:
-        plug_in = find_plug_in("metrics", name)
-        if plug_in is None:
-            raise KeyError(name)
-        scorer = plug_in.load(Scorer)
-        if scorer.name != name:
-            raise plug_in.refuse(f"it calls itself {scorer.name}")
-        return self.setdefault(name, scorer)
-
-    def find(self, name: str) -> Scorer | None:
-        """Return a scorer; None if no installed package brings it."""
-        try:
-            return self[name]
-        except KeyError:
-            return None
