@@ -12,7 +12,7 @@ from graphrag.offline.extraction import is_heading
 from graphrag.offline.lexicon import PLACE_HEADS, QUESTION_WORDS
 from graphrag.offline.names import find_mentions, name_key, split_words
 from graphrag.text.tables import Record
-from graphrag.text.words import normalize, sentences, share_covered, shorten, terms
+from graphrag.text.words import first_words, normalize, sentences, share_covered, terms
 
 MIN_COVERAGE = 0.25
 """Least share of the question's weight that a sentence must cover to count as an answer."""
@@ -53,7 +53,7 @@ class Match:
     @property
     def text(self) -> str:
         """The sentence, cut where it is long."""
-        return shorten(self.sentence, _MAX_ANSWER_WORDS)
+        return first_words(self.sentence, _MAX_ANSWER_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from graphrag.offline.names import (
 )
 from graphrag.offline.requests import Request
 from graphrag.text.tables import Record, read_context
-from graphrag.text.words import sentences, shorten, terms
+from graphrag.text.words import first_words, sentences, terms
 
 _COMPLETE, _FIELD, _RECORD = "<|COMPLETE|>", "<|>", "##"
 _MAX_SENTENCE_WORDS = 45
@@ -173,7 +173,7 @@ def _short_first(texts: Sequence[str], limit: int) -> str:
     fitting = [s for s in dict.fromkeys(texts) if len(s.split()) <= _MAX_SENTENCE_WORDS]
     # A chunk is cut anywhere: its first and last sentence may be halves.
     fitting = [s for s in fitting if not s[0].islower() and not s[-1].isalnum()] or fitting
-    return " ".join(fitting[:limit] or [shorten(texts[0], _MAX_SENTENCE_WORDS)])
+    return " ".join(fitting[:limit] or [first_words(texts[0], _MAX_SENTENCE_WORDS)])
 
 
 def _record(names: tuple[str, str, str], *rest: str) -> str:
@@ -268,7 +268,7 @@ def _join_distinct(texts: Iterable[str], max_words: int = _MAX_WORDS) -> str:
             continue
         key = " ".join(terms(sentence, keep_stop_words=True)) or sentence
         if key not in kept:
-            kept[key] = shorten(sentence, max_words)
+            kept[key] = first_words(sentence, max_words)
             used += length
     return " ".join(kept.values())
 
@@ -294,7 +294,7 @@ def answer_community_report(request: Request) -> dict[str, object]:
     )
     entities = sorted(entities, key=lambda e: (-linked[e.label], int(e.id)))
     names = [_title(entity.label) for entity in entities]
-    first = shorten(others[0].label or others[0].text, 8) if others else ""
+    first = first_words(others[0].label or others[0].text, 8) if others else ""
     return {
         "title": " and ".join(names[:2]) or first or "Empty community",
         "summary": _summary(names, len(edges), [e.text for e in (entities or others)[:3]]),
@@ -326,7 +326,7 @@ def _entity_finding(entity: Record, edges: Sequence[Record]) -> dict[str, str]:
 def _plain_finding(record: Record) -> dict[str, str]:
     text = _join_distinct([record.text])
     return {
-        "summary": shorten(record.label or text, 10),
+        "summary": first_words(record.label or text, 10),
         "explanation": f"{text} [Data: {record.table} ({record.id})]",
     }
 

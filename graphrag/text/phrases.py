@@ -15,10 +15,16 @@ def join_names(names: Sequence[str], most: int = 0, last: str = " and ") -> str:
     return last.join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def shorten(text: str, n_chars: int = 90, mark: str = "...") -> str:
-    """Return a text as one line of so many characters at most; a cut ends with the mark."""
+def shorten(text: str, n_chars: int = 90, mark: str = "...", at_space: bool = False) -> str:
+    """Return a text as one line of so many characters at most; a cut ends with the mark.
+
+    ``at_space``: it is cut at a space where there is one.
+    """
     line = " ".join(text.split())
-    return line if len(line) <= n_chars else f"{line[: n_chars - len(mark)]}{mark}"
+    if len(line) <= n_chars:
+        return line
+    cut = line[: n_chars - len(mark)]
+    return f"{cut.rpartition(' ')[0] if at_space and ' ' in cut else cut}{mark}"
 
 
 def fold_line(text: str) -> str:

@@ -43,15 +43,6 @@ def word_keys(texts: Sequence[str]) -> list[str]:
     return _by_script(texts, lambda text: " ".join(_ascii_words(text)), _keys_of_any_script)
 
 
-def shorten(text: str, max_chars: int) -> str:
-    """Return a text on one line, cut at a space where there is one; a cut ends with ``…``."""
-    line = " ".join(text.split())
-    if len(line) <= max_chars:
-        return line
-    cut = line[: max_chars - 1]
-    return (cut[: cut.rfind(" ")] if " " in cut else cut) + "…"
-
-
 def _by_script(
     texts: Sequence[str],
     split_ascii: Callable[[str], _Split],

@@ -141,7 +141,7 @@ def _is_abbreviation(block: str, start: int, end: int) -> bool:
     return last.casefold() in ABBREVIATIONS
 
 
-def shorten(text: str, max_words: int) -> str:
+def first_words(text: str, max_words: int) -> str:
     """At most `max_words` words of a text; a cut is marked with an ellipsis."""
     parts = text.split()
     return " ".join(parts) if len(parts) <= max_words else " ".join(parts[:max_words]) + " …"

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.query.structured_search.tog_search.asking import csv_line
+from graphrag.text.phrases import shorten
 from graphrag.text.ranking import bm25_scores
-from graphrag.text.terms import shorten, split_terms, word_keys
+from graphrag.text.terms import split_terms, word_keys
 
 
 @pytest.mark.parametrize(
@@ -51,10 +52,14 @@ def test_a_text_holds_its_own_name(text):
 
 @given(st.text(max_size=60), st.integers(2, 30))
 def test_shortening_keeps_to_the_limit(text, limit):
-    """One line, never longer than asked."""
-    short = shorten(text, limit)
-    assert len(short) <= limit
-    assert len(short.splitlines()) <= 1
+    """One line, never longer than asked, of whole words where that is wanted and can be."""
+    for at_space in (False, True):
+        short = shorten(text, limit, "…", at_space)
+        assert len(short) <= limit
+        assert len(short.splitlines()) <= 1
+    line, words = " ".join(text.split()), short.removesuffix("…")
+    if len(line) > limit and " " in line[: limit - 1]:
+        assert line.startswith(f"{words} ")
 
 
 @pytest.mark.parametrize("documents", [[], [[]], [[], []], [["a"], []]])

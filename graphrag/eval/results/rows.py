@@ -16,6 +16,7 @@ from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import NOT_JUDGED, JudgeResult
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
+from graphrag.text.phrases import fold_line
 
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
@@ -213,5 +214,4 @@ def gate_score(row: Row, metric: str) -> int | None:
 @lru_cache(maxsize=2**12)  # the methods of a run answer the same questions
 def digest_reference(text: str) -> str | None:
     """Return a digest of an accepted answer that case and blanks do not change; None of none."""
-    folded = " ".join(text.casefold().split())
-    return blake2b(folded.encode(), digest_size=8).hexdigest() if text else None
+    return blake2b(fold_line(text).encode(), digest_size=8).hexdigest() if text else None

@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
-from graphrag.text.terms import shorten, split_terms
+from graphrag.text.phrases import shorten
+from graphrag.text.terms import split_terms
 from graphrag.text.words import STOP_WORDS, sentences, stem
 
-_NAME_CHARS = 60
-_SENTENCE_CHARS = 160
+_short = partial(shorten, n_chars=60, mark="…", at_space=True)
+_short_sentence = partial(_short, n_chars=160)
 # Names of a text that are looked at for a relationship, and entities for their relationships.
 _N_JOINING = 8
 _N_HEAVIEST = 100
@@ -94,14 +96,10 @@ def rows_to_relationships(
         if relationship not in known:
             told = store.relationship_row(relationship)
             names = f"{_short(told.source)} -> {_short(told.target)}"
-            sentence = shorten(told.description, _SENTENCE_CHARS)
+            sentence = _short_sentence(told.description)
             forward = worth[relationship][1]
             rows.append(Row(names, "", sentence, None, relationship, forward))
     return rows
-
-
-def _short(name: str) -> str:
-    return shorten(name, _NAME_CHARS)
 
 
 def _entities(unit: int, store: GraphStore) -> list[int]:
@@ -143,7 +141,7 @@ class _Nearest:
             terms = self._terms[sentence]
             return sum(self._weight[term] for term in terms & wanted) / (8 + len(terms)) ** 0.5
 
-        return shorten(max(of_text, key=worth, default=""), _SENTENCE_CHARS)
+        return _short_sentence(max(of_text, key=worth, default=""))
 
 
 def _stems(terms: Sequence[str]) -> frozenset[str]:
