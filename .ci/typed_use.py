@@ -6,8 +6,8 @@ from typing import assert_type
 from graphrag.api.search import tog_search
 from graphrag.config.enums import SearchMethod
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.scorers.judge import LLMJudge
 
 assert_type(JudgeResult(1, "why").reason, str)
 assert_type(EvaluationConfig().root, Path)

@@ -25,9 +25,9 @@ from pathlib import Path
 from multi_hop import Asked, Case, add_methods, show
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.evidence import quote_key
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.runner.index_building import build_index, is_built
-from graphrag.eval.scorers.evidence import quote_key
-from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.graph_index import GraphIndex
 from graphrag.text.words import terms
 

@@ -34,10 +34,10 @@ from support.openai_server import Fault, LocalServer, running_server
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion

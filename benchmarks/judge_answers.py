@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from graphrag.config.load_config import load_config
-from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.query.models import open_completion
 
 ROWS = Path(__file__).with_name("judge_answers.jsonl")

@@ -116,7 +116,7 @@ def step_count(folder: Path, _: Size) -> dict[str, float]:
 
 def step_trace(folder: Path, _: Size) -> dict[str, float]:
     """Look every question's evidence up in the index."""
-    from graphrag.eval.scorers.index_view import IndexView
+    from graphrag.eval.metrics.index_view import IndexView
     from graphrag.query.index_header import read_header
 
     async def trace() -> dict[str, float]:
@@ -129,8 +129,8 @@ def step_trace(folder: Path, _: Size) -> dict[str, float]:
 
 def step_search(folder: Path, method: str) -> dict[str, float]:
     """Ask every question: seconds of the first one, median of the others, evidence found."""
-    from graphrag.eval.scorers.index_view import IndexView
-    from graphrag.eval.scorers.retrieved import RetrievalReader
+    from graphrag.eval.metrics.index_view import IndexView
+    from graphrag.eval.metrics.retrieved import RetrievalReader
     from graphrag.query.graph_index import GraphIndex
 
     async def search() -> dict[str, float]:

@@ -37,8 +37,8 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import numpy as np
 import yaml
 
+from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.index_building import build_index, is_built
-from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.methods import METHODS

@@ -225,7 +225,7 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
 
 def _show_way(result: "CountedSearchResult") -> None:
     """Print how the search went; on stderr, as the response alone is what a pipe is given."""
-    from graphrag.eval.scorers.traced import cited_sources
+    from graphrag.eval.metrics.traced import cited_sources
     from graphrag.text.way import read_steps, way_tree
 
     console = open_console(stderr=True)

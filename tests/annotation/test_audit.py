@@ -26,10 +26,10 @@ from graphrag.eval.annotation.audit import (
 from graphrag.eval.annotation.sheet import read_sheet, write_sheet
 from graphrag.eval.cli.judge import import_labels
 from graphrag.eval.cli.view import draw_labels
+from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.results.analysis import analyse
 from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
-from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement
 from graphrag.query.usage import Usage

@@ -15,9 +15,9 @@ from support.clock_fixtures import maker
 
 from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
 from graphrag.eval.errors import StoreError
+from graphrag.eval.metrics.quality import QUALITY_MEASURES
+from graphrag.eval.metrics.rubric import DIMENSIONS
 from graphrag.eval.monitoring import MetricsCollector as SameCollector
-from graphrag.eval.scorers.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.stats.intervals import t_estimate
 
 DONE = 0

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.entities import (
+from graphrag.eval.metrics.entities import (
     NameRule,
     score_entities,
     score_relationships,
 )
-from graphrag.eval.scorers.evidence import NamedText, SourceIndex, fold_text, phrase_key
-from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, states_answer
+from graphrag.eval.metrics.evidence import NamedText, SourceIndex, fold_text, phrase_key
+from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, states_answer
 from graphrag.eval.validation.graph import graph_connectivity
 
 DOCUMENT = (

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.entities import Extraction
-from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.metrics.entities import Extraction
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.query.index_header import IndexTables
 
 FRAMES = {

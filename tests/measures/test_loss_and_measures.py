@@ -13,18 +13,18 @@ from support.lighthouse import METHODS
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import Retrieved
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.loss import (
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.loss import (
     GRAPH_NEEDED,
     STAGES,
     LossRecord,
     summarize_loss,
     trace_loss,
 )
-from graphrag.eval.scorers.measures import measure, rank_sources, summarize_measures
-from graphrag.eval.scorers.retrieved import RetrievalReader
-from graphrag.eval.scorers.traced import check_citations, check_paths
+from graphrag.eval.metrics.measures import measure, rank_sources, summarize_measures
+from graphrag.eval.metrics.retrieved import RetrievalReader
+from graphrag.eval.metrics.traced import check_citations, check_paths
+from graphrag.eval.records.answers import Retrieved
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexTables
 

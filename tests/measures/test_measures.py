@@ -8,10 +8,9 @@ from ir_measures import RR, P, Qrel, R, ScoredDoc, Success
 from pydantic import ValidationError
 
 from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
-from graphrag.eval.results.figures import check_criteria
-from graphrag.eval.scorers import measures
-from graphrag.eval.scorers.evidence import Evidence
-from graphrag.eval.scorers.measures import (
+from graphrag.eval.metrics import measures
+from graphrag.eval.metrics.evidence import Evidence
+from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MeasureInput,
     combined_score,
@@ -19,6 +18,7 @@ from graphrag.eval.scorers.measures import (
     rank_sources,
     summarize_measures,
 )
+from graphrag.eval.results.figures import check_criteria
 
 ids = st.integers(0, 15).map("u{}".format)
 

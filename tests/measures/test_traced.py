@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from support.answers import answer
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import Hop, Retrieved
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.measures import measure, summarize_measures
-from graphrag.eval.scorers.traced import (
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.measures import measure, summarize_measures
+from graphrag.eval.metrics.traced import (
     CITATION_MEASURES,
     PATH_MEASURES,
     Citation,
@@ -22,6 +21,7 @@ from graphrag.eval.scorers.traced import (
     read_citations,
     strip_citations,
 )
+from graphrag.eval.records.answers import Hop, Retrieved
 from graphrag.query.index_header import IndexTables
 
 UNITS = {

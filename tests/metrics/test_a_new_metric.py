@@ -15,8 +15,8 @@ from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.judge import JudgeReply
 from graphrag.eval.records.judged import JUDGED_METRICS, JudgedMetric
-from graphrag.eval.scorers.judge import JudgeReply
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
 from graphrag.offline import OfflineModelError

@@ -8,10 +8,10 @@ import pytest
 from graphrag_llm.config import ModelConfig
 
 from graphrag.eval.dataset.samples import Assertion
+from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
+from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
+from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.records.verdicts import combine_repeats
-from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion, judge_assertions
-from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, judge_claims, split_sentences
-from graphrag.eval.scorers.judge import JudgeModel
 from graphrag.query.models import open_completion
 
 SHOWN = """-----Sources-----

@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour
 
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.evaluable import (
+from graphrag.eval.metrics.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
     EvaluableRelationship,
     read_entity_types,
 )
-from graphrag.eval.scorers.judge import JudgeModel
-from graphrag.eval.scorers.pairwise import (
+from graphrag.eval.metrics.judge import JudgeModel
+from graphrag.eval.metrics.pairwise import (
     OrderVerdict,
     PairwiseResult,
     compare_answers,
     summarize_preferences,
 )
-from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityJudge
-from graphrag.eval.scorers.rubric import (
+from graphrag.eval.metrics.quality import QUALITY_MEASURES, QualityJudge
+from graphrag.eval.metrics.rubric import (
     RUBRIC,
     DimensionScore,
     LLMEvaluationPrompt,
     RubricJudge,
     preview,
 )
-from graphrag.eval.scorers.scorer import PartSummary, ScoreSummary
+from graphrag.eval.metrics.scorer import PartSummary, ScoreSummary
+from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.stats.intervals import mean_binary, mean_real
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex

@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from support.openai_server import Behaviour
 
 from graphrag.eval.dataset.samples import Assertion
+from graphrag.eval.metrics import claims  # noqa: F401 (its forms)
+from graphrag.eval.metrics.assertions import judge_assertions
+from graphrag.eval.metrics.evaluable import EvaluableQueryResult
+from graphrag.eval.metrics.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
+from graphrag.eval.metrics.pairwise import compare_answers
+from graphrag.eval.metrics.rubric import DIMENSIONS, RubricJudge
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.runner import drafting  # noqa: F401 (its forms)
-from graphrag.eval.scorers import claims  # noqa: F401 (its forms)
-from graphrag.eval.scorers.assertions import judge_assertions
-from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeModel, JudgeReply, LLMJudge
-from graphrag.eval.scorers.pairwise import compare_answers
-from graphrag.eval.scorers.rubric import DIMENSIONS, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply

@@ -5,8 +5,8 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 import pytest
 from graphrag_llm.completion import LLMCompletion
 
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.verdicts import JudgeResult
-from graphrag.eval.scorers.judge import LLMJudge
 
 REPLY = '{"reason": "it fits", "score": 1}'
 VERDICT = JudgeResult(1, "it fits")

@@ -9,9 +9,9 @@ from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.verdicts import JudgeResult
-from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.testing import ScriptedRunner
 
 UNKNOWN = {

@@ -5,10 +5,10 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from graphrag.eval.scorers.judge import JudgeReply
-from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PairwiseReply
-from graphrag.eval.scorers.quality import QUALITY_PROMPT, QualityReply
-from graphrag.eval.scorers.rubric import DIMENSIONS, RUBRIC_PROMPT, RubricReply
+from graphrag.eval.metrics.judge import JudgeReply
+from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT, PairwiseReply
+from graphrag.eval.metrics.quality import QUALITY_PROMPT, QualityReply
+from graphrag.eval.metrics.rubric import DIMENSIONS, RUBRIC_PROMPT, RubricReply
 from graphrag.offline import NOT_FOUND, OfflineModelError
 
 QUESTION = "Who sold the clock in May?"

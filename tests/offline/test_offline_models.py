@@ -11,7 +11,7 @@ from graphrag_llm.embedding import create_embedding
 from pydantic import BaseModel
 from support.commands import run_apart
 
-from graphrag.eval.scorers.judge import JudgeReply
+from graphrag.eval.metrics.judge import JudgeReply
 from graphrag.offline import OfflineModelError
 
 SYSTEM = (

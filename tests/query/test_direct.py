@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from support.lighthouse import SpiedServer, model_config
 from support.openai_server import MALFORMED_JSON, Fault, Json
 
-from graphrag.eval.scorers.rubric import RubricReply
+from graphrag.eval.metrics.rubric import RubricReply
 from graphrag.query.calls import RetryPolicy, is_refusal, is_transient, read_symptom
 from graphrag.query.direct.asking import describe_form
 from graphrag.query.direct.http import DirectError

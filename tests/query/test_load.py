@@ -15,11 +15,11 @@ from support.openai_server import Fault, FaultPlan, Json, LocalServer, running_s
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import MemorySession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy

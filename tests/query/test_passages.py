@@ -14,11 +14,11 @@ from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.loss import trace_loss
+from graphrag.eval.metrics.measures import measure
+from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.loss import trace_loss
-from graphrag.eval.scorers.measures import measure
-from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader, IndexTables
 from graphrag.query.passages import GAP, split_text

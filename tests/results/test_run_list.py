@@ -18,12 +18,12 @@ from graphrag.eval import StoredRun, list_runs
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
+from graphrag.eval.metrics.quality import QUALITY_MEASURES
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import Values, paid_usages, read_question_figures
 from graphrag.eval.runner.plan import describe_setup
-from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement, RunDetails, StoredResponse
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder

@@ -16,17 +16,17 @@ from support.openai_server import Behaviour, LocalServer, offline_reply
 from graphrag.eval.compare.figures import compare_figures
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.measures import list_forms
 from graphrag.eval.records import plug_ins
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.plug_ins import list_plug_ins
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.measures import list_forms
 
 MODULE = """
 from graphrag.eval.records.judged import JudgedMetric
 from graphrag.eval.metrics import graded
 from graphrag.eval.runner import MethodAnswer
-from graphrag.eval.scorers.measures import Measure
+from graphrag.eval.metrics.measures import Measure
 
 async def echo(question, index, project):
     return MethodAnswer(f"Idris Vane of {index} in {project.name}", ("The clock.",), 1, 9, 2, 0.5)

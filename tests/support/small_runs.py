@@ -18,11 +18,11 @@ from support.clock_evaluation import flat
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession

@@ -11,15 +11,15 @@ from support.chromium import findings, overflow, watched
 from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.assertions import AssertionEvaluation, RuledAssertion
+from graphrag.eval.metrics.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
+from graphrag.eval.metrics.loss import STAGES, LossRecord, summarize_loss
+from graphrag.eval.metrics.measures import MeasuredAnswer
 from graphrag.eval.records.verdicts import MetricScores
 from graphrag.eval.report.run_tables import documents_table
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.terms import Terms
-from graphrag.eval.scorers.assertions import AssertionEvaluation, RuledAssertion
-from graphrag.eval.scorers.claims import Claim, ClaimEvaluation, MisplacedCitation, split_sentences
-from graphrag.eval.scorers.loss import STAGES, LossRecord, summarize_loss
-from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.store.records import CLAIMS
 from graphrag.eval.web.run_page import report_pieces
 from graphrag.query.usage import Usage

@@ -22,10 +22,10 @@ from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession

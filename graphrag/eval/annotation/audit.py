@@ -12,6 +12,7 @@ from itertools import combinations
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
+from graphrag.eval.metrics.assertions import AssertionEvaluation
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
@@ -25,7 +26,6 @@ from graphrag.eval.results.labels import (
     keep_labels,
 )
 from graphrag.eval.results.runs import stored_metadata, stored_rows
-from graphrag.eval.scorers.assertions import AssertionEvaluation
 from graphrag.eval.stats.agreement import BinaryAgreement, binary_agreement
 from graphrag.eval.stats.correction import Corrected, draw_for_labels
 from graphrag.eval.stats.intervals import grouped

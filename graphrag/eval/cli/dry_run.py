@@ -17,6 +17,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.metrics.claims import RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
+from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.report.run import describe_index_costs, describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
@@ -25,11 +30,6 @@ from graphrag.eval.runner.conduct import PreparedRun
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.scorers.claims import RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
-from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit

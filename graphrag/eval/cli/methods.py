@@ -20,9 +20,9 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     """
     with starting(quiet):
         from graphrag.eval.config.sections import CONTROLS
+        from graphrag.eval.metrics.measures import MEASURES, Measure
+        from graphrag.eval.metrics.scorer import Scorer
         from graphrag.eval.report.files import SUFFIXES
-        from graphrag.eval.scorers.measures import MEASURES, Measure
-        from graphrag.eval.scorers.scorer import Scorer
 
     built_in: dict[Kind, tuple[list[str], type | tuple[type, ...] | None]] = {
         "methods": ([*METHODS, *CONTROLS], None),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.assertions import AssertionEvaluation
+from graphrag.eval.metrics.claims import ClaimEvaluation, name_ruling
+from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.records.answers import KeptCalls, KeptExchange, QueryResult, Retrieved
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
-from graphrag.eval.scorers.assertions import AssertionEvaluation
-from graphrag.eval.scorers.claims import ClaimEvaluation, name_ruling
-from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.records import CLAIMS
 from graphrag.text.phrases import counted, shorten

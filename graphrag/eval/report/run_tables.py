@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.loss import LossRow, Stage
+from graphrag.eval.metrics.measures import Group, MeasureForm
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
@@ -25,19 +28,16 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.loss import LossRow, Stage
-from graphrag.eval.scorers.measures import Group, MeasureForm
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
+    from graphrag.eval.metrics.measures import MethodMeasures
     from graphrag.eval.records.verdicts import Failure
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
-    from graphrag.eval.scorers.measures import MethodMeasures
     from graphrag.eval.stats.outcomes import Outcomes
 
 METHOD: tuple[str, Kind] = ("method", "text")

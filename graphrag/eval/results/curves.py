@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
 
+from graphrag.eval.metrics.measures import MeasuredAnswer
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.results.analysis import Best, find_best
 from graphrag.eval.results.rows import QuestionKey, item_scores, rows_of
-from graphrag.eval.scorers.measures import MeasuredAnswer
 from graphrag.eval.stats.intervals import Estimate, Score, grouped, mean_binary, mean_real
 from graphrag.eval.stats.paired import MIN_COVERAGE, ScaleDifference, holm, paired_scale
 from graphrag.eval.stats.power import ALPHA

@@ -14,30 +14,30 @@ from pydantic_core import to_jsonable_python
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.answers import QueryResult, ReadWhole, Retrieved
-from graphrag.eval.results.curves import BudgetCurves, draw_curves
-from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
-from graphrag.eval.results.index_costs import Payoff, compute_payoffs
-from graphrag.eval.results.rows import NOT_KEPT, Section
-from graphrag.eval.results.usage import calls_of, tokens_of
-from graphrag.eval.scorers.further import OWN_SCORERS, SCORERS
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.loss import (
+from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.loss import (
     GRAPH_NEEDED,
     LossRecord,
     LossRow,
     summarize_loss,
     trace_loss,
 )
-from graphrag.eval.scorers.measures import (
+from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MethodMeasures,
     measure,
     summarize_measures,
 )
-from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
-from graphrag.eval.scorers.quality import QUALITY
-from graphrag.eval.scorers.scorer import PartSummary, Scorer, ScoreSummary
+from graphrag.eval.metrics.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
+from graphrag.eval.metrics.quality import QUALITY
+from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
+from graphrag.eval.records.answers import QueryResult, ReadWhole, Retrieved
+from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
+from graphrag.eval.results.index_costs import Payoff, compute_payoffs
+from graphrag.eval.results.rows import NOT_KEPT, Section
+from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import CLAIMS, Judgement, Unit, pair_kind

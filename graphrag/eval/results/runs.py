@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.eval.errors import UsageError
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED, JudgeResult
@@ -29,8 +31,6 @@ from graphrag.eval.results.rows import (
     with_every_metric,
 )
 from graphrag.eval.results.usage import label_usages
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.stats.latency import quantile_value
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import (

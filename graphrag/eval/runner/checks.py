@@ -15,13 +15,13 @@ from graphrag.config.project_settings import UnusedSetting, read_settings, unkno
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
+from graphrag.eval.metrics.evidence import Evidence, phrase_key
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.same_documents import list_model_warnings
-from graphrag.eval.scorers.evidence import Evidence, phrase_key
-from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name

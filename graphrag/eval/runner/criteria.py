@@ -7,12 +7,12 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.judge import judgeable
+from graphrag.eval.metrics.measures import list_forms
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import AVERAGES
 from graphrag.eval.runner.judging import FAITHFULNESS
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.judge import judgeable
-from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.store.records import CLAIMS
 
 

@@ -21,11 +21,8 @@ from graphrag.eval.dataset.drafts import (
 )
 from graphrag.eval.dataset.samples import Assertion, Sample, Statement
 from graphrag.eval.errors import RunStoppedError
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.runner.draft_materials import Material, Materials
-from graphrag.eval.runner.queue import check_asked
-from graphrag.eval.scorers.assertions import AssertionEvaluation, judge_assertions
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.assertions import AssertionEvaluation, judge_assertions
+from graphrag.eval.metrics.judge import (
     Form,
     JudgeModel,
     LLMJudge,
@@ -33,6 +30,9 @@ from graphrag.eval.scorers.judge import (
     fill_prompt,
     write_prompt,
 )
+from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.runner.draft_materials import Material, Materials
+from graphrag.eval.runner.queue import check_asked
 from graphrag.eval.stats.intervals import grouped
 from graphrag.query.replies import ReplyForm
 from graphrag.query.usage import CallLog, Usage, measure_calls

@@ -15,6 +15,9 @@ from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, p
 from graphrag.eval.config.sections import CONTROLS, OutputSettings
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.metrics.evaluable import read_entity_types
+from graphrag.eval.metrics.judge import Judge, JudgeModel
+from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
@@ -48,9 +51,6 @@ from graphrag.eval.runner.queue import (
     describe_timeout,
 )
 from graphrag.eval.runner.same_documents import check_indexes
-from graphrag.eval.scorers.evaluable import read_entity_types
-from graphrag.eval.scorers.judge import Judge, JudgeModel
-from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, StoredSession

@@ -11,9 +11,9 @@ from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.metrics.index_view import IndexView, read_index_views
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError, model_name, read_header

@@ -17,7 +17,7 @@ from graphrag.eval.dataset.benchmarks import (
 )
 from graphrag.eval.dataset.samples import fold_wording, parse_samples
 from graphrag.eval.errors import DatasetError
-from graphrag.eval.scorers.evidence import QuotableTexts, read_quote
+from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
 
 _REPEATED = "Questions that are there again, asked once"
 _CONTRADICTED = "Questions that are there again with another answer, left out"

@@ -15,21 +15,21 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
-from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
-from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
-from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
-from graphrag.eval.scorers.claims import judge_claims
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.claims import judge_claims
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.judge import (
     NO_REASON,
     Judge,
     JudgeModel,
     LLMJudge,
     awaited,
 )
-from graphrag.eval.scorers.pairwise import compare_answers
-from graphrag.eval.scorers.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
+from graphrag.eval.metrics.pairwise import compare_answers
+from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
+from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
+from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
+from graphrag.eval.runner.methods import answering_config
+from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
 from graphrag.eval.store.records import (
     CLAIMS,
     DOUBT,

@@ -24,10 +24,10 @@ from typing import Any, TypeAlias, cast
 from graphrag.config.settings_files import is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
+from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records import plug_ins
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.runner.methods import Method
-from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
 from graphrag.query.calls import describe_error

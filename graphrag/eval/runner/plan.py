@@ -13,16 +13,16 @@ from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
+from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
+from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.runner.headers import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further, with_judged
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.scorers.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.scorers.further import SCORERS
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
+from graphrag.eval.metrics.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.records.answers import (
     EfficiencyMetrics,
     QueryResult,
@@ -20,7 +21,6 @@ from graphrag.eval.records.answers import (
 )
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.scorers.judge import JUDGE_BOUND, judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
 from graphrag.eval.store.session import Finished, MemorySession
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending

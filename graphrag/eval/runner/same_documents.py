@@ -10,9 +10,9 @@ from graphrag.config.settings_files import SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_header import IndexHeader, open_tables, rows_of
 from graphrag.text.phrases import join_names
 

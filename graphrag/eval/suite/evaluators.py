@@ -17,16 +17,16 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.methods import load_method
-from graphrag.eval.scorers.entities import (
+from graphrag.eval.metrics.entities import (
     Extraction,
     MatchScores,
     NameRule,
     score_entities,
     score_relationships,
 )
-from graphrag.eval.scorers.evidence import phrase_key
-from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.metrics.evidence import phrase_key
+from graphrag.eval.metrics.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.runner.methods import load_method
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.suite.cases import (
     CaseExpected,
@@ -207,7 +207,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):
-    """The time against its limit, see :func:`graphrag.eval.scorers.time_score`."""
+    """The time against its limit, see :func:`graphrag.eval.metrics.time_score`."""
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
     compared = "max_processing_time"
@@ -331,7 +331,7 @@ class QueryResponse(StrictSection, BaseEvaluator):
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
-    ``graphrag.eval.scorers.wording``).
+    ``graphrag.eval.metrics.wording``).
 
     ``weights`` is answer, keywords, aspects and time -> weight, >= 0; one left out counts 0.
     """

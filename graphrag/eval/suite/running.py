@@ -20,6 +20,7 @@ from graphrag.eval.errors import (
     StoreError,
     UsageError,
 )
+from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
@@ -34,7 +35,6 @@ from graphrag.eval.runner.queue import (
     check_asked,
     describe_timeout,
 )
-from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (

@@ -12,13 +12,13 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.metrics.entities import Extraction
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits
-from graphrag.eval.scorers.entities import Extraction
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, rows_of

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias
 
+from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
 from graphrag.eval.report.cells import figure, plain_amount
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import Means, StoredRun
-from graphrag.eval.scorers.further import SCORERS
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 
 _ByRun: TypeAlias = Sequence[tuple[StoredRun, Means]]

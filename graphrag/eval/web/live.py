@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import money
 from graphrag.eval.report.run_tables import (
@@ -16,7 +17,6 @@ from graphrag.eval.report.run_tables import (
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
 from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows
-from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CLAIMS, Run, StoredResponse
 from graphrag.query.usage import sum_usages

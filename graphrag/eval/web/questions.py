@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.loss import Stage
+from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.records.answers import KeptCalls, QueryResult, ReadCalls, ReadWhole
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.run_tables import LOST, name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
-from graphrag.eval.scorers.loss import Stage
-from graphrag.eval.scorers.traced import cited_sources
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage

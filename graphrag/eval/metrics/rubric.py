@@ -10,15 +10,15 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.evaluable import EvaluableQueryResult
+from graphrag.eval.metrics.judge import (
     JudgeModel,
     ReasonedForm,
     Unanswered,
     fill_prompt,
 )
-from graphrag.eval.scorers.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
+from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
+from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 from graphrag.text.json_records import Stored
 
@@ -367,7 +367,7 @@ def _no_grade(failure: Failure) -> DimensionScore:
 class RubricJudge(JudgeModel):
     """Grades answers on the rubric with a language model, one call an answer.
 
-    Parameters are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`; ``prompt`` says how much of
+    Parameters are as of :class:`~graphrag.eval.metrics.judge.LLMJudge`; ``prompt`` says how much of
     what was retrieved is shown. A reply in which a dimension can't be read is asked for again. Then
     the reply with most readable dimensions counts; the others have score None and a failure.
     """

@@ -19,7 +19,9 @@ from pydantic import model_validator
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import EvalError
 from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
-from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
+from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
+from graphrag.eval.records.verdicts import MetricScores as MetricScores
 from graphrag.query.calls import (
     CutOffReplyError,
     is_refusal,

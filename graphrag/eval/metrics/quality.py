@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.metrics.scorer import Grading, Material, Scorer
 from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
-from graphrag.eval.scorers.scorer import Grading, Material, Scorer
 from graphrag.text.json_records import Stored
 
 QUALITY_VERSION = 2
@@ -95,7 +95,7 @@ class QualityReply(ReasonedForm):
 class QualityJudge(JudgeModel):
     """Measures answers with a language model, one call an answer.
 
-    Parameters and failures are as of :class:`~graphrag.eval.scorers.judge.LLMJudge`.
+    Parameters and failures are as of :class:`~graphrag.eval.metrics.judge.LLMJudge`.
     """
 
     __slots__ = ()

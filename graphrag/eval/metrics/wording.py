@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from graphrag.eval.scorers.evidence import phrase_key
+from graphrag.eval.metrics.evidence import phrase_key
 from graphrag.text.words import sentences, share_covered, terms
 
 ASPECT_SHARE = 0.6

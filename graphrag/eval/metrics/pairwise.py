@@ -5,8 +5,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
+from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.stats.intervals import Estimate, mean_binary, scipy_stats
 from graphrag.text.json_records import Stored
 

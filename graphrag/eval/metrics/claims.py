@@ -12,17 +12,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.eval.scorers.evidence import fold_text
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.evidence import fold_text
+from graphrag.eval.metrics.judge import (
     JudgeModel,
     Numbered,
     fill_prompt,
     rule_on,
     write_prompt,
 )
-from graphrag.eval.scorers.scorer import Scorer, ScoreSummary
-from graphrag.eval.scorers.traced import Citation, read_citations
+from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
+from graphrag.eval.metrics.traced import Citation, read_citations
+from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.query.replies import ReplyForm
 from graphrag.text.json_records import Stored
 from graphrag.text.tables import read_context

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.judge import (
     JudgeModel,
     ReasonedForm,
     Unanswered,
     fill_prompt,
     write_prompt,
 )
+from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import read_choice
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.entities import Extraction, NameRule
-from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
+from graphrag.eval.metrics.entities import Extraction, NameRule
+from graphrag.eval.metrics.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
 from graphrag.query.index_header import IndexHeader, IndexTables, open_tables, rows_of
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias, cast, get_args
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics.entities import NameRule, score_entities
+from graphrag.eval.metrics.evidence import Evidence, QuotableTexts, read_quote
+from graphrag.eval.metrics.index_view import IndexView
+from graphrag.eval.metrics.traced import PATH_MEASURES, Shares, check_citations, check_paths
+from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.records.answers import QueryResult, Retrieved
 from graphrag.eval.records.plug_ins import find_plug_in
-from graphrag.eval.scorers.entities import NameRule, score_entities
-from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.traced import PATH_MEASURES, Shares, check_citations, check_paths
-from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
 from graphrag.query.calls import describe_error
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
+from graphrag.eval.metrics.evidence import fold_text, name_key
+from graphrag.eval.metrics.index_view import IndexView, StoredEdge
 from graphrag.eval.records.answers import Hop, Retrieved
-from graphrag.eval.scorers.evidence import fold_text, name_key
-from graphrag.eval.scorers.index_view import IndexView, StoredEdge
 
 _CITATION = re.compile(r"\[\s*data\s*:([^\]]*)(?:\]|$)")
 _TABLE = re.compile(r"([^\W\d_][^()\[\];,]*?)\s*\(([^()]*)(?:\)|$)")

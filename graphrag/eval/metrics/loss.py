@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.metrics.evidence import Evidence
+from graphrag.eval.metrics.index_view import IndexGraph, IndexView
+from graphrag.eval.metrics.measures import retrieval_stages
+from graphrag.eval.metrics.wording import states_answer
 from graphrag.eval.records.answers import QueryResult
-from graphrag.eval.scorers.evidence import Evidence
-from graphrag.eval.scorers.index_view import IndexGraph, IndexView
-from graphrag.eval.scorers.measures import retrieval_stages
-from graphrag.eval.scorers.wording import states_answer
 from graphrag.eval.stats.intervals import grouped
 
 Stage = Literal[

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from graphrag.eval.dataset.samples import Assertion
-from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.scorers.judge import (
+from graphrag.eval.metrics.judge import (
     NO_REASON,
     JudgeModel,
     Numbered,
@@ -19,7 +18,8 @@ from graphrag.eval.scorers.judge import (
     rule_on,
     write_prompt,
 )
-from graphrag.eval.scorers.scorer import Grading, Material, Scorer, ScoreSummary
+from graphrag.eval.metrics.scorer import Grading, Material, Scorer, ScoreSummary
+from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm
 from graphrag.text.json_records import Stored
 

@@ -1,1 +1,0 @@
-"""What a response is scored by: a judge's verdicts, and measures computed without one."""
