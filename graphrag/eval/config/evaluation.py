@@ -1,5 +1,6 @@
 """The settings of an evaluation, read from eval_config.yaml."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -218,15 +219,7 @@ class EvaluationConfig(FrozenSection):
         names the key.
         """
         file = Path(path)
-        try:
-            values = read_yaml(read_input(file, MOST_WRITTEN_BYTES).decode())
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise ConfigError(_describe_missing(file)) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} can't be read: {error}.") from error
-        except yaml.YAMLError as error:
-            problem = " ".join(str(error).split())
-            raise ConfigError(f"{file} is not valid YAML: {problem}") from error
+        values = read_written(file, str(file), _describe_missing(file))
         if values is not None and not isinstance(values, dict):
             raise ConfigError(f"{file} must hold keys and values, not {type(values).__name__}.")
         given = cast("dict[str, object]", values or {})
@@ -421,6 +414,22 @@ def _name_of(entry: object) -> object:
     if not isinstance(name, str) or not name:
         raise ValueError(f"methods: a variant needs a name, which {entry} lacks")
     return name
+
+
+def read_written(file: Path, name: str, missing: str, is_json: bool = False) -> object:
+    """Return what a file holds that a person wrote; a ConfigError names what is wrong with it."""
+    try:
+        text = read_input(file, MOST_WRITTEN_BYTES).decode("utf-8-sig")
+        return json.loads(text) if is_json else read_yaml(text)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(missing) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name} can't be read: {error}.") from error
+    except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise ConfigError(
+            f"{name} is not valid {'JSON' if is_json else 'YAML'}: {problem}"
+        ) from error
 
 
 def parse_config(

@@ -1,6 +1,5 @@
 """Suites and their test cases, and evaluation.yml, read from YAML or JSON."""
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -8,16 +7,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
-from graphrag.config.settings_files import read_yaml
-from graphrag.eval.config.evaluation import check_below
+from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
-from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
 EVALUATION_FILE = "evaluation.yml"
 SUITES_FOLDER = Path("eval") / "suites"
@@ -227,18 +223,8 @@ def read_values_of(file: Path) -> object:
     if file.suffix.lower() not in _ENDINGS:
         msg = f"The suite {file} ends in {file.suffix or 'nothing'}; use .yaml or .json."
         raise ConfigError(msg)
-    is_json = file.suffix.lower() == ".json"
-    try:
-        text = read_input(file, MOST_WRITTEN_BYTES).decode("utf-8-sig")
-        return json.loads(text) if is_json else read_yaml(text)
-    except FileNotFoundError as error:
-        raise ConfigError(f"The suite {file} does not exist.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The suite {file} can't be read: {error}.") from error
-    except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
-        kind = "JSON" if is_json else "YAML"
-        msg = f"The suite {file} is not valid {kind}: {' '.join(str(error).split())}"
-        raise ConfigError(msg) from error
+    name, is_json = f"The suite {file}", file.suffix.lower() == ".json"
+    return read_written(file, name, f"{name} does not exist.", is_json)
 
 
 def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suite:
