@@ -65,10 +65,10 @@ def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ran
         return None
     rank_of = {unit: rank for rank, unit in enumerate(dict.fromkeys(ranked or ()), 1)}
     relevant = frozenset[str]().union(*(item.unit_ids for item in items))
-    found = [[rank_of[unit] for unit in item.unit_ids if unit in rank_of] for item in items]
+    item_ranks = [[rank_of[unit] for unit in item.unit_ids if unit in rank_of] for item in items]
     return Ranking(
         tuple(unit in relevant for unit in rank_of),
-        tuple(min(ranks) for ranks in found if ranks),
+        tuple(min(ranks) for ranks in item_ranks if ranks),
         len(items),
     )
 
@@ -82,34 +82,34 @@ def retrieval_stages(
     text unit that is shown by passages nothing else counts, if it is known. None where it is not.
     """
     stages: list[tuple[bool | None, bool | None]] = []
-    given, context = result.retrieved, QuotableTexts([result.context_text or ""])
+    retrieval, context = result.retrieved, QuotableTexts([result.context_text or ""])
     for item in items:
         retrieved: bool | None = False
-        shown: bool | None = False
-        if result.failure is None and given is not None and given.text_unit_ids is not None:
-            retrieved = not item.unit_ids.isdisjoint(given.text_unit_ids)
-            shown = not item.unit_ids.isdisjoint(_shown_units(item, result))
+        in_context: bool | None = False
+        if result.failure is None and retrieval is not None and retrieval.text_unit_ids is not None:
+            retrieved = not item.unit_ids.isdisjoint(retrieval.text_unit_ids)
+            in_context = not item.unit_ids.isdisjoint(_shown_units(item, result))
         elif result.failure is None:
-            retrieved, shown = None, False if result.context_text else None
-        if not shown and item.kind == "quote" and result.context_text is not None:
+            retrieved, in_context = None, False if result.context_text else None
+        if not in_context and item.kind == "quote" and result.context_text is not None:
             # The whole context is known, even of a method that does not say what it retrieved.
             quote = read_quote(item.text)
             # Of a quote that text units cut no more than a half need be shown of them.
-            in_part = given is not None and not item.unit_ids.isdisjoint(given.in_part)
+            in_part = retrieval is not None and not item.unit_ids.isdisjoint(retrieval.in_part)
             half = in_part and item.is_cut and context.holds_half(quote)
-            shown = half or bool(context.rows_with(quote))
-            retrieved = shown or retrieved
-        stages.append((retrieved, shown))
+            in_context = half or bool(context.rows_with(quote))
+            retrieved = in_context or retrieved
+        stages.append((retrieved, in_context))
     return stages
 
 
 def _shown_units(item: Evidence, result: QueryResult) -> set[str]:
     """Return the text units whose text counts as shown with all that they hold."""
-    given = result.retrieved
-    if given is None:
+    retrieval = result.retrieved
+    if retrieval is None:
         return set()
     is_told = item.kind == "quote" and result.context_text is not None
-    return set(given.shown_text_unit_ids).difference(given.in_part if is_told else ())
+    return set(retrieval.shown_text_unit_ids).difference(retrieval.in_part if is_told else ())
 
 
 def combined_score(
@@ -166,7 +166,7 @@ class MeasureInput:
     @cached_property
     def shown(self) -> list[bool | None]:
         """Whether each expected source stood before the model."""
-        return [shown for _, shown in retrieval_stages(self.items, self.result)]
+        return [in_context for _, in_context in retrieval_stages(self.items, self.result)]
 
     @cached_property
     def paths(self) -> Shares:
@@ -225,68 +225,68 @@ class MeasureForm:
         heading = self.measure.heading or self.measure.name.replace("_", " ")
         return heading if self.k is None else f"{heading} at {self.k}"
 
-    def compute(self, given: MeasureInput) -> float | None:
+    def compute(self, inputs: MeasureInput) -> float | None:
         """Return the value of one response."""
-        if self.measure.needs_retrieved and not given.is_told:
+        if self.measure.needs_retrieved and not inputs.is_told:
             return None
-        return self.measure.compute(given, *(() if self.k is None else (self.k,)))
+        return self.measure.compute(inputs, *(() if self.k is None else (self.k,)))
 
 
-def _shown_hit(given: MeasureInput) -> float | None:
-    shown = given.shown
-    return 1.0 if True in shown else None if None in shown or not shown else 0.0
+def _shown_hit(inputs: MeasureInput) -> float | None:
+    flags = inputs.shown
+    return 1.0 if True in flags else None if None in flags or not flags else 0.0
 
 
-def _shown_recall(given: MeasureInput) -> float | None:
-    known = [each for each in given.shown if each is not None]
-    return None if len(known) < len(given.shown) or not known else sum(known) / len(known)
+def _shown_recall(inputs: MeasureInput) -> float | None:
+    flags = [flag for flag in inputs.shown if flag is not None]
+    return None if len(flags) < len(inputs.shown) or not flags else sum(flags) / len(flags)
 
 
-def _shown_unit_recall(given: MeasureInput) -> float | None:
-    retrieved = given.retrieved
-    if not given.items or retrieved is None or retrieved.text_unit_ids is None:
-        return 0.0 if given.items and given.result.failure else None
+def _shown_unit_recall(inputs: MeasureInput) -> float | None:
+    retrieved = inputs.retrieved
+    if not inputs.items or retrieved is None or retrieved.text_unit_ids is None:
+        return 0.0 if inputs.items and inputs.result.failure else None
     ids = retrieved.shown_text_unit_ids
-    return sum(not item.unit_ids.isdisjoint(ids) for item in given.items) / len(given.items)
+    return sum(not item.unit_ids.isdisjoint(ids) for item in inputs.items) / len(inputs.items)
 
 
-def _entity_recall(titles: Iterable[str], given: MeasureInput) -> float | None:
-    rule = NameRule(aliases=given.settings.aliases)
-    return score_entities(titles, given.sample.expected_entities, rule).recall
+def _entity_recall(titles: Iterable[str], inputs: MeasureInput) -> float | None:
+    rule = NameRule(aliases=inputs.settings.aliases)
+    return score_entities(titles, inputs.sample.expected_entities, rule).recall
 
 
-def _indexed(given: MeasureInput) -> float | None:
-    return _entity_recall((entity.title for entity in given.index.entities), given)
+def _indexed(inputs: MeasureInput) -> float | None:
+    return _entity_recall((entity.title for entity in inputs.index.entities), inputs)
 
 
-def _retrieved(given: MeasureInput) -> float | None:
-    return _entity_recall(() if given.retrieved is None else given.retrieved.entities, given)
+def _retrieved(inputs: MeasureInput) -> float | None:
+    return _entity_recall(() if inputs.retrieved is None else inputs.retrieved.entities, inputs)
 
 
-def _keywords(given: MeasureInput) -> float | None:
-    return keyword_relevance(given.sample.keywords, given.response)
+def _keywords(inputs: MeasureInput) -> float | None:
+    return keyword_relevance(inputs.sample.keywords, inputs.response)
 
 
-def _aspects(given: MeasureInput) -> float | None:
-    return aspect_coverage(given.sample.aspects, given.response, given.settings.aspect_share)
+def _aspects(inputs: MeasureInput) -> float | None:
+    return aspect_coverage(inputs.sample.aspects, inputs.response, inputs.settings.aspect_share)
 
 
-def _in_time(given: MeasureInput) -> float | None:
-    limit = given.sample.tags.get(TIME_LIMIT_TAG, given.settings.time_limit_s)
+def _in_time(inputs: MeasureInput) -> float | None:
+    limit = inputs.sample.tags.get(TIME_LIMIT_TAG, inputs.settings.time_limit_s)
     if limit is None:
         return None
-    seconds = given.result.efficiency.latency
-    return 0.0 if given.result.failure else time_score(seconds, float(cast("str", limit)))
+    seconds = inputs.result.efficiency.latency
+    return 0.0 if inputs.result.failure else time_score(seconds, float(cast("str", limit)))
 
 
-def _judge_score(given: MeasureInput) -> float | None:
-    return given.judge_score
+def _judge_score(inputs: MeasureInput) -> float | None:
+    return inputs.judge_score
 
 
-def _combined(given: MeasureInput) -> float | None:
-    hit_rate = None if given.ranking is None else given.ranking.hit_rate()
-    tokens = given.result.efficiency.tokens
-    return combined_score(hit_rate, given.judge_score, tokens, given.settings)
+def _combined(inputs: MeasureInput) -> float | None:
+    hit_rate = None if inputs.ranking is None else inputs.ranking.hit_rate()
+    tokens = inputs.result.efficiency.tokens
+    return combined_score(hit_rate, inputs.judge_score, tokens, inputs.settings)
 
 
 _MANNING = "Manning, Raghavan and Schuetze 2008, chapter 8"
@@ -296,9 +296,9 @@ _SOURCES = ("expected_sources", "evidence")
 _ENTITIES = ("expected_entities",)
 
 
-def _listed(name: str, kind: Kind, source: str, score: Callable[..., float]) -> Measure:
-    def compute(given: MeasureInput, *k: int) -> float | None:
-        return None if given.ranking is None else score(given.ranking, *k)
+def _ranking_measure(name: str, kind: Kind, source: str, score: Callable[..., float]) -> Measure:
+    def compute(inputs: MeasureInput, *k: int) -> float | None:
+        return None if inputs.ranking is None else score(inputs.ranking, *k)
 
     at_k, shows = name != "mrr", name in ("recall", "precision")
     return Measure(
@@ -306,18 +306,18 @@ def _listed(name: str, kind: Kind, source: str, score: Callable[..., float]) -> 
     )
 
 
-def _traced(name: str, heading: str = "", column: int | None = 0) -> Measure:
-    def compute(given: MeasureInput) -> float | None:
-        return (given.paths if name in PATH_MEASURES else given.citations)[name]
+def _traced_measure(name: str, heading: str = "", column: int | None = 0) -> Measure:
+    def compute(inputs: MeasureInput) -> float | None:
+        return (inputs.paths if name in PATH_MEASURES else inputs.citations)[name]
 
     return Measure(name, "share", "traced", _OURS, compute, (), True, heading, column)
 
 
 MEASURES = (
-    _listed("hit_rate", "binary", _MANNING, Ranking.hit_rate),
-    _listed("mrr", "share", "Voorhees 1999, TREC-8", Ranking.mrr),
-    _listed("recall", "share", _MANNING, Ranking.recall),
-    _listed("precision", "share", _MANNING, Ranking.precision),
+    _ranking_measure("hit_rate", "binary", _MANNING, Ranking.hit_rate),
+    _ranking_measure("mrr", "share", "Voorhees 1999, TREC-8", Ranking.mrr),
+    _ranking_measure("recall", "share", _MANNING, Ranking.recall),
+    _ranking_measure("precision", "share", _MANNING, Ranking.precision),
     Measure("shown_hit_rate", "binary", "ranking", _STAGE, _shown_hit, _SOURCES, column=None),
     Measure("shown_recall", "share", "ranking", _STAGE, _shown_recall, _SOURCES, column=None),
     Measure(
@@ -329,14 +329,14 @@ MEASURES = (
     Measure("keyword_relevance", "share", "words", _OURS, _keywords, ("keywords",)),
     Measure("aspect_coverage", "share", "words", _OURS, _aspects, ("aspects",)),
     Measure("time_score", "share", "words", _OURS, _in_time, (TIME_LIMIT_TAG,)),
-    _traced("path_edges_exist", "edges exist"),
-    _traced("path_joins_meet", "joins meet"),
-    _traced("path_edges_supported", "edges supported"),
-    _traced("answer_entities_traced", "names traced"),
-    _traced("citations_in_index", "citations in index", column=1),
-    _traced("citation_validity", "citations shown"),
-    _traced("context_cited", column=1),
-    _traced("sources_cited", column=None),
+    _traced_measure("path_edges_exist", "edges exist"),
+    _traced_measure("path_joins_meet", "joins meet"),
+    _traced_measure("path_edges_supported", "edges supported"),
+    _traced_measure("answer_entities_traced", "names traced"),
+    _traced_measure("citations_in_index", "citations in index", column=1),
+    _traced_measure("citation_validity", "citations shown"),
+    _traced_measure("context_cited", column=1),
+    _traced_measure("sources_cited", column=None),
     Measure("judge_score", "share", "combined", _OURS, _judge_score),
     Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
 )
@@ -350,7 +350,7 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
     ``further``: those that packages bring; a ConfigError if there is none, or it is broken.
     """
     forms: list[MeasureForm] = []
-    every = [*MEASURES, *map(_brought, further)]
+    every = [*MEASURES, *map(_load_plug_in, further)]
     for group in get_args(Group):
         own = [measure for measure in every if measure.group == group]
         forms += map(MeasureForm, own)
@@ -358,7 +358,7 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
     return tuple(forms)
 
 
-def _brought(name: str) -> Measure:
+def _load_plug_in(name: str) -> Measure:
     plug_in = find_plug_in("measures", name)
     if plug_in is None or any(measure.name == name for measure in MEASURES):
         own = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
@@ -367,9 +367,9 @@ def _brought(name: str) -> Measure:
     if measure.kind == "unbounded":
         raise plug_in.refuse("a package's measure is binary or a share")
 
-    def compute(given: MeasureInput, *k: int) -> float | None:
+    def compute(inputs: MeasureInput, *k: int) -> float | None:
         try:
-            value = measure.compute(given, *k)
+            value = measure.compute(inputs, *k)
         except Exception as error:
             raise plug_in.refuse(describe_error(error)) from error
         if value is None or 0 <= value <= 1:
@@ -443,8 +443,8 @@ class MethodMeasures:
     def to_dict(self) -> dict[str, object]:
         """Return the figures by name, JSON-ready."""
         measures = {
-            name: {"estimate": asdict(each.estimate), "n_excluded": each.n_excluded}
-            for name, each in self.measures.items()
+            name: {"estimate": asdict(summary.estimate), "n_excluded": summary.n_excluded}
+            for name, summary in self.measures.items()
         }
         return {
             "measures": measures,
@@ -476,12 +476,12 @@ def measure(
     items = index.evidence_of(sample)
     n_held = sum(item.is_held for item in items)
     counting = tuple(item for item in items if item.counts)
-    given = MeasureInput(sample, result, index, settings, judge_score, counting, is_told)
+    inputs = MeasureInput(sample, result, index, settings, judge_score, counting, is_told)
     forms = list_forms(settings.cutoffs, settings.further)
     values, failures = dict[str, float | None](), dict[str, str]()
     for form in forms:
         try:
-            values[form.name] = form.compute(given)
+            values[form.name] = form.compute(inputs)
         except ConfigError as error:  # of a package's measure: it is unmeasured, and all else stays
             values[form.name], failures[form.name] = None, str(error)
     return MeasuredAnswer(
@@ -492,7 +492,7 @@ def measure(
         values=values,
         n_sources=n_held,
         n_unmatched=len(items) - n_held,
-        has_list=given.retrieved is not None and given.retrieved.text_unit_ids is not None,
+        has_list=inputs.retrieved is not None and inputs.retrieved.text_unit_ids is not None,
         tokens=result.efficiency.tokens,
         failures=failures,
     )
@@ -509,7 +509,7 @@ def summarize_measures(
     """
     return {
         method: MethodMeasures(
-            measures={form.name: _summary(form, own) for form in own[0].forms},
+            measures={form.name: _summarize(form, own) for form in own[0].forms},
             combined=_summarize_combined(own, settings),
             n_without_list=sum(not row.has_list for row in own),
             n_with_unmatched_sources=sum(row.n_unmatched > 0 for row in own),
@@ -519,7 +519,7 @@ def summarize_measures(
     }
 
 
-def _summary(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummary:
+def _summarize(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummary:
     scores = [row.values[form.name] for row in rows]
     documents = [row.imdb_key for row in rows]
     if form.measure.kind == "binary":

@@ -210,8 +210,8 @@ class _SameReply(_Reply):
     same: Literal[0, 1]
 
 
-def _shown(passages: Sequence[Passage]) -> list[dict[str, str]]:
-    return [{"title": each.document, "text": each.text} for each in passages]
+def _as_rows(passages: Sequence[Passage]) -> list[dict[str, str]]:
+    return [{"title": passage.document, "text": passage.text} for passage in passages]
 
 
 def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str, str | None]:
@@ -221,11 +221,11 @@ def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str
         for quote in map(str.strip, quotes)
         if quote
     }
-    return {quote: next(filter(None, found), None) for quote, found in copies.items()}
+    return {quote: next(filter(None, matches), None) for quote, matches in copies.items()}
 
 
-def _to_say(statements: Sequence[Statement]) -> tuple[Assertion, ...]:
-    return tuple(Assertion(text=each.text, weight=each.weight) for each in statements)
+def _read_assertions(statements: Sequence[Statement]) -> tuple[Assertion, ...]:
+    return tuple(Assertion(text=item.text, weight=item.weight) for item in statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Drafted:
 
     def causes(self) -> Counter[Cause]:
         """Return how many drafts were thrown away, by cause."""
-        return Counter(each.cause for each in self.thrown_away)
+        return Counter(draft.cause for draft in self.thrown_away)
 
 
 class _Failed(Exception):
@@ -301,7 +301,7 @@ class Drafter:
         self,
         model: object,
         new_log: Callable[[], CallLog],
-        on_progress: Callable[[str, int, int], object] = lambda kind, done, of: None,
+        on_progress: Callable[[str, int, int], object] = lambda kind, done, number: None,
         keeps_known: bool = False,
         askers: Sequence[Asker] = (ANYBODY,),
     ) -> None:
@@ -313,25 +313,25 @@ class Drafter:
     async def draft(
         self,
         materials: Materials,
-        wanted: Mapping[str, int],
-        asked: Sequence[str],
+        n_questions: Mapping[str, int],
+        past_questions: Sequence[str],
         drafted: Drafted | None = None,
     ) -> Drafted:
         """Draft questions of each kind until there are enough, or nothing is left to try.
 
-        ``wanted``: kind -> number of questions. ``asked``: questions that are not to be asked
+        ``n_questions``: kind -> number. ``past_questions``: those that are not to be asked
         again. ``drafted``: filled as drafts end, so that what there is can be kept when it stops
         early. Raises RunStoppedError if the service refuses every request or is down, or the
         allowed cost is spent.
         """
         drafted = drafted or Drafted()
         turns = cycle(self._askers)
-        for kind, number in wanted.items():
+        for kind, number in n_questions.items():
             left = islice(materials.of(kind), MOST_TRIES * number)
             open_ = [*islice(turns, number)]
             while pairs := [*zip(open_[:_AT_ONCE], left, strict=False)]:
                 batch = [replace(material, asker=asker) for asker, material in pairs]
-                for draft in await self._try(batch, materials, asked, drafted):
+                for draft in await self._try(batch, materials, past_questions, drafted):
                     open_.remove(draft.asker)
                 self._on_progress(kind, number - len(open_), number)
             if open_:
@@ -345,10 +345,10 @@ class Drafter:
         """
         for start in range(0, len(samples), _AT_ONCE):
             batch = samples[start : start + _AT_ONCE]
-            found = await self._together(batch, self._hold, drafted)
-            for sample, each in zip(batch, found, strict=True):
-                if each is not None:
-                    drafted.held[sample.id], left = each
+            outcomes = await self._together(batch, self._hold, drafted)
+            for sample, outcome in zip(batch, outcomes, strict=True):
+                if outcome is not None:
+                    drafted.held[sample.id], left = outcome
                     drafted.thrown_away += (
                         _throw_away(sample, Cause.NOT_BORNE_OUT, assertion.text)
                         for assertion in left
@@ -357,7 +357,7 @@ class Drafter:
 
     async def _hold(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
         """Return the assertions of a row that its answer and quotes support, and the others."""
-        told = [each for each in (sample.ground_truth, *sample.evidence) if each]
+        told = [text for text in (sample.ground_truth, *sample.evidence) if text]
         if not told or not sample.answerable:
             raise _Failed(Cause.NOTHING_SAID)
         reply = await self._ask(
@@ -367,27 +367,27 @@ class Drafter:
             answer=sample.ground_truth,
             quotes=[*sample.evidence],
         )
-        said = {each.text: each for each in _to_say(reply.assertions)}
+        said = {assertion.text: assertion for assertion in _read_assertions(reply.assertions)}
         ruled = await self._rule(sample.question, "\n\n".join(told), [*said.values()])
-        met = {each.text for each in ruled.rulings if each.is_met}
-        kept = [each for text, each in said.items() if text in met]
-        if not any(each.weight == "vital" for each in kept):
+        met = {ruling.text for ruling in ruled.rulings if ruling.is_met}
+        kept = [assertion for text, assertion in said.items() if text in met]
+        if not any(assertion.weight == "vital" for assertion in kept):
             raise _Failed(Cause.NOT_BORNE_OUT, "; ".join(said) or "nothing was proposed")
-        return kept, [each for text, each in said.items() if text not in met]
+        return kept, [assertion for text, assertion in said.items() if text not in met]
 
     async def _try(
-        self, batch: Sequence[Material], materials: Materials, asked: Sequence[str], into: Drafted
+        self, batch: Sequence[Material], materials: Materials, past: Sequence[str], into: Drafted
     ) -> list[Draft]:
         kept_before = [draft for draft, _ in into.kept]
         sound: list[Draft] = []
         for draft in filter(None, await self._together(batch, self._propose, into)):
             others = [*kept_before, *sound]
-            cause = check_draft(draft, [*asked, *(each.question for each in others)], others)
+            cause = check_draft(draft, [*past, *(other.question for other in others)], others)
             if cause is None:
                 sound.append(draft)
             else:
                 into.thrown_away.append(_throw_away(draft, cause))
-        proofs = await self._together(sound, lambda each: self._prove(each, materials), into)
+        proofs = await self._together(sound, lambda draft: self._prove(draft, materials), into)
         kept = [proven for proven in proofs if proven is not None]
         into.kept += kept
         return [draft for draft, _ in kept]
@@ -440,14 +440,14 @@ class Drafter:
             asker=asker.persona,
             form=material.form,
             about=material.about,
-            texts=_shown(material.passages),
+            texts=_as_rows(material.passages),
         )
         if not reply.question:
             raise _Failed(Cause.NO_QUESTION)
-        assertions = _to_say(reply.assertions) if isinstance(reply, _GlobalReply) else ()
+        assertions = _read_assertions(reply.assertions) if isinstance(reply, _GlobalReply) else ()
         if not reply.answer and material.kind != "unanswerable":
             raise _Failed(Cause.UNREADABLE, "it has no answer")
-        if is_global and not any(each.weight == "vital" for each in assertions):
+        if is_global and not any(assertion.weight == "vital" for assertion in assertions):
             raise _Failed(Cause.UNREADABLE, "it has no vital assertion")
         quotes = _copy_quotes(reply.quotes, material.passages)
         if None in quotes.values():
@@ -457,7 +457,7 @@ class Drafter:
                 question=reply.question,
                 answer=reply.answer,
                 quotes=[*quotes],
-                texts=_shown(material.passages),
+                texts=_as_rows(material.passages),
             )
             quotes = _copy_quotes(again.quotes, material.passages)
         return Draft(
@@ -511,9 +511,9 @@ class Drafter:
         """Take each text away; two near ones stand in its place, so that nothing is guessed."""
         most = len(draft.passages) + _N_DISTRACTORS
         best = await asyncio.to_thread(materials.best, draft.question, most)
-        near = [each for each in best if each not in draft.passages][:_N_DISTRACTORS]
+        near = [passage for passage in best if passage not in draft.passages][:_N_DISTRACTORS]
         for passage in draft.sources:
-            others = [each for each in draft.passages if each != passage]
+            others = [other for other in draft.passages if other != passage]
             without = await self._oracle(draft.question, [*others, *near])
             if without.found and await self._is_right(draft, without):
                 raise _Failed(Cause.ONE_TEXT_DOES, passage.document)
@@ -527,30 +527,32 @@ class Drafter:
         if not oracle.found:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
         # Whoever has read the texts is held to the statements by the texts, not by his own words.
-        texts = "\n\n".join(each.text for each in draft.passages)
+        texts = "\n\n".join(passage.text for passage in draft.passages)
         ruled = (await self._rule(draft.question, texts, draft.assertions)).rulings
         held = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
-        is_whole = len(held) >= len(ruled) - 1 and any(each.weight == "vital" for each in held)
+        is_whole = len(held) >= len(ruled) - 1 and any(a.weight == "vital" for a in held)
         if not is_whole:
             raise _Failed(Cause.ORACLE_FAILS, "its assertions do not follow from the texts")
         draft = replace(draft, assertions=held)
         if not (await self._rule(draft.question, draft.answer, held)).is_whole:
             raise _Failed(Cause.ORACLE_FAILS, "its answer does not say what it is held to")
-        by_document = grouped((each.document, each.text) for each in draft.passages)
-        single = ["\n\n".join(each) for each in by_document.values()]
-        for text in single if len(single) > 1 else (each.text for each in draft.passages):
+        by_document = grouped((passage.document, passage.text) for passage in draft.passages)
+        single = ["\n\n".join(parts) for parts in by_document.values()]
+        for text in single if len(single) > 1 else (passage.text for passage in draft.passages):
             if (await self._rule(draft.question, text, held)).is_whole:
                 raise _Failed(Cause.ONE_TEXT_DOES, text)
         return draft, oracle
 
-    async def _answers(self, draft: Draft, given: _OracleReply) -> bool:
+    async def _answers(self, draft: Draft, reply: _OracleReply) -> bool:
         """Say whether an answer is right, or meets what a global question's must say."""
         if draft.kind != "global":
-            return bool(await self._is_right(draft, given))
-        return bool((await self._rule(draft.question, given.answer, draft.assertions)).is_whole)
+            return bool(await self._is_right(draft, reply))
+        return bool((await self._rule(draft.question, reply.answer, draft.assertions)).is_whole)
 
     async def _oracle(self, question: str, texts: Sequence[Passage]) -> _OracleReply:
-        return await self._ask(_OracleReply, ORACLE_PROMPT, question=question, texts=_shown(texts))
+        return await self._ask(
+            _OracleReply, ORACLE_PROMPT, question=question, texts=_as_rows(texts)
+        )
 
     async def _rule(
         self, question: str, text: str, assertions: Sequence[Assertion]
@@ -560,8 +562,8 @@ class Drafter:
             raise _no_reply(ruled.failure)
         return ruled
 
-    async def _is_right(self, draft: Draft, given: _OracleReply) -> int:
-        verdict = await self._judge.judge_correctness(draft.question, draft.answer, given.answer)
+    async def _is_right(self, draft: Draft, reply: _OracleReply) -> int:
+        verdict = await self._judge.judge_correctness(draft.question, draft.answer, reply.answer)
         if verdict.failure is not None:
             raise _no_reply(verdict.failure)
         return int(verdict.score or 0)
