@@ -279,19 +279,19 @@ class RatingsReport:
             "embedded_models": self.embedded_models,
             "satisfaction": {
                 method: {
-                    **asdict(found),
-                    "distribution": {str(k): n for k, n in found.distribution.items()},
+                    **asdict(summary),
+                    "distribution": {str(k): n for k, n in summary.distribution.items()},
                 }
-                for method, found in self.satisfaction.items()
+                for method, summary in self.satisfaction.items()
             },
-            "agreement": {method: asdict(found) for method, found in self.agreement.items()},
+            "agreement": {method: asdict(value) for method, value in self.agreement.items()},
             "agreement_overall": asdict(self.overall),
             "differences": [
-                {"a": each.a, "b": each.b, "in_family": False, **asdict(each.result)}
-                for each in self.differences
+                {"a": pair.a, "b": pair.b, "in_family": False, **asdict(pair.result)}
+                for pair in self.differences
             ],
-            "answers": [{**asdict(each), "rating": each.rating} for each in self.answers],
-            "unjoined": [{**asdict(each.rating), "reason": each.reason} for each in self.unjoined],
+            "answers": [{**asdict(answer), "rating": answer.rating} for answer in self.answers],
+            "unjoined": [{**asdict(row.rating), "reason": row.reason} for row in self.unjoined],
         }
 
 
@@ -304,15 +304,15 @@ def report_ratings(
     """
     answers, unjoined = join_ratings(ratings, rows)
     n_answers = Counter(row.method for row in rows)
-    by_method = {name: [each for each in answers if each.method == name] for name in n_answers}
-    rated = [method for method, of_method in by_method.items() if of_method]
+    by_method = {name: [a for a in answers if a.method == name] for name in n_answers}
+    rated = [method for method, group in by_method.items() if group]
     return RatingsReport(
         run=run,
         satisfaction={
-            method: summarize_satisfaction(of_method, n_answers[method])
-            for method, of_method in by_method.items()
+            method: summarize_satisfaction(group, n_answers[method])
+            for method, group in by_method.items()
         },
-        agreement={method: judge_beside_users(each) for method, each in by_method.items()},
+        agreement={method: judge_beside_users(group) for method, group in by_method.items()},
         overall=judge_beside_users(answers),
         differences=tuple(
             RatingDifference(a, b, _difference(by_method[a], by_method[b]))
@@ -342,9 +342,9 @@ def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Sa
 def judge_beside_users(answers: Sequence[RatedAnswer]) -> RatingAgreement:
     """Compare the judge's verdicts on correctness with ratings, of one method or several."""
     of_question = grouped(
-        ((each.document, each.question_id), (each.rating >= SATISFIED) == each.correctness)
-        for each in answers
-        if each.correctness is not None
+        ((answer.document, answer.question_id), (answer.rating >= SATISFIED) == answer.correctness)
+        for answer in answers
+        if answer.correctness is not None
     )
     n = sum(map(len, of_question.values()))
     return RatingAgreement(
@@ -357,9 +357,9 @@ def judge_beside_users(answers: Sequence[RatedAnswer]) -> RatingAgreement:
     )
 
 
-def _difference(a: Sequence[RatedAnswer], b: Sequence[RatedAnswer]) -> ScaleDifference:
-    left = {(answer.document, answer.question_id): answer.rating for answer in a}
-    right = {(answer.document, answer.question_id): answer.rating for answer in b}
+def _difference(first: Sequence[RatedAnswer], second: Sequence[RatedAnswer]) -> ScaleDifference:
+    left = {(answer.document, answer.question_id): answer.rating for answer in first}
+    right = {(answer.document, answer.question_id): answer.rating for answer in second}
     questions = dict.fromkeys([*left, *right])
     return paired_scale(
         [(left.get(question), right.get(question)) for question in questions],
@@ -382,11 +382,11 @@ def list_ratings(report: RatingsReport) -> list[Part]:
             ],
             [
                 [
-                    *(method, f"{of.n_rated} of {of.n_answers}", of.n_ratings),
-                    *(plain(of.mean, limits=".1f"), percent(of.share_satisfied)),
-                    " / ".join(map(str, of.distribution.values())),
+                    *(method, f"{summary.n_rated} of {summary.n_answers}", summary.n_ratings),
+                    *(plain(summary.mean, limits=".1f"), percent(summary.share_satisfied)),
+                    " / ".join(map(str, summary.distribution.values())),
                 ]
-                for method, of in report.satisfaction.items()
+                for method, summary in report.satisfaction.items()
             ],
             EACH_ALONE,
         ),
@@ -397,24 +397,24 @@ def list_ratings(report: RatingsReport) -> list[Part]:
                 ("same %", "percent"),
             ],
             [
-                [method, of.n, of.n_unjudged, percent(of.same)]
-                for method, of in {**report.agreement, **overall}.items()
+                [method, agreement.n, agreement.n_unjudged, percent(agreement.same)]
+                for method, agreement in {**report.agreement, **overall}.items()
             ],
             EACH_ALONE,
         ),
-        *map(_line, report.differences),
+        *map(_describe_difference, report.differences),
         *_list_unjoined(report.unjoined),
     ]
 
 
-def _line(each: RatingDifference) -> Line:
-    found, pair = each.result, f"{each.a} - {each.b}"
-    if found.difference is None:
+def _describe_difference(difference: RatingDifference) -> Line:
+    result, pair = difference.result, f"{difference.a} - {difference.b}"
+    if result.difference is None:
         return Line(f"{pair}: no question is rated for both.")
-    limits = span(found.low, found.high, lambda d: f"{d:+.2f}", 2, f"interval {UNKNOWN}")
+    limits = span(result.low, result.high, lambda d: f"{d:+.2f}", 2, f"interval {UNKNOWN}")
     return Line(
-        f"{pair}: {found.difference:+.2f} ({limits}), {p_value(found.p)}, "
-        f"{counted(found.n_pairs, 'question')} rated for both; exploratory: neither the interval "
+        f"{pair}: {result.difference:+.2f} ({limits}), {p_value(result.p)}, "
+        f"{counted(result.n_pairs, 'question')} rated for both; exploratory: neither the interval "
         "nor p is corrected for the number of pairs."
     )
 
@@ -423,7 +423,7 @@ def _list_unjoined(unjoined: Sequence[UnjoinedRating]) -> Iterator[Line]:
     """Yield what did not join: how many, then each with its row, the first ten of them."""
     if unjoined:
         yield Line(f"{len(unjoined)} of the ratings are of no answer of this run:")
-    for each in unjoined[:_N_LISTED]:
-        yield Line(f"  row {each.rating.place}: {each.reason}")
+    for row in unjoined[:_N_LISTED]:
+        yield Line(f"  row {row.rating.place}: {row.reason}")
     if len(unjoined) > _N_LISTED:
         yield Line(f"  and {len(unjoined) - _N_LISTED} more, listed in ratings.json")

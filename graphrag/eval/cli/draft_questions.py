@@ -59,17 +59,17 @@ class _Job:
     @property
     def bare(self) -> list[Sample]:
         """The rows that assertions are drafted for."""
-        return [each for each in self.rows or () if not each.assertions]
+        return [row for row in self.rows or () if not row.assertions]
 
     @property
     def held(self) -> dict[str, list[Assertion]]:
         """The assertions that were kept, by the ids of their rows."""
-        return {id: of for each in self.drafted.values() for id, of in each.held.items()}
+        return {k: v for drafted in self.drafted.values() for k, v in drafted.held.items()}
 
     @property
     def usage(self) -> Usage:
         """What all calls took."""
-        return sum_usages(usage for each in self.drafted.values() for usage in each.usages)
+        return sum_usages(usage for drafted in self.drafted.values() for usage in drafted.usages)
 
 
 def draft_questions(place: Place, flags: DraftFlags) -> int:
@@ -107,23 +107,23 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
     if stopped is not None:
         say(stopped, stderr=True)
         return code
-    lacks = not flags.dry_run and len(job.held) < len(job.bare)
-    return INCOMPLETE if lacks or any(each.short for each in job.drafted.values()) else DONE
+    short = not flags.dry_run and len(job.held) < len(job.bare)
+    return INCOMPLETE if short or any(drafted.short for drafted in job.drafted.values()) else DONE
 
 
-def _read_names(flag: str, text: str, known: Sequence[str]) -> list[str]:
-    names = [each.strip() for each in text.split(",") if each.strip()]
-    unknown = next((name for name in names if name not in known), None)
+def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = next((name for name in names if name not in choices), None)
     if unknown is not None or not names:
-        what = " names none"
+        problem = " names none"
         if unknown:
-            what = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, known)}"
-        raise UsageError(f"--{flag}{what}; known: {', '.join(known)}")
+            problem = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, choices)}"
+        raise UsageError(f"--{flag}{problem}; known: {', '.join(choices)}")
     return list(dict.fromkeys(names))
 
 
 def _read_personas(flags: DraftFlags) -> list[str]:
-    personas = [" ".join(each.split()) for each in flags.personas or ()]
+    personas = [" ".join(persona.split()) for persona in flags.personas or ()]
     if "" in personas:
         raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
     return list(dict.fromkeys(personas)) or [""]
@@ -152,44 +152,44 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
         n = len(job.bare)
         say(f"About {_HELD_CALLS * n:,} calls for {counted(n, 'row')} without assertions.")
         return
-    wanted = _share_out(flags.n, list(job.roots), kinds)
+    quotas = _share_out(flags.n, list(job.roots), kinds)
     materials = {key: Materials(await open_tables(headers[key].config)) for key in job.roots}
-    least, most = (0, 0) if rows is not None else _count_calls(materials, wanted, flags.quiet)
+    least, most = (0, 0) if rows is not None else _count_calls(materials, quotas, flags.quiet)
     if flags.dry_run:
         say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
     spending = Spending(flags.max_cost)
     limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=spending)
-    asked = _read_asked(job.place, job.path)
+    questions = _read_questions(job.place, job.path)
     with CallFile(job.path.with_suffix(".calls.jsonl"), spending.count) as calls:
         for key in job.roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(
                     open_answering(headers[key]),
                     lambda: CallLog(limit, calls),
-                    lambda kind, done, of, tell=tell, key=key: tell(
-                        f"Drafting from {key}: {done}/{of} {kind}"
+                    lambda kind, done, total, tell=tell, key=key: tell(
+                        f"Drafting from {key}: {done}/{total} {kind}"
                     ),
                     flags.keep_known,
                     askers,
                 )
                 drafted = job.drafted[key] = Drafted(is_rehearsal=is_offline(models[key]))
                 if rows is None:
-                    await drafter.draft(materials[key], wanted[key], asked, drafted)
+                    await drafter.draft(materials[key], quotas[key], questions, drafted)
                 else:
                     await drafter.hold([r for r in job.bare if r.imdb_key == key], drafted)
-            asked += [each.question for each, _ in drafted.kept]
+            questions += [draft.question for draft, _ in drafted.kept]
 
 
 def _share_out(n: int, keys: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return key -> kind -> questions, as even as can be."""
     places = [(key, kind) for kind in kinds for key in keys]
-    each, more = divmod(n, len(places))
-    numbers = {place: each + (number < more) for number, place in enumerate(places)}
+    share, rest = divmod(n, len(places))
+    numbers = {place: share + (number < rest) for number, place in enumerate(places)}
     return {key: {kind: numbers[key, kind] for kind in kinds if numbers[key, kind]} for key in keys}
 
 
-def _read_asked(place: Place, path: Path) -> list[str]:
+def _read_questions(place: Place, path: Path) -> list[str]:
     """Return the questions of the dataset that there is already; none without one.
 
     Nor any of the file that is drafted: its drafts come out of the calls again.
@@ -208,40 +208,40 @@ def _read_asked(place: Place, path: Path) -> list[str]:
 
 
 def _count_calls(
-    materials: dict[str, Materials], wanted: dict[str, dict[str, int]], quiet: bool
+    materials: dict[str, Materials], quotas: dict[str, dict[str, int]], quiet: bool
 ) -> tuple[int, int]:
     """Return calls if every draft is kept, and at most; say where an index gives too little."""
     least = most = 0
-    for key, by_kind in wanted.items():
+    for key, by_kind in quotas.items():
         for kind, number in by_kind.items():
             tries = MOST_TRIES * number
             there = sum(1 for _ in islice(materials[key].of(kind), tries))
             least += min(number, there) * CALLS_A_DRAFT[kind]
             most += min(tries, there) * CALLS_A_DRAFT[kind]
             if there < number:
-                told = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
-                say(told, quiet=quiet)
+                line = f"{key}: the index gives {counted(there, 'place')} for {kind}, not {number}."
+                say(line, quiet=quiet)
     return least, most
 
 
 def _write(job: _Job) -> int:
     """Write the files, and return how many rows a person has vetted."""
-    of_all, held = job.drafted.values(), job.held
+    results, held = job.drafted.values(), job.held
     if job.rows is None:
         drafts = [
-            draft.row(key if len(job.roots) > 1 else None, proofs, each.is_rehearsal)
-            for key, each in job.drafted.items()
-            for draft, proofs in each.kept
+            draft.row(key if len(job.roots) > 1 else None, proofs, drafted.is_rehearsal)
+            for key, drafted in job.drafted.items()
+            for draft, proofs in drafted.kept
         ]
         rows = keep_decisions(job.path, drafts)
     else:
-        rehearsed = {key for key, each in job.drafted.items() if each.is_rehearsal}
+        rehearsed = {key for key, drafted in job.drafted.items() if drafted.is_rehearsal}
         rows = [_row_of(s, held.get(s.id), s.imdb_key in rehearsed) for s in job.rows]
     if rows:
         text = json.dumps(rows, indent=2, ensure_ascii=False)
         write_file(job.path, f"{text}\n", "--output")
-    away = (each.to_dict() for one in of_all for each in one.thrown_away)
-    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in away)
+    away = (draft.to_dict() for drafted in results for draft in drafted.thrown_away)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in away)
     write_file(job.path.with_suffix(".thrown_away.jsonl"), lines, "--output")
     return 0 if job.rows is not None else sum(bool(row.get(VETTED)) for row in rows)
 
@@ -252,36 +252,36 @@ def _row_of(
     values, tags = replace(sample, tags={}).to_dict(), sample.tags
     values |= {"answer": values.pop("ground_truth")}
     if held is not None:
-        values["assertions"] = [each.model_dump() for each in held]
+        values["assertions"] = [assertion.model_dump() for assertion in held]
         if is_rehearsal:
             tags = {**tags, "tags": [*dict.fromkeys([*sample.values_of("tags"), REHEARSAL])]}
     return {**{k: v for k, v in values.items() if v not in ("", [], {}, True)}, **tags}
 
 
 def _show(job: _Job, n_vetted: int) -> None:
-    of_all, quiet = job.drafted.values(), job.flags.quiet
-    kinds = Counter(draft.kind for each in of_all for draft, _ in each.kept)
-    start = "Rehearsal: " if any(each.is_rehearsal for each in of_all) else ""
+    results, quiet = job.drafted.values(), job.flags.quiet
+    kinds = Counter(draft.kind for drafted in results for draft, _ in drafted.kept)
+    start = "Rehearsal: " if any(drafted.is_rehearsal for drafted in results) else ""
     if job.rows is None:
         parts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         kept_of = f"{counted(kinds.total(), 'question')} kept of {job.flags.n}"
         say(f"{start}{kept_of}{f' ({parts})' if parts else ''}.")
     else:
-        weights = Counter(each.weight for of in job.held.values() for each in of)
+        weights = Counter(assertion.weight for held in job.held.values() for assertion in held)
         say(
             f"{start}{len(job.held):,} of {counted(len(job.bare), 'row')} got assertions, "
             f"{weights['vital']:,} of them vital and {weights['okay']:,} okay."
         )
-    causes = sum((each.causes() for each in of_all), Counter[Cause]())
+    causes = sum((drafted.causes() for drafted in results), Counter[Cause]())
     for cause, number in causes.most_common():
         say(f"  {number} thrown away: {cause.value}", quiet=quiet)
     usage = job.usage
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
-    n_kept = sum(each.n_kept_calls for each in of_all)
+    n_kept = sum(drafted.n_kept_calls for drafted in results)
     before = f" {n_kept:,} of the calls are of an earlier draft and not sent again."
-    told = f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.{before if n_kept else ''}"
-    say(told, quiet=quiet)
+    line = f"{usage.llm_calls:,} calls, {tokens:,} tokens{cost}.{before if n_kept else ''}"
+    say(line, quiet=quiet)
     if kinds or job.rows is not None:
         vetted = "Nobody has looked at them yet."
         if n_vetted:

@@ -185,23 +185,23 @@ class DryRun:
         }
         prices = [None if model is None else _price(model) for model in answering]
         judging = (0.0, 0.0) if judge is None else _price(judge)
-        known = [price for price in prices if price is not None]
-        if judging is None or len(known) < len(prices):
+        rates = [price for price in prices if price is not None]
+        if judging is None or len(rates) < len(prices):
             return None
-        if not any(any(price) for price in (*known, judging)):
+        if not any(any(price) for price in (*rates, judging)):
             return 0.0  # however much is asked
         searched, judged, answered = figures.searched, figures.judged, figures.answered
         if searched is None or judged is None or answered is None:
             return None
-        dearest = max((searched * p[0] + answered * p[1] for p in known), default=0.0)
+        dearest = max((searched * p[0] + answered * p[1] for p in rates), default=0.0)
         return dearest + judged * judging[0] + figures.ruled * judging[1]
 
     def _reckon(self, units: Sequence[Unit], reckoning: Reckoning) -> Figures:
-        found = [(unit, self._search(unit, reckoning)) for unit in units]
-        known = [(unit, search) for unit, search in found if search is not None]
+        estimates = [(unit, self._search(unit, reckoning)) for unit in units]
+        searches = [(unit, search) for unit, search in estimates if search is not None]
 
-        def total(of: Callable[[_Search], int]) -> int | None:
-            return sum(of(search) for _, search in known) if len(known) == len(units) else None
+        def total(count: Callable[[_Search], int]) -> int | None:
+            return sum(count(s) for _, s in searches) if len(searches) == len(units) else None
 
         config, n_judged, judged, ruled = self.plan.config, 0, 0, 0
         judge = config.judge
@@ -209,19 +209,19 @@ class DryRun:
             judged_on = [self._judged_on(unit) for unit in units]
             n_judged = sum(map(len, judged_on))
             # Claims take two calls in place of one.
-            n_judged += sum(FAITHFULNESS in of for of in judged_on) * config.judges_claims
+            n_judged += sum(FAITHFULNESS in names for names in judged_on) * config.judges_claims
             n_further = sum(len(list_further(config, [u.sample])) for u in units)
             n_judged = n_judged * judge.repeats + n_further
             reply = self.earlier.reply if self.earlier and reckoning.reply else None
             ruled = n_judged * (reply or reckoning.reply or judge.max_output_tokens)
-            judged = sum(n for each in known for n in self._judgings(*each, reckoning))
+            judged = sum(n for pair in searches for n in self._judgings(*pair, reckoning))
         return Figures(
             len(units),
             n_judged,
             total(lambda search: search.completions),
             total(lambda search: search.embeddings),
             total(lambda search: search.prompt),
-            judged if len(known) == len(units) else None,
+            judged if len(searches) == len(units) else None,
             total(lambda search: search.output),
             ruled,
         )
@@ -307,7 +307,7 @@ class DryRun:
                 yield judge.repeats * (split + read)
                 continue
             yield judge.repeats * reckoning.judging(metric.prompt, read)
-        held = sum(reckoning.count(each.text) + _AROUND_A_TEXT for each in sample.assertions)
+        held = sum(reckoning.count(a.text) + _AROUND_A_TEXT for a in sample.assertions)
         material["assertions"] = held
         for kind in list_further(config, [sample]):
             scorer = SCORERS[kind]
@@ -336,15 +336,15 @@ async def count_units(
     headers: Mapping[str, IndexHeader], unbuilt: Sequence[str]
 ) -> dict[str, list[int]]:
     """Return index -> tokens of its text units, where the index or its input's files tell."""
-    found: dict[str, list[int]] = {}
+    by_index: dict[str, list[int]] = {}
     for key, header in headers.items():
         if key not in unbuilt:
             counts = (await IndexView.open(header, ("text_units",))).token_counts()
         else:
             counts = _cut(header)
         if counts:
-            found[key] = counts
-    return found
+            by_index[key] = counts
+    return by_index
 
 
 def _cut(header: IndexHeader) -> list[int]:
@@ -366,7 +366,7 @@ def describe_building(
     ``headers``: of the indexes that are not built. Those that say the same share a line, and those
     whose graph the same model makes.
     """
-    makers = ((_graph_maker(each, units_of.get(name)), name) for name, each in headers.items())
+    makers = ((_graph_maker(header, units_of.get(name)), name) for name, header in headers.items())
     for maker, names in grouped(makers).items():
         one, named = len(names) == 1, join_names(names, most=_MOST_NAMED)
         told = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
@@ -420,21 +420,21 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:
     with open_store(path) as store:
         for run in store.runs():
             usages: dict[str, list[Usage]] = {}
-            for each in store.outlines(run.run_id).values():
-                if each.failure is None:
-                    usages.setdefault(each.method, []).append(each.usage)
+            for outline in store.outlines(run.run_id).values():
+                if outline.failure is None:
+                    usages.setdefault(outline.method, []).append(outline.usage)
             if not usages or set(run.details.models) != set(models):
                 continue
-            judging = sum_usages(u for of in store.judge_usage(run.run_id).values() for u in of)
+            judging = sum_usages(u for v in store.judge_usage(run.run_id).values() for u in v)
             return Earlier(
-                {m: _mean([_of_answer(u) for u in of]) for m, of in usages.items()},
-                {m: _mean([u.output_tokens for u in of]) for m, of in usages.items()},
+                {m: _mean([_answer_tokens(u) for u in v]) for m, v in usages.items()},
+                {m: _mean([u.output_tokens for u in v]) for m, v in usages.items()},
                 judging.output_tokens // judging.llm_calls if judging.llm_calls else None,
             )
     return None
 
 
-def _of_answer(usage: Usage) -> int:
+def _answer_tokens(usage: Usage) -> int:
     return usage.output_tokens - usage.output_tokens_by_phase.get("exploration", 0)
 
 
@@ -452,11 +452,11 @@ async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[st
     run = DryRun(plan, units_of, read_earlier(plan.config.store_path, models))
     most, likely = run.figures(MOST), run.figures(LIKELY)
     n_compared, compared = run.comparisons(MOST)
-    dollars = {name: run.dollars(name, each) for name, each in most.items()}
-    expected = {name: run.dollars(name, each) for name, each in likely.items()}
-    tokens = sum_known(each.prompt_tokens for each in most.values())
-    completions = sum_known(each.completions for each in most.values())
-    embeddings = sum_known(each.embeddings for each in most.values())
+    dollars = {name: run.dollars(name, bound) for name, bound in most.items()}
+    expected = {name: run.dollars(name, figures) for name, figures in likely.items()}
+    tokens = sum_known(bound.prompt_tokens for bound in most.values())
+    completions = sum_known(bound.completions for bound in most.values())
+    embeddings = sum_known(bound.embeddings for bound in most.values())
     calls = told = _UNBOUND
     if tokens is not None:
         told = (
@@ -468,7 +468,7 @@ async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[st
             f"at most {counted(completions, 'completion')} and "
             f"{counted(embeddings, 'embedding')}, retries aside"
         )
-    judge_calls = sum(each.judge_calls for each in most.values()) + n_compared
+    judge_calls = sum(bound.judge_calls for bound in most.values()) + n_compared
     say(
         console,
         f"Dry run: nothing is sent.\n{_budgets(plan)}"
@@ -483,11 +483,11 @@ async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[st
     headings = ["searches", "search calls", "judge calls", "expected tokens", "most tokens"]
     rows = [
         [
-            *(name, f"{each.searches:,}", _figure(each.completions), f"{each.judge_calls:,}"),
-            *map(_figure, (likely[name].prompt_tokens, each.prompt_tokens)),
-            *(_figure(of[name], ",.2f") for of in (expected, dollars) if paid),
+            *(name, f"{bound.searches:,}", _figure(bound.completions), f"{bound.judge_calls:,}"),
+            *map(_figure, (likely[name].prompt_tokens, bound.prompt_tokens)),
+            *(_figure(amounts[name], ",.2f") for amounts in (expected, dollars) if paid),
         ]
-        for name, each in most.items()
+        for name, bound in most.items()
     ]
     lines = [
         f"Expected: contexts are as long as the texts of the index allow, and {_answers(run)}. "
@@ -513,7 +513,7 @@ def _expected(
     run: DryRun, likely: Mapping[str, Figures], dollars: Mapping[str, float | None]
 ) -> str:
     """Return what all methods are expected to take, with what compares two of them."""
-    tokens = sum_known(each.prompt_tokens for each in likely.values())
+    tokens = sum_known(figures.prompt_tokens for figures in likely.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"
     _, compared = run.comparisons(LIKELY)

@@ -138,26 +138,26 @@ class EvaluationConfig(FrozenSection):
         """Take the variants among the methods out, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
-        given = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
-        methods = given.get("methods")
-        variants: object = given.get("variants") or {}
+        settings = _put_into_sections(_as_written(cast("Mapping[str, object]", values)))
+        methods = settings.get("methods")
+        variants: object = settings.get("variants") or {}
         if isinstance(methods, list | tuple):
             entries = cast("Sequence[object]", methods)
-            given["methods"] = [_name_of(entry) for entry in entries]
+            settings["methods"] = [_name_of(entry) for entry in entries]
             inline = [cast("dict[str, object]", e) for e in entries if isinstance(e, dict)]
             named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
             if isinstance(variants, Mapping):  # else it is refused as what it is
-                given["variants"] = {**cast("Mapping[str, object]", variants), **named}
-        if given.get("metrics") == "none":
-            given["metrics"] = ()
-        given = _put_graded_aside(given)
-        if isinstance(given.get("equal_terms"), bool):
-            given["equal_terms"] = {} if given["equal_terms"] else None
-        given["budgets"] = budgets = read_budgets(given.get("budgets"))
-        names = given.get("methods", DEFAULT_METHODS)
+                settings["variants"] = {**cast("Mapping[str, object]", variants), **named}
+        if settings.get("metrics") == "none":
+            settings["metrics"] = ()
+        settings = _put_graded_aside(settings)
+        if isinstance(settings.get("equal_terms"), bool):
+            settings["equal_terms"] = {} if settings["equal_terms"] else None
+        settings["budgets"] = budgets = read_budgets(settings.get("budgets"))
+        names = settings.get("methods", DEFAULT_METHODS)
         if not budgets or not isinstance(names, list | tuple):
-            return given
-        return at_budgets(given, cast("Sequence[object]", names), budgets)
+            return settings
+        return at_budgets(settings, cast("Sequence[object]", names), budgets)
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "EvaluationConfig":
@@ -166,10 +166,10 @@ class EvaluationConfig(FrozenSection):
         return self
 
     def _problems(self, own_methods: Sequence[str]) -> Iterator[str]:
-        known = (*_METHODS, *self.variants, *own_methods)
+        choices = (*_METHODS, *self.variants, *own_methods)
         for name in self.methods:
-            if name not in known and find_plug_in("methods", name) is None:
-                yield f"methods: unknown name {name!r}{nearest(name, known)}"
+            if name not in choices and find_plug_in("methods", name) is None:
+                yield f"methods: unknown name {name!r}{nearest(name, choices)}"
         for pair in self.judge.pairs(self.methods):
             if pair[0] == pair[1] or not set(pair) <= set(self.methods):
                 yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
@@ -222,10 +222,10 @@ class EvaluationConfig(FrozenSection):
         values = read_written(file, str(file), _describe_missing(file))
         if values is not None and not isinstance(values, dict):
             raise ConfigError(f"{file} must hold keys and values, not {type(values).__name__}.")
-        given = cast("dict[str, object]", values or {})
-        if "root" in given:
+        settings = cast("dict[str, object]", values or {})
+        if "root" in settings:
             raise ConfigError(f"{file}: unknown key 'root'; pass --root instead.")
-        config = parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+        config = parse_config({**settings, "root": Path(root) if root else file.parent}, str(file))
         if not (allow_outside or config.output.allow_outside):
             setting, allow = f"{file}: output.dir", "output.allow_outside"
             check_below(config.output_folder, config.root, setting, allow)
@@ -276,12 +276,12 @@ class EvaluationConfig(FrozenSection):
 
         Empty without ``budgets``; methods that are asked once are left out.
         """
-        found: dict[str, dict[int, str]] = {}
+        curves: dict[str, dict[int, str]] = {}
         for name in self.methods:
             method, budget = split_name(name, self.budgets)
             if budget is not None:
-                found.setdefault(method, {})[budget] = name
-        return found
+                curves.setdefault(method, {})[budget] = name
+        return curves
 
     def budget_setting(self, name: str, method: str) -> str | None:
         """Return what bounds the context of a search that is asked by this name.
@@ -320,9 +320,7 @@ class EvaluationConfig(FrozenSection):
         for own, project in self.indexes.items():
             if (root / project).resolve() == whole:
                 return own
-        written = dict.fromkeys(
-            f for of in self.variants.values() for f in (of.index or {}).values()
-        )
+        written = dict.fromkeys(f for v in self.variants.values() for f in (v.index or {}).values())
         first = next((f for f in written if (root / f).resolve() == whole), folder)
         name = PurePath(first).as_posix()
         return f"./{name}" if name in self.indexes else name
@@ -332,14 +330,16 @@ class EvaluationConfig(FrozenSection):
 
         ``keys``: those that are asked about; None: all.
         """
-        asked = list(self.indexes) if keys is None else keys
-        names = dict.fromkeys(self.index_of(key, name) for key in asked for name in self.methods)
+        subset = list(self.indexes) if keys is None else keys
+        names = dict.fromkeys(self.index_of(key, name) for key in subset for name in self.methods)
         return {name: self.root / self.indexes.get(name, name) for name in names}
 
     def own_projects(self) -> dict[str, Path]:
         """Return name -> project folder of the indexes that variants have of their own."""
-        asked = [(key, name) for name, of in self.variants.items() for key in of.index or ()]
-        names = dict.fromkeys(self.index_of(key, name) for key, name in asked)
+        pairs = [
+            (key, name) for name, variant in self.variants.items() for key in variant.index or ()
+        ]
+        names = dict.fromkeys(self.index_of(key, name) for key, name in pairs)
         return {name: self.root / name for name in names if name not in self.indexes}
 
     def _located(self, path: str) -> str:
@@ -374,37 +374,37 @@ def _as_written(values: Mapping[str, object]) -> dict[str, object]:
 
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
     """Return values with the settings of ``IN_PLACE_OF`` where the file has them."""
-    given = dict(values)
+    settings = dict(values)
     for name, (section, key) in IN_PLACE_OF.items():
-        if name not in given:
+        if name not in settings:
             continue
-        value: object = to_jsonable_python(given.pop(name), fallback=lambda other: other)
-        whole = given.get(section)
+        value: object = to_jsonable_python(settings.pop(name), fallback=lambda other: other)
+        whole = settings.get(section)
         if key and whole is not None and not isinstance(whole, Mapping):
             raise ValueError(f"{section} must hold keys and values, not {type(whole).__name__}")
-        known = cast("Mapping[str, object]", whole or {})
-        if (key in known) if key else (section in given):
+        content = cast("Mapping[str, object]", whole or {})
+        if (key in content) if key else (section in settings):
             raise ValueError(
                 f"{name} and {section}{f'.{key}' if key else ''} are one setting; give one of them"
             )
-        given[section] = {**known, key: value} if key else value
-    return given
+        settings[section] = {**content, key: value} if key else value
+    return settings
 
 
-def _put_graded_aside(given: dict[str, object]) -> dict[str, object]:
+def _put_graded_aside(settings: dict[str, object]) -> dict[str, object]:
     """Take the judges with a scale of their own from the metrics, which are scored 0 or 1."""
-    metrics = given.get("metrics")
+    metrics = settings.get("metrics")
     if not isinstance(metrics, list | tuple):
-        return given
+        return settings
     names = cast("Sequence[object]", metrics)
     graded = [name for name in names if is_graded(name)]
-    judge: object = given.get("judge") or {}
+    judge: object = settings.get("judge") or {}
     if not graded or not isinstance(judge, Mapping):
-        return given
-    known = cast("Mapping[str, object]", judge)
-    joined = dict.fromkeys([*cast("Sequence[object]", known.get("graded") or ()), *graded])
+        return settings
+    section = cast("Mapping[str, object]", judge)
+    joined = dict.fromkeys([*cast("Sequence[object]", section.get("graded") or ()), *graded])
     rest = [name for name in names if name not in graded]
-    return {**given, "metrics": rest, "judge": {**known, "graded": tuple(joined)}}
+    return {**settings, "metrics": rest, "judge": {**section, "graded": tuple(joined)}}
 
 
 def _name_of(entry: object) -> object:
@@ -446,8 +446,8 @@ def parse_config(
         where = ".".join(str(part) for part in first["loc"])
         problem = first["msg"].removeprefix("Value error, ")
         if first["type"] == "literal_error":
-            given = str(first["input"])
-            problem = f"unknown name {given!r}{nearest(given, _METHODS)}"
+            name = str(first["input"])
+            problem = f"unknown name {name!r}{nearest(name, _METHODS)}"
         msg = f"{source}: {where + ': ' if where else ''}{problem}"
         raise ConfigError(as_sentence(msg)) from error
 

@@ -75,11 +75,11 @@ def _from_text(value: object) -> object:
 def _as_list(value: object) -> object:
     """Read one text, several, SQuAD's [{text: ...}, ...] or BenchmarkQED's {statement: ...}."""
     texts: list[object] = []
-    for each in cast("list[object]", value) if isinstance(value, list) else [value]:
-        if isinstance(each, dict):
-            within = cast("Mapping[str, object]", each)
-            each = within.get("text", within.get("statement"))
-        texts += [] if each is None else [each]
+    for item in cast("list[object]", value) if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            within = cast("Mapping[str, object]", item)
+            item = within.get("text", within.get("statement"))
+        texts += [] if item is None else [item]
     return texts
 
 
@@ -197,9 +197,9 @@ class _MuSiQue(_Question):
         if not self.answerable:  # here all passages are one corpus, which may answer it
             yield Entry((), problems=[(_LOCAL_ONLY, self.question)])
             return
-        documents = [Document(each.title, each.text) for each in self.paragraphs]
-        told = zip(documents, self.paragraphs, strict=True)
-        supports = [Support(each, each.text) for each, p in told if p.is_supporting]
+        documents = [Document(paragraph.title, paragraph.text) for paragraph in self.paragraphs]
+        pairs = zip(documents, self.paragraphs, strict=True)
+        supports = [Support(doc, doc.text) for doc, p in pairs if p.is_supporting]
         kind, has_kind, _ = (self.id or "").partition("__")  # 2hop__..., 3hop1__...
         hops = len(self.question_decomposition) or len(supports)
         yield self.entry(documents, supports, hops=hops, kind=kind if has_kind else None)
@@ -215,8 +215,8 @@ class _MultiHop(_Question):
     evidence_list: list[_Fact]
 
     def entries(self) -> Iterable[Entry]:
-        supports = [Support(each.title, each.fact) for each in self.evidence_list]
-        hops = len({each.title for each in self.evidence_list})
+        supports = [Support(evidence.title, evidence.fact) for evidence in self.evidence_list]
+        hops = len({evidence.title for evidence in self.evidence_list})
         yield self.entry((), supports, hops=hops, answerable=self.kind != "null_query")
 
 
@@ -245,11 +245,11 @@ class _BenchmarkQED(_Question):
 class _SquadQuestion(_Question):
     is_impossible: bool = False
 
-    def of(self, title: str, text: str) -> Entry:
+    def entry_from(self, title: str, text: str) -> Entry:
         passage = Document(title.replace("_", " "), text)
         if self.is_impossible or ("answers" in self.model_fields_set and not self.answers):
             return self.entry([passage], answer=DECLINED, answerable=False)
-        strange = [(NOT_IN_DOCUMENT, repr(each[:60])) for each in self.answers if each not in text]
+        strange = [(NOT_IN_DOCUMENT, repr(a[:60])) for a in self.answers if a not in text]
         return self.entry([passage], [Support(passage, text)], strange)
 
 
@@ -264,7 +264,7 @@ class _SquadArticle(_Row):
     paragraphs: list[_SquadParagraph]
 
     def entries(self) -> Iterable[Entry]:
-        return [qa.of(self.title, each.context) for each in self.paragraphs for qa in each.qas]
+        return [qa.entry_from(self.title, p.context) for p in self.paragraphs for qa in p.qas]
 
 
 class _Ragas(_Question):
@@ -278,7 +278,7 @@ class _Ragas(_Question):
         # Its synthesizers write "<1-hop>" and a blank line before the contexts of several hops.
         gold = [Document("", re.sub(r"^<\d+-hop>\s*", "", t)) for t in self.reference_contexts]
         documents = [*gold, *(Document("", text) for text in self.retrieved_contexts)]
-        yield self.entry(documents, [Support(each, each.text) for each in gold], hops=len(gold))
+        yield self.entry(documents, [Support(doc, doc.text) for doc in gold], hops=len(gold))
 
 
 _ANSWERS = ("equals", "similar", "factuality", "model-graded-factuality", "context-recall")
@@ -301,18 +301,18 @@ class _Promptfoo(_Row):
         answers: list[JsonValue] = []
         assertions: list[JsonValue] = []
         problems: list[Problem] = []
-        for each in self.asserted:
+        for assertion in self.asserted:
             # What a file or a template says is not known here.
-            known = not any("file://" in value or "{{" in value for value in each.value)
-            if known and each.type in _ANSWERS:
-                answers += each.value
-            elif known and each.type in (*_STATEMENTS, *_WORDS):
-                must = "not_say" if each.type.startswith("not-") else "say"
-                form = "{}" if each.type in _STATEMENTS else "It says “{}”."
-                texts = [form.replace("{}", value) for value in each.value]
+            is_literal = not any("file://" in value or "{{" in value for value in assertion.value)
+            if is_literal and assertion.type in _ANSWERS:
+                answers += assertion.value
+            elif is_literal and assertion.type in (*_STATEMENTS, *_WORDS):
+                must = "not_say" if assertion.type.startswith("not-") else "say"
+                form = "{}" if assertion.type in _STATEMENTS else "It says “{}”."
+                texts = [form.replace("{}", value) for value in assertion.value]
                 assertions += [Assertion(text=text, must=must).model_dump() for text in texts]
             else:
-                problems.append((_NO_COUNTERPART, each.type))
+                problems.append((_NO_COUNTERPART, assertion.type))
         texts = cast("list[object]", _as_list(self.vars.get("context")))
         documents = [Document("", text) for text in texts if isinstance(text, str)]
         variables = [self.vars.get(name) for name in ("question", "query", "input", "prompt")]
@@ -327,7 +327,7 @@ class _Promptfoo(_Row):
         )
         if "question" not in row:
             problems, row = [(_NO_VARIABLE, ", ".join(self.vars))], None
-        yield Entry(documents, row, [Support(each, each.text) for each in documents], problems)
+        yield Entry(documents, row, [Support(doc, doc.text) for doc in documents], problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,10 +434,10 @@ def _unwrap(value: dict[str, object], file: Path, reading: Reading) -> object:
 
 
 def _check_format(name: str, row: Mapping[str, object], file: Path) -> None:
-    sure = {other: each.model(row)[1] for other, each in FORMATS.items()}
-    best = max(sure.values())
-    if not best or sure[name] < best:
-        likely = " or ".join(other for other, keys in sure.items() if keys == best)
+    matches = {other: fmt.model(row)[1] for other, fmt in FORMATS.items()}
+    best = max(matches.values())
+    if not best or matches[name] < best:
+        likely = " or ".join(other for other, n in matches.items() if n == best)
         guess = f"it looks like {likely}" if best else f"formats: {', '.join(FORMATS)}"
         fields = ", ".join(map(repr, list(row)[:8])) or "none"
         raise DatasetError(f"{file} is not {name} (fields of its first row: {fields}); {guess}.")
