@@ -120,8 +120,8 @@ class AssertionEvaluation(Stored):
         reason = "No answer was given, which meets no assertion."
         return cls(
             tuple(
-                RuledAssertion(**each.model_dump(), ruling="missing", reason=reason, is_met=False)
-                for each in assertions
+                RuledAssertion(**a.model_dump(), ruling="missing", reason=reason, is_met=False)
+                for a in assertions
             )
         )
 
@@ -136,48 +136,48 @@ async def judge_assertions(
     """
     ruled, failure = await rule_on(
         judge,
-        [each.text for each in assertions],
+        [assertion.text for assertion in assertions],
         lambda left: fill_prompt(
             ASSERTIONS_PROMPT, {"question": question, "answer": answer, "statements": left}
         ),
         _Reply,
         lambda reply: reply.rulings,
-        lambda each: each.ruling,
+        lambda ruling: ruling.ruling,
     )
     rulings = [
-        RuledAssertion(**each.model_dump(), ruling=None, reason="", is_met=None)
-        if found is None
+        RuledAssertion(**assertion.model_dump(), ruling=None, reason="", is_met=None)
+        if ruling is None
         else RuledAssertion(
-            **each.model_dump(),
-            ruling=found.ruling,
-            reason=found.reason,
-            is_met=(found.ruling == "supported") == (each.must == "say"),
+            **assertion.model_dump(),
+            ruling=ruling.ruling,
+            reason=ruling.reason,
+            is_met=(ruling.ruling == "supported") == (assertion.must == "say"),
         )
-        for each, found in zip(assertions, ruled, strict=True)
+        for assertion, ruling in zip(assertions, ruled, strict=True)
     ]
     return AssertionEvaluation(tuple(rulings), failure)
 
 
-async def _grade(judge: JudgeModel, of: Material) -> Grading:
-    sample = of.sample
-    if of.abstained and sample.answerable:
+async def _grade(judge: JudgeModel, material: Material) -> Grading:
+    sample = material.sample
+    if material.abstained and sample.answerable:
         return AssertionEvaluation.of_no_answer(sample.assertions).to_dict(), []
-    given = await judge_assertions(judge, sample.question, of.response, sample.assertions)
-    return given.to_dict(), [given.failure]
+    result = await judge_assertions(judge, sample.question, material.response, sample.assertions)
+    return result.to_dict(), [result.failure]
 
 
 def _count(value: Mapping[str, object]) -> Counter[str]:
     rulings = AssertionEvaluation.from_dict(value).rulings
     return Counter(
-        "met" if each.is_met else _ENDS.get(each.ruling, str(each.ruling))
-        for each in rulings
-        if each.weight == "vital"
+        "met" if ruling.is_met else _ENDS.get(ruling.ruling, str(ruling.ruling))
+        for ruling in rulings
+        if ruling.weight == "vital"
     )
 
 
-def _describe(of: ScoreSummary) -> dict[str, object]:
-    shares = {name: part.estimate for name, part in of.parts.items()}
-    return {**shares, "n_responses": of.n_planned, "rulings": of.counts}
+def _describe(summary: ScoreSummary) -> dict[str, object]:
+    shares = {name: part.estimate for name, part in summary.parts.items()}
+    return {**shares, "n_responses": summary.n_planned, "rulings": summary.counts}
 
 
 ASSERTIONS = Scorer(
@@ -190,7 +190,7 @@ ASSERTIONS = Scorer(
     reads=("question", "answer", "assertions"),
     grade=_grade,
     asks=lambda sample: bool(sample.assertions),
-    of_no_answer=lambda of: AssertionEvaluation.of_no_answer(of.assertions).to_dict(),
+    of_no_answer=lambda sample: AssertionEvaluation.of_no_answer(sample.assertions).to_dict(),
     count=_count,
     counted={"contradicted": "contradicted", "missing": "missing", "said": "said wrongly"},
     note="A response's figure is the share of its question's vital assertions that it meets; with "

@@ -159,7 +159,7 @@ class ClaimEvaluation(Stored):
         elif not false:
             score, reason = 1, f"Supported: {n} of {n} claims."
         else:
-            first = (f'{name_ruling(each.ruling)}: "{each.text}"' for each in false[:_MOST_NAMED])
+            first = (f'{name_ruling(c.ruling)}: "{c.text}"' for c in false[:_MOST_NAMED])
             more = [f"and {len(false) - _MOST_NAMED} more"] * (len(false) > _MOST_NAMED)
             reason = f"Not supported: {len(false)} of {n} claims ({'; '.join([*first, *more])})."
             score = 0
@@ -205,7 +205,7 @@ def split_sentences(answer: str) -> list[Sentence]:
 
 
 async def judge_claims(
-    judge: JudgeModel, question: str, answer: str, shown: str
+    judge: JudgeModel, question: str, answer: str, context: str
 ) -> ClaimEvaluation:
     """Hold an answer against what its method showed to the model; never raises.
 
@@ -220,7 +220,7 @@ async def judge_claims(
         lambda left: fill_prompt(SPLIT_PROMPT, {"question": question, "sentences": left}),
         _SplitReply,
         lambda reply: reply.sentences,
-        lambda each: each.claims,
+        lambda split: split.claims,
     )
     if failure is not None:
         return ClaimEvaluation((), failure=failure)
@@ -233,13 +233,13 @@ async def judge_claims(
     rulings, failure = await rule_on(
         judge,
         [claim for _, claim in made],
-        lambda left: fill_prompt(RULING_PROMPT, {"text": shown, "claims": left}),
+        lambda left: fill_prompt(RULING_PROMPT, {"text": context, "claims": left}),
         _RulingReply,
         lambda reply: reply.claims,
-        lambda each: each.ruling,
+        lambda ruling: ruling.ruling,
     )
-    records = read_context(shown, ("|", ","))
-    rows = frozenset(Citation(fold_text(each.table), fold_text(each.id)) for each in records)
+    records = read_context(context, ("|", ","))
+    rows = frozenset(Citation(fold_text(record.table), fold_text(record.id)) for record in records)
     claims = tuple(
         Claim(text, part, None)
         if ruled is None
@@ -254,13 +254,13 @@ async def judge_claims(
 def _read_rows(named: str, rows: AbstractSet[Citation]) -> tuple[str, ...]:
     """Return the rows shown that are named as citations name them; one table may go unnamed."""
     tables = {row.table for row in rows}
-    found: list[Citation] = []
+    citations: list[Citation] = []
     for cited in read_citations(f"[Data: {named}]"):
-        of_id = [row for row in rows if row.id == cited.id]
+        matches = [row for row in rows if row.id == cited.id]
         if cited.table in tables:
-            of_id = [row for row in of_id if row.table == cited.table]
-        found += of_id if len(of_id) == 1 else ()
-    return tuple(name_row(row.table, row.id) for row in dict.fromkeys(found))
+            matches = [row for row in matches if row.table == cited.table]
+        citations += matches if len(matches) == 1 else ()
+    return tuple(name_row(row.table, row.id) for row in dict.fromkeys(citations))
 
 
 def _check_citations(
@@ -272,21 +272,21 @@ def _check_citations(
     as well, back to the last citation of the paragraph. Where the judge does not say which rows
     support one of the claims, only those that do are known.
     """
-    of_sentence = defaultdict[str, list[Claim]](list)
+    by_sentence = defaultdict[str, list[Claim]](list)
     for claim in claims:
-        of_sentence[claim.sentence].append(claim)
+        by_sentence[claim.sentence].append(claim)
     checked: dict[MisplacedCitation, bool] = {}
     uncited: list[Sentence] = []
     for part in parts:
-        uncited = [each for each in uncited if each.paragraph == part.paragraph]
+        uncited = [sentence for sentence in uncited if sentence.paragraph == part.paragraph]
         cited = list(_CITATION.finditer(part.text))
-        for found in cited:
-            is_after = _END.search(_CITATION.sub("", part.text[: found.start()]))
+        for match in cited:
+            is_after = _END.search(_CITATION.sub("", part.text[: match.start()]))
             covered = [*uncited, part] if is_after else [part]
-            held = [claim for each in covered for claim in of_sentence[each.text]]
+            held = [claim for sentence in covered for claim in by_sentence[sentence.text]]
             supported = [claim.texts for claim in held if claim.ruling == "supported"]
             named = {text for texts in supported for text in texts}
-            for text in _read_rows(found[0][found[0].index(":") + 1 :].rstrip("]"), rows):
+            for text in _read_rows(match[0][match[0].index(":") + 1 :].rstrip("]"), rows):
                 if held and (text in named or all(supported)):
                     checked[MisplacedCitation(part.text, text)] = text in named
         uncited = [] if cited else [*uncited, part]
@@ -294,24 +294,24 @@ def _check_citations(
 
 
 def _count(value: Mapping[str, object]) -> dict[str, int]:
-    of = ClaimEvaluation.from_dict(value)
-    rulings = Counter(c.ruling for c in of.claims if of.failure is None)
+    evaluation = ClaimEvaluation.from_dict(value)
+    rulings = Counter(c.ruling for c in evaluation.claims if evaluation.failure is None)
     return {
-        "n_without": int(not of.claims and of.failure is None),
-        "n_unscored": int(of.failure is not None),
+        "n_without": int(not evaluation.claims and evaluation.failure is None),
+        "n_unscored": int(evaluation.failure is not None),
         "n_claims": rulings.total(),
         "n_contradicted": rulings["contradicted"],
         "n_not_found": rulings["not_found"],
-        "n_citations": of.n_citations,
-        "n_misplaced": len(of.misplaced),
+        "n_citations": evaluation.n_citations,
+        "n_misplaced": len(evaluation.misplaced),
     }
 
 
 _NONE = _count(ClaimEvaluation(()).to_dict()) | {"n_without": 0}
 
 
-def _describe(of: ScoreSummary) -> dict[str, object]:
-    return {"supported": of.parts["supported"].estimate, **_NONE, **of.counts}
+def _describe(summary: ScoreSummary) -> dict[str, object]:
+    return {"supported": summary.parts["supported"].estimate, **_NONE, **summary.counts}
 
 
 CLAIMED = Scorer(

@@ -61,7 +61,7 @@ def fold_text(text: str) -> str:
     """
     if not text.isascii():
         normal = unicodedata.normalize("NFKC", text)
-        text = _TO_FOLD.sub(lambda found: _FOLDED[found[0]], normal)
+        text = _TO_FOLD.sub(lambda match: _FOLDED[match[0]], normal)
     return " ".join(text.replace('"', "").replace("`", "'").casefold().split())
 
 
@@ -112,8 +112,8 @@ def read_quote(text: str) -> Quote:
     """Take a quote apart."""
     words = quote_key(text)
     unmarked = fold_text(_NOTE.sub(" ", text))
-    found = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
-    long = [(part, key) for part, key in found if _is_telling(key)]
+    parts = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
+    long = [(part, key) for part, key in parts if _is_telling(key)]
     return Quote(
         folded=tuple(f for f in dict.fromkeys((fold_text(text), unmarked)) if f),
         words=words if _is_telling(words) else "",
@@ -131,23 +131,23 @@ class QuotableTexts:
     """Texts in which quotes are looked for; each form is made when it is first needed."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._given = texts
+        self._texts = texts
 
     @cached_property
     def folded(self) -> "JoinedTexts":
         """The texts as :func:`fold_text` gives them."""
-        return JoinedTexts(map(fold_text, self._given))
+        return JoinedTexts(map(fold_text, self._texts))
 
     @cached_property
     def words(self) -> "JoinedTexts":
         """The texts as :func:`quote_key` gives them."""
-        return JoinedTexts(map(quote_key, self._given))
+        return JoinedTexts(map(quote_key, self._texts))
 
     def rows_with_exactly(self, quote: Quote) -> list[int]:
         """Return the positions of the texts that hold a quote as it is."""
         for form in quote.folded:
-            if found := list(self.folded.rows_with(form)):
-                return found
+            if rows := list(self.folded.rows_with(form)):
+                return rows
         return []
 
     def holds_half(self, quote: Quote) -> bool:
@@ -185,47 +185,47 @@ class JoinedTexts:
         self._starts = [0, *ends][: len(lengths)]
         self._lengths = lengths
 
-    def rows_with(self, wanted: str) -> Iterator[int]:
+    def rows_with(self, text: str) -> Iterator[int]:
         """Yield the positions of the texts that hold a string; of none, if it is empty."""
-        at = self._joined.find(wanted) if wanted else -1
+        at = self._joined.find(text) if text else -1
         while at >= 0:
             row = self._row_at(at)
             yield row
             if row + 1 == len(self._starts):
                 return
-            at = self._joined.find(wanted, self._starts[row + 1])
+            at = self._joined.find(text, self._starts[row + 1])
 
-    def rows_in_order(self, wanted: Sequence[str]) -> Iterator[int]:
+    def rows_in_order(self, texts: Sequence[str]) -> Iterator[int]:
         """Yield the positions of the texts that hold strings one after the other."""
-        if not wanted:
+        if not texts:
             return
-        for row in self.rows_with(wanted[0]):
+        for row in self.rows_with(texts[0]):
             at = self._starts[row]
             end = at + self._lengths[row]
-            for each in wanted:
-                at = self._joined.find(each, at, end)
+            for text in texts:
+                at = self._joined.find(text, at, end)
                 if at < 0:
                     break
-                at += len(each) - 1  # the blank between two words belongs to both
+                at += len(text) - 1  # the blank between two words belongs to both
             else:
                 yield row
 
-    def rows_cutting(self, wanted: str, least: int) -> Iterator[int]:
+    def rows_cutting(self, text: str, least: int) -> Iterator[int]:
         """Yield the positions of the texts at whose border a string is cut, some more than once.
 
         Those that end with the first `least` (>= 1) characters of it or more, that begin with the
         last ones, or that lie inside it as a whole.
         """
-        for at in self._places(wanted[:least]):
+        for at in self._places(text[:least]):
             row = self._row_at(at)
-            if wanted.startswith(self._joined[at : self._starts[row] + self._lengths[row]]):
+            if text.startswith(self._joined[at : self._starts[row] + self._lengths[row]]):
                 yield row
-        for at in self._places(wanted[-least:]):
+        for at in self._places(text[-least:]):
             row = self._row_at(at)
-            if wanted.endswith(self._joined[self._starts[row] : at + least]):
+            if text.endswith(self._joined[self._starts[row] : at + least]):
                 yield row
         for row, (start, length) in enumerate(zip(self._starts, self._lengths, strict=True)):
-            if 0 < length <= len(wanted) and self._joined[start : start + length] in wanted:
+            if 0 < length <= len(text) and self._joined[start : start + length] in text:
                 yield row
 
     def _row_at(self, at: int) -> int:
@@ -344,15 +344,15 @@ class SourceIndex:
         if sample.expected_sources:
             quotes = {fold_text(quote) for quote in sample.evidence}
             return tuple(
-                found
-                if found.is_held or fold_text(entry) in quotes
-                else replace(found, kind="source", in_source=False)
+                item
+                if item.is_held or fold_text(entry) in quotes
+                else replace(item, kind="source", in_source=False)
                 for entry in sample.expected_sources
                 if entry.strip()
-                for found in self._look_up(entry)
+                for item in self._look_up(entry)
             )
         return tuple(
-            found for entry in sample.evidence if fold_text(entry) for found in self._quote(entry)
+            item for entry in sample.evidence if fold_text(entry) for item in self._quote(entry)
         )
 
     def units_of(self, document: str) -> frozenset[str] | None:
@@ -390,8 +390,8 @@ class SourceIndex:
             return frozenset(self._holding_part(quote.words, self._units.words))
         return frozenset()
 
-    def _may_stand(self, wanted: str, source: JoinedTexts) -> bool:
-        return not self._has_documents or next(source.rows_with(wanted), None) is not None
+    def _may_stand(self, form: str, source: JoinedTexts) -> bool:
+        return not self._has_documents or next(source.rows_with(form), None) is not None
 
     def _look_up(self, entry: str) -> list[Evidence]:
         name = entry.strip()
@@ -415,7 +415,7 @@ class SourceIndex:
             ]
         return [Evidence(entry, "quote", units, in_source, is_cut and bool(units))]
 
-    def _holding_part(self, wanted: str, texts: JoinedTexts) -> Iterable[str]:
+    def _holding_part(self, form: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.
-        least = max(1, ceil(MIN_PART * (len(wanted) - 1)))
-        return (self._ids[row] for row in texts.rows_cutting(wanted, least))
+        least = max(1, ceil(MIN_PART * (len(form) - 1)))
+        return (self._ids[row] for row in texts.rows_cutting(form, least))

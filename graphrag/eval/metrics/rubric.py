@@ -121,7 +121,7 @@ class LLMEvaluationPrompt:
 
     def generate(self, result: EvaluableQueryResult) -> str:
         """Return the prompt; everything that is judged stands in it as JSON."""
-        wanted = _words(f"{result.query} {result.answer}")
+        words = _words(f"{result.query} {result.answer}")
         entities = result.retrieved_entities[: self.n_entities]
         edges = result.retrieved_relationships[: self.n_relationships]
         texts = result.context_chunks[: self.n_texts]
@@ -129,26 +129,26 @@ class LLMEvaluationPrompt:
             "question": result.query,
             "answer": result.answer,
             "entities": [
-                {"name": e.name, "type": e.type or None} | _known(confidence=e.confidence)
+                {"name": e.name, "type": e.type or None} | _drop_none(confidence=e.confidence)
                 for e in entities
             ],
             "relationships": [
                 {"source": e.source, "target": e.target}
-                | _known(type=e.type or None)
+                | _drop_none(type=e.type or None)
                 | {"description": e.description}
-                | _known(confidence=e.confidence)
+                | _drop_none(confidence=e.confidence)
                 for e in edges
             ],
-            "texts": [preview(text, wanted, self.preview_chars) for text in texts],
+            "texts": [preview(text, words, self.preview_chars) for text in texts],
         }
         return fill_prompt(RUBRIC_PROMPT, material)
 
 
-def _known(**values: object) -> dict[str, object]:
+def _drop_none(**values: object) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def preview(text: str, wanted: Iterable[str], max_chars: int) -> str:
+def preview(text: str, words: Iterable[str], max_chars: int) -> str:
     """Return the passage of a text that holds most of the wanted, case-folded words.
 
     It has ``max_chars`` (>= 1) characters at most, ellipses aside; of equal ones it is the first.
@@ -156,7 +156,7 @@ def preview(text: str, wanted: Iterable[str], max_chars: int) -> str:
     flat = " ".join(text.split())
     if len(flat) <= max_chars:
         return flat
-    found = frozenset(wanted)
+    terms = frozenset(words)
     starts = [match.start() for match in _WORD.finditer(flat)]
     last = len(flat) - max_chars
     step = max(1, max_chars // 4)
@@ -165,7 +165,7 @@ def preview(text: str, wanted: Iterable[str], max_chars: int) -> str:
         if places[-1] + step <= start <= last:
             places.append(start)
     places.append(next((start for start in starts if start >= last), last))
-    at = max(places, key=lambda place: len(_words(flat[place : place + max_chars]) & found))
+    at = max(places, key=lambda place: len(_words(flat[place : place + max_chars]) & terms))
     passage = flat[at : at + max_chars]
     end = at + max_chars
     if end < len(flat) and not flat[end].isspace() and " " in passage:
@@ -219,8 +219,8 @@ class RubricReply(ReplyForm):
         """Let the dimensions count though what is said of the whole is missing or no grade."""
         if not isinstance(values, Mapping):
             return values
-        given = cast("Mapping[str, object]", values)
-        return {**given, **_read_whole(given)}
+        fields = cast("Mapping[str, object]", values)
+        return {**fields, **_read_whole(fields)}
 
 
 class _AnyObject(BaseModel):
@@ -320,8 +320,8 @@ class LLMEvaluation(Stored):
     def report(self) -> str:
         """Return grades, reasons and summary as Markdown, the overall score at its head."""
         overall = self.overall_score
-        shown = "not scored in full" if overall is None else f"{overall:.2f}/5.0"
-        lines = [f"**Overall: {shown}**", ""]
+        figure = "not scored in full" if overall is None else f"{overall:.2f}/5.0"
+        lines = [f"**Overall: {figure}**", ""]
         for name, grade in self.grades.items():
             score = "unscored" if grade.score is None else f"{grade.score}/5"
             lines.append(f"- {name.capitalize()}: {score}. {' '.join(grade.reasoning.split())}")
@@ -406,19 +406,19 @@ class RubricJudge(JudgeModel):
         return [task.result() for task in tasks]
 
 
-def _read_evaluation(text: str, shown: str) -> LLMEvaluation:
+def _read_evaluation(text: str, prompt: str) -> LLMEvaluation:
     try:
-        return LLMEvaluation.from_json(text, shown)
+        return LLMEvaluation.from_json(text, prompt)
     except ValueError as error:
         return LLMEvaluation.unscored(Failure("judge", "unreadable", str(error)))
 
 
-def _describe(of: ScoreSummary) -> dict[str, object]:
+def _describe(summary: ScoreSummary) -> dict[str, object]:
     sections: dict[str, object] = {}
-    for name, part in of.parts.items():
+    for name, part in summary.parts.items():
         mean, good = part.estimate, part.good
         sections[name] = {
-            "n_planned": of.n_planned,
+            "n_planned": summary.n_planned,
             "n_scored": mean.n,
             "mean": mean.mean,
             "ci": None if mean.low is None else [mean.low, mean.high],
@@ -430,17 +430,17 @@ def _describe(of: ScoreSummary) -> dict[str, object]:
     return sections
 
 
-async def _grade(judge: JudgeModel, of: Material) -> Grading:
-    asked = RubricJudge(judge.model, judge.temperature, judge.max_retries)
-    types = await of.entity_types()
+async def _grade(judge: JudgeModel, material: Material) -> Grading:
+    rubric_judge = RubricJudge(judge.model, judge.temperature, judge.max_retries)
+    types = await material.entity_types()
     result = EvaluableQueryResult.from_context_text(
-        of.sample.question, of.response, of.context or "", of.method, types
+        material.sample.question, material.response, material.context or "", material.method, types
     )
-    given = await asked.evaluate(result)
-    if of.context is None:
+    evaluation = await rubric_judge.evaluate(result)
+    if material.context is None:
         unknown = DimensionScore(None, NO_CONTEXT)
-        given = replace(given, faithfulness=unknown, groundedness=unknown)
-    return given.to_dict(), [grade.failure for grade in given.grades.values()]
+        evaluation = replace(evaluation, faithfulness=unknown, groundedness=unknown)
+    return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
 
 def _read(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
