@@ -75,8 +75,8 @@ def _judge_faithfulness(context: str, answer: str) -> Verdict:
 
 def _judge_relevance(question: str, context: str) -> Verdict:
     """1 when the context contains 0.6 of the question's terms; an empty one is 0."""
-    wanted = terms(question) or terms(question, keep_stop_words=True)
-    share = share_covered(wanted, set(terms(context, keep_stop_words=True)))
+    question_terms = terms(question) or terms(question, keep_stop_words=True)
+    share = share_covered(question_terms, set(terms(context, keep_stop_words=True)))
     reason = f"The context holds {share:.2f} of the question's words (needed: {_RELEVANT})."
     return reason, int(share >= _RELEVANT)
 
@@ -178,11 +178,11 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     } or {"": set(terms(str(material["text"])))}
     ruled: list[dict[str, object]] = []
     for n, claim in cast("Mapping[str, str]", material["claims"]).items():
-        wanted, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
+        claim_terms, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
         holding = [
             name
             for name, row in rows.items()
-            if named <= row and share_covered(wanted, row) >= _FAITHFUL
+            if named <= row and share_covered(claim_terms, row) >= _FAITHFUL
         ]
         ruling = "supported" if holding else "not_found"
         reason = "The words of a row hold it." if holding else "No row has most of its words."
@@ -304,9 +304,9 @@ def _bare(answer: object) -> str:
 
 def _recall(truth: str, answer: str) -> float:
     """Share of the truth's terms in the answer; stop words count where it has no other."""
-    wanted = terms(truth)
-    present = set(terms(answer, keep_stop_words=not wanted))
-    return share_covered(wanted or terms(truth, keep_stop_words=True), present)
+    truth_terms = terms(truth)
+    present = set(terms(answer, keep_stop_words=not truth_terms))
+    return share_covered(truth_terms or terms(truth, keep_stop_words=True), present)
 
 
 def _relevance(question: str, answer: str) -> float:
@@ -347,7 +347,7 @@ def draft_question(request: Request) -> dict[str, object]:
     """
     material = find_json_object(request.user) or {}
     texts = [
-        str(each["text"]) for each in cast("Sequence[Mapping[str, object]]", material["texts"])
+        str(unit["text"]) for unit in cast("Sequence[Mapping[str, object]]", material["texts"])
     ]
     blanks = [blank for text in texts if (blank := _leave_out(text)) is not None]
     reply: dict[str, object] = {"question": "", "answer": "", "quotes": [], "difficulty": "easy"}
@@ -364,12 +364,12 @@ def draft_question(request: Request) -> dict[str, object]:
         reply["assertions"] = [{"text": q, "weight": "vital"} for q in quotes]
     elif "it does not answer" in request.user.partition("Material:")[0]:
         quotes = quotes[:1]
-        asked = _NEVER_SAID[len(quotes[0]) % len(_NEVER_SAID)]
-        reply["question"] = f"What is the {asked} of {names[0]}?"
+        fact = _NEVER_SAID[len(quotes[0]) % len(_NEVER_SAID)]
+        reply["question"] = f"What is the {fact} of {names[0]}?"
     else:
-        shown = " and ".join(f'"{cloze}"' for cloze in clozes)
+        phrase = " and ".join(f'"{cloze}"' for cloze in clozes)
         which = "name belongs in the blank" if len(clozes) == 1 else "names belong in the blanks"
-        reply["question"] = f"Which {which} of {shown}?"
+        reply["question"] = f"Which {which} of {phrase}?"
         reply["answer"] = "; ".join(names)
     return {**reply, "quotes": [*quotes]}
 
@@ -378,9 +378,9 @@ def propose_assertions(request: Request) -> dict[str, object]:
     """Take the quotes' sentences that hold the answer as vital, else the answer, others as okay."""
     material = find_json_object(request.user) or {}
     answer, quotes = str(material["answer"]), cast("Sequence[str]", material["quotes"])
-    said = [each for quote in quotes for each in sentences(quote)]
-    wanted = set(terms(answer))
-    vital = [each for each in said if wanted and wanted <= set(terms(each))] or [answer or said[0]]
+    said = [s for quote in quotes for s in sentences(quote)]
+    key_terms = set(terms(answer))
+    vital = [s for s in said if key_terms and key_terms <= set(terms(s))] or [answer or said[0]]
     weights = {**dict.fromkeys(said, "okay"), **dict.fromkeys(vital, "vital")}
     listed = [{"text": text, "weight": weight} for text, weight in weights.items()]
     return {"assertions": listed}
@@ -388,13 +388,13 @@ def propose_assertions(request: Request) -> dict[str, object]:
 
 def _leave_out(text: str) -> tuple[str, str, str] | None:
     """Return a name, the first sentence that has it with enough else, and that without it."""
-    found = [
-        each
-        for each in sentences(text)
-        if len(each.split()) in _WORDS and not is_heading(each) and each in text
+    pool = [
+        sentence
+        for sentence in sentences(text)
+        if len(sentence.split()) in _WORDS and not is_heading(sentence) and sentence in text
     ]
-    for sentence, mentions in zip(found, find_mentions([*map(split_words, found)]), strict=True):
-        names = [each.name for each in mentions if each.name in sentence]
+    for sentence, mentions in zip(pool, find_mentions([*map(split_words, pool)]), strict=True):
+        names = [mention.name for mention in mentions if mention.name in sentence]
         if names and len(names) < 4:
             return names[0], sentence, sentence.replace(names[0], _BLANK)
     return None
@@ -408,11 +408,11 @@ def answer_from_texts(request: Request) -> dict[str, object]:
     material = find_json_object(request.user) or {}
     question = str(material.get("question", ""))
     texts = cast("Sequence[Mapping[str, object]]", material.get("texts", ()))
-    records = [Record("Sources", str(n), str(each["text"])) for n, each in enumerate(texts)]
-    clozes = [each.replace(_BLANK, " ") for each in _CLOZE.findall(question)]
-    answers = [answer_question(each, records) for each in clozes or [question]]
-    found = min(each.coverage for each in answers) >= SUFFICIENT_COVERAGE
-    return {"found": found, "answer": " ".join(each.text for each in answers) if found else ""}
+    records = [Record("Sources", str(n), str(unit["text"])) for n, unit in enumerate(texts)]
+    clozes = [cloze.replace(_BLANK, " ") for cloze in _CLOZE.findall(question)]
+    answers = [answer_question(cloze, records) for cloze in clozes or [question]]
+    is_found = min(answer.coverage for answer in answers) >= SUFFICIENT_COVERAGE
+    return {"found": is_found, "answer": " ".join(a.text for a in answers) if is_found else ""}
 
 
 def compare_meaning(request: Request) -> dict[str, object]:

@@ -140,7 +140,7 @@ class UnreadableReplyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Object:
     """A JSON object of a text, and where it stands."""
 
     start: int
@@ -179,17 +179,17 @@ class ReplyForm(BaseModel):
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Ask for every field; services that hold a model to a schema refuse defaults in it."""
-        asked = handler.resolve_ref_schema(handler(schema))
-        for field in asked["properties"].values():
+        json_schema = handler.resolve_ref_schema(handler(schema))
+        for field in json_schema["properties"].values():
             field.pop("default", None)
-        return {**asked, "required": [*asked["properties"]]}
+        return {**json_schema, "required": [*json_schema["properties"]]}
 
     @model_validator(mode="before")
     @classmethod
-    def _choose(cls, given: object) -> object:
-        if not isinstance(given, Mapping):
-            return given
-        values = dict(cast("Mapping[str, object]", given))
+    def _choose(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        values = dict(cast("Mapping[str, object]", data))
         for name, field in cls.model_fields.items():
             if not field.is_required() and values.get(name) is None:
                 values.pop(name, None)
@@ -205,10 +205,10 @@ def read_choice(value: object, choices: tuple[object, ...]) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     folded = value.strip().casefold() if isinstance(value, str) else value
-    return next((each for each in choices if folded in (each, str(each))), value)
+    return next((choice for choice in choices if folded in (choice, str(choice))), value)
 
 
-def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
+def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
     """Read the one JSON object of a reply that has the form.
 
     What a model thought first is left out. The object may be the whole reply, stand in a code
@@ -217,84 +217,84 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     quotes, a comma too many, a backslash that escapes nothing, Python's True. A form of one list
     may come as that list, and one that ends in a choice as prose and ``**Score:** 1``.
 
-    One among prose that stands in what the model was ``shown`` too may be a quotation and is not
+    One among prose that stands in the ``material`` that it was shown may be a quotation and is not
     taken; escapes and spacing make no difference. Raises UnreadableReplyError if no object has the
     form, more than one has, or it can't be told whether one is the reply.
     """
     whole = _CONTROL.sub("", content)
     text = without_thinking(whole)
-    found, is_balanced = _find_objects(text)
+    objects, is_balanced = _find_objects(text)
     ends = [*_END_OF_THOUGHT.finditer(text)]
-    ends = [end for end in ends if not any(f.start < end.start() < f.end for f in found)]
+    ends = [end for end in ends if not any(f.start < end.start() < f.end for f in objects)]
     if len(ends) > 1 or (ends and text != whole):
         raise UnreadableReplyError(content, "it can't be told where its thinking ends")
     if ends:  # the model's template has opened the thinking
         text = text[ends[0].end() :]
-        found, is_balanced = _find_objects(text)
+        objects, is_balanced = _find_objects(text)
     labelled = _read_labels(text, form)
-    fitting: list[tuple[_Found, Reply]] = []
+    fitting: list[tuple[_Object, Reply]] = []
     problem: ValidationError | None = None
-    for each in (*found, *_read_list(text, found, form), *labelled):
+    for candidate in (*objects, *_read_list(text, objects, form), *labelled):
         try:
-            fitting.append((each, form.model_validate(each.value)))
+            fitting.append((candidate, form.model_validate(candidate.value)))
         except ValidationError as error:
             problem = error
     if not fitting:
-        raise UnreadableReplyError(content, _explain(found, problem)) from problem
+        raise UnreadableReplyError(content, _explain(objects, problem)) from problem
     if len(fitting) > 1:
         msg = f"{len(fitting)} JSON objects in it have the form, so that neither counts"
         raise UnreadableReplyError(content, msg)
     [(place, reply)] = fitting
-    if not is_balanced or (found and place in labelled):
+    if not is_balanced or (objects and place in labelled):
         raise UnreadableReplyError(content, "it holds further braces, or one without a counterpart")
     before = _FENCE_BEFORE.fullmatch(text, 0, place.start)
     is_alone = before is not None and _FENCE_AFTER.fullmatch(text, place.end) is not None
     is_quoted = bool(ends) or not is_alone
-    if is_quoted and shown and _bare(text[place.start : place.end]) in _bare(shown):
+    if is_quoted and material and _bare(text[place.start : place.end]) in _bare(material):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
 
 
-def _explain(found: list[_Found], problem: ValidationError | None) -> str:
+def _explain(objects: list[_Object], problem: ValidationError | None) -> str:
     if problem is None:
         return "it is not JSON"
-    if len(found) > 1:
-        return f"none of the {len(found)} JSON objects in it has the form"
+    if len(objects) > 1:
+        return f"none of the {len(objects)} JSON objects in it has the form"
     first = problem.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
-def _read_list(text: str, found: list[_Found], form: type[BaseModel]) -> list[_Found]:
+def _read_list(text: str, objects: list[_Object], form: type[BaseModel]) -> list[_Object]:
     """Return the objects of a bare list as the one field of a form, nothing where they are none."""
-    if len(form.model_fields) != 1 or not found:
+    if len(form.model_fields) != 1 or not objects:
         return []
-    ends = [0, *(each.end for each in found)]
-    starts = [*(each.start for each in found), len(text)]
+    ends = [0, *(obj.end for obj in objects)]
+    starts = [*(obj.start for obj in objects), len(text)]
     around = "{}".join(text[end:start] for end, start in zip(ends, starts, strict=True))
     if _LIST.fullmatch(around) is None:
         return []
-    return [_Found(0, len(text), {next(iter(form.model_fields)): [each.value for each in found]})]
+    return [_Object(0, len(text), {next(iter(form.model_fields)): [obj.value for obj in objects]})]
 
 
-def _read_labels(text: str, form: type[BaseModel]) -> list[_Found]:
+def _read_labels(text: str, form: type[BaseModel]) -> list[_Object]:
     """Return what a reply says as prose and labels; the last is a choice."""
-    asked = form.model_fields
+    fields = form.model_fields
     before, *labelled = _LABEL.split(text)
     names = [name.casefold() for name in labelled[::2]]
-    if not names or len({*names}) < len(names) or names[-1] not in asked:
+    if not names or len({*names}) < len(names) or names[-1] not in fields:
         return []
-    said = dict(zip(names, (each.strip() for each in labelled[1::2]), strict=True))
-    is_choice = get_origin(asked[names[-1]].annotation) is Literal
-    reason, prose = said.setdefault(next(iter(asked)), before.strip()), before.strip()
+    said = dict(zip(names, (value.strip() for value in labelled[1::2]), strict=True))
+    is_choice = get_origin(fields[names[-1]].annotation) is Literal
+    reason, prose = said.setdefault(next(iter(fields)), before.strip()), before.strip()
     if not is_choice or not reason or prose not in ("", reason):
         return []
-    return [_Found([*_LABEL.finditer(text)][-1].start(), len(text), {**said})]
+    return [_Object([*_LABEL.finditer(text)][-1].start(), len(text), {**said})]
 
 
-def _find_objects(text: str) -> tuple[list[_Found], bool]:
+def _find_objects(text: str) -> tuple[list[_Object], bool]:
     """Return the outermost JSON objects, and whether all other braces come in pairs."""
-    found: list[_Found] = []
+    objects: list[_Object] = []
     at = depth = 0
     while depth >= 0 and (brace := _BRACE.search(text, at)) is not None:
         at = brace.end()
@@ -305,20 +305,20 @@ def _find_objects(text: str) -> tuple[list[_Found], bool]:
         if decoded is None:
             depth += 1
         else:
-            found.append(decoded)
+            objects.append(decoded)
             at = decoded.end
-    return found, depth == 0
+    return objects, depth == 0
 
 
-def _decode(text: str, start: int) -> _Found | None:
+def _decode(text: str, start: int) -> _Object | None:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):  # RecursionError: nested deeper than any form
         return _mend(text, start)
-    return _Found(start, end, value)
+    return _Object(start, end, value)
 
 
-def _mend(text: str, start: int) -> _Found | None:
+def _mend(text: str, start: int) -> _Object | None:
     """Read an object that is not quite JSON, None where that takes a guess."""
     parts: list[str] = []
     depth, at = 0, start
@@ -331,7 +331,7 @@ def _mend(text: str, start: int) -> _Found | None:
         if depth == 0:
             break
     try:
-        return _Found(start, at, _DECODER.decode("".join(parts)))
+        return _Object(start, at, _DECODER.decode("".join(parts)))
     except (ValueError, RecursionError):
         return None
 
@@ -340,11 +340,11 @@ def _mend_text(written: str) -> str:
     quote, inner = written[0], written[1:-1]
     if quote == "'":
         inner = re.sub(r"""(\\[^'])|\\'|(")""", _from_single, inner, flags=re.DOTALL)
-    return '"' + _ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", inner) + '"'
+    return '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
 
 
-def _from_single(found: re.Match[str]) -> str:
-    return found[1] or (r"\"" if found[2] else "'")
+def _from_single(match: re.Match[str]) -> str:
+    return match[1] or (r"\"" if match[2] else "'")
 
 
 def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -370,29 +370,29 @@ def check_size(n_characters: int, answer: Answer | None = None) -> None:
         raise GarbledReplyError(msg, answer, may_pass=False)
 
 
-def holds_stray_control(text: str, shown: str) -> bool:
+def holds_stray_control(text: str, material: str) -> bool:
     """Say whether a text holds a control character, and the model was not shown it."""
     control = _STRAY.search(text)
-    return control is not None and control.group() not in shown
+    return control is not None and control.group() not in material
 
 
-def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> None:
+def check_content(answer: Answer, material: str, takes_controls: bool = False) -> None:
     """Refuse a completion whose text was damaged on its way or is not the model's.
 
     It is refused if it holds replacement or control characters, is a web page or a service's own
-    envelope, and the model was ``shown`` none, or if it is longer than any model writes.
+    envelope, and the ``material`` shown held none, or if it is longer than any model writes.
     ``takes_controls`` says that stray control characters are the model's own: they stood in its
     last reply to the same request, too.
     """
     text = cast("str", answer.reply)
     check_size(len(text), answer)
-    if _BROKEN in text and _BROKEN not in shown:
+    if _BROKEN in text and _BROKEN not in material:
         raise GarbledReplyError("its text was damaged (replacement characters)", answer)
-    if not takes_controls and holds_stray_control(text, shown):
+    if not takes_controls and holds_stray_control(text, material):
         raise GarbledReplyError("its text was damaged (control characters)", answer)
-    if _PAGE.match(text) and "<html" not in shown.lower():
+    if _PAGE.match(text) and "<html" not in material.lower():
         raise GarbledReplyError("it is a web page", answer)
-    if _ENVELOPE.match(text) and '"choices"' not in shown:
+    if _ENVELOPE.match(text) and '"choices"' not in material:
         raise GarbledReplyError("it is the service's own envelope, not a model's text", answer)
 
 
@@ -445,10 +445,10 @@ def bind_output(
     return OutputBound(tokens, of_scope.setting), {**rest, "max_tokens": tokens}
 
 
-def bound_in_force(config: "ModelConfig | None", wanted: OutputBound) -> OutputBound:
-    """Return the bound that a model's replies have when ``wanted`` is asked for."""
+def bound_in_force(config: "ModelConfig | None", bound: OutputBound) -> OutputBound:
+    """Return the bound that a model's replies have when ``bound`` is asked for."""
     own = None if config is None else own_bound(config)
-    return own or OutputBound(allowed_output(config, wanted.tokens), wanted.setting)
+    return own or OutputBound(allowed_output(config, bound.tokens), bound.setting)
 
 
 def allowed_output(config: "ModelConfig | None", tokens: int) -> int:
@@ -461,8 +461,8 @@ def allowed_output(config: "ModelConfig | None", tokens: int) -> int:
         return tokens
     facts = known_facts(f"{config.model_provider}/{config.model}")
     thinks = bool(facts.get("supports_reasoning")) or any(map(config.call_args.get, _THINKING))
-    wanted = tokens + REASONING_TOKENS if thinks else tokens
-    return min(wanted, int(facts.get("max_output_tokens") or wanted))
+    n_tokens = tokens + REASONING_TOKENS if thinks else tokens
+    return min(n_tokens, int(facts.get("max_output_tokens") or n_tokens))
 
 
 _BUDGETS = {

@@ -122,20 +122,20 @@ def redact_error(error: BaseException) -> bool:
     Of keys and passwords, and of the characters that a terminal obeys. Returns whether all of
     them are clean now; an error may make its text of what can't be changed.
     """
-    chain_of: list[BaseException] = []
+    errors: list[BaseException] = []
     left: list[BaseException | None] = [error]
     while left:
-        each = left.pop()
-        if each is not None and not any(each is known for known in chain_of):
-            chain_of.append(each)
-            left += [each.__cause__, each.__context__]
-    for each in chain_of:
-        each.args = tuple(_clean(arg) if isinstance(arg, str) else arg for arg in each.args)
-        if isinstance(message := getattr(each, "message", None), str):
-            cast("Any", each).message = _clean(message)
-        if notes := getattr(each, "__notes__", None):
-            each.__notes__ = [_clean(note) for note in notes]
-    return all(_clean(str(each)) == str(each) for each in chain_of)
+        linked = left.pop()
+        if linked is not None and not any(linked is other for other in errors):
+            errors.append(linked)
+            left += [linked.__cause__, linked.__context__]
+    for linked in errors:
+        linked.args = tuple(_clean(arg) if isinstance(arg, str) else arg for arg in linked.args)
+        if isinstance(message := getattr(linked, "message", None), str):
+            cast("Any", linked).message = _clean(message)
+        if notes := getattr(linked, "__notes__", None):
+            linked.__notes__ = [_clean(note) for note in notes]
+    return all(_clean(str(linked)) == str(linked) for linked in errors)
 
 
 def _clean(text: str) -> str:
@@ -171,16 +171,16 @@ def know_settings(values: object) -> None:
     What a name such as ``api_key`` stands for, a password in an address, a key in a connection
     string, in mappings and lists of any depth.
     """
-    given = _all_forms(_of_settings(values, is_secret=False))
-    _know(form for form in given if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)
+    forms = _all_forms(_secrets_in(values, is_secret=False))
+    _know(form for form in forms if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)
     know_variables(os.environ)
 
 
 def know_variables(variables: Mapping[str, str | None]) -> None:
     """Take the values of variables whose names say so for secrets, unless they are mere words."""
-    given = {name: value for name, value in variables.items() if value}
-    named = [value for name, value in given.items() if is_secret_variable(name)]
-    _know(filter(_is_sure, _all_forms([*named, *chain(*map(_parts, given.values()))])))
+    values = {name: value for name, value in variables.items() if value}
+    named = [value for name, value in values.items() if is_secret_variable(name)]
+    _know(filter(_is_sure, _all_forms([*named, *chain(*map(_parts, values.values()))])))
 
 
 def is_secret_variable(name: str) -> bool:
@@ -197,19 +197,19 @@ def _know(values: Iterable[str]) -> None:
     clean_log_records()
 
 
-def _of_settings(values: object, is_secret: bool) -> list[str]:
+def _secrets_in(values: object, is_secret: bool) -> list[str]:
     if isinstance(values, Mapping):
-        given = cast("Mapping[object, object]", values)
+        section = cast("Mapping[object, object]", values)
         return [
-            found
-            for name, value in given.items()
-            for found in _of_settings(value, bool(_SECRET_SETTING.search(str(name))))
+            secret
+            for name, value in section.items()
+            for secret in _secrets_in(value, bool(_SECRET_SETTING.search(str(name))))
         ]
     if isinstance(values, Sequence) and not isinstance(values, str | bytes):
         return [
-            found
+            secret
             for value in cast("Sequence[object]", values)
-            for found in _of_settings(value, is_secret)
+            for secret in _secrets_in(value, is_secret)
         ]
     if not isinstance(values, str):
         return []
@@ -217,23 +217,23 @@ def _of_settings(values: object, is_secret: bool) -> list[str]:
 
 
 def _parts(value: str) -> list[str]:
-    found = _IN_STRING.findall(value) if "=" in value else []
+    parts = _IN_STRING.findall(value) if "=" in value else []
     for user in _IN_ADDRESS.findall(value) if "@" in value else []:
         name, colon, password = user.partition(":")
-        found.append(password if colon else name)
+        parts.append(password if colon else name)
         pair = f"{unquote(name)}:{unquote(password)}"
-        found.append(base64.b64encode(pair.encode()).decode())  # as HTTP sends it
-    return found
+        parts.append(base64.b64encode(pair.encode()).decode())  # as HTTP sends it
+    return parts
 
 
 def _all_forms(values: Iterable[str]) -> set[str]:
     """Return how values may be written: as they are, in an address, JSON, Python or HTML."""
     bare = {_SCHEME.sub("", value) for value in values}
     plain = bare | {unquote(value) for value in bare}
-    escaped = {quote(each, safe=safe) for each in plain for safe in ("", "/")}
-    written = {json.dumps(each, ensure_ascii=a)[1:-1] for each in plain for a in (True, False)}
-    shown = {form for each in plain for form in (repr(each)[1:-1], html.escape(each))}
-    return plain | escaped | written | shown
+    escaped = {quote(value, safe=safe) for value in plain for safe in ("", "/")}
+    written = {json.dumps(value, ensure_ascii=a)[1:-1] for value in plain for a in (True, False)}
+    printed = {form for value in plain for form in (repr(value)[1:-1], html.escape(value))}
+    return plain | escaped | written | printed
 
 
 def _is_sure(value: str) -> bool:
@@ -251,10 +251,10 @@ def _replace(text: str, values: Sequence[str]) -> str:
     return text
 
 
-def _without_value(found: re.Match[str]) -> str:
-    name, mark, value = found.groups()
+def _without_value(match: re.Match[str]) -> str:
+    name, mark, value = match.groups()
     is_given = bool(mark) or name.rstrip().endswith("=") or len(value) >= _SHORTEST_UNQUOTED
-    return f"{name}{mark}{REDACTED}" if is_given and value.lower() not in _UNSET else found[0]
+    return f"{name}{mark}{REDACTED}" if is_given and value.lower() not in _UNSET else match[0]
 
 
 def clean_log_records() -> None:
