@@ -63,8 +63,8 @@ def add_tog_to_query(app: typer.Typer) -> None:
 
 
 def _query_command(released: Callable[..., None]) -> Callable[..., None]:
-    def query(connect: bool, **given: Any) -> None:
-        method: QueryMethod = given["method"]
+    def query(connect: bool, **flags: Any) -> None:
+        method: QueryMethod = flags["method"]
         if connect and method is not QueryMethod.TOG:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
@@ -74,22 +74,22 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         if method.value in OWN_METHODS:
             refuse_if_unfit()
             with _shown_stdout():
-                _run_own_query(method.value, given)
+                _run_own_query(method.value, flags)
             return
         if embeds(method.value):
-            _refuse_other_vectors(given["root"], given["data"])
+            _refuse_other_vectors(flags["root"], flags["data"])
         # Not read from the settings: the release may have answered by what is refused here.
-        with watch_offline() as asked, _redacted_errors(), _shown_stdout():
-            released(**{**given, "method": SearchMethod(method.value)})
-        embeds_elsewhere = not asked["embedding"] and method is not QueryMethod.GLOBAL
+        with watch_offline() as models, _redacted_errors(), _shown_stdout():
+            released(**{**flags, "method": SearchMethod(method.value)})
+        embeds_elsewhere = not models["embedding"] and method is not QueryMethod.GLOBAL
         _say_if_offline(
-            Part(frozenset(asked["completion"]), others=not asked["completion"]),
-            Part(frozenset(asked["embedding"]), others=embeds_elsewhere),
+            Part(frozenset(models["completion"]), others=not models["completion"]),
+            Part(frozenset(models["embedding"]), others=embeds_elsewhere),
         )
 
     whole = signature(released)
     options = {
-        name: each.replace(default=copy(each.default)) for name, each in whole.parameters.items()
+        name: param.replace(default=copy(param.default)) for name, param in whole.parameters.items()
     }
     # The release's is the folder in which it was imported, which must be one to write into.
     options["root"].default.default, options["root"].default.writable = Path(), False
@@ -104,9 +104,9 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         hidden=True,
     )
     last = Parameter("connect", Parameter.POSITIONAL_OR_KEYWORD, default=connect, annotation=bool)
-    every = [*options.values(), last]
-    vars(query)["__signature__"] = whole.replace(parameters=every)
-    query.__annotations__ = {each.name: each.annotation for each in every}
+    parameters = [*options.values(), last]
+    vars(query)["__signature__"] = whole.replace(parameters=parameters)
+    query.__annotations__ = {param.name: param.annotation for param in parameters}
     query.__doc__ = released.__doc__
     return query
 
@@ -159,7 +159,7 @@ def _refuse_other_vectors(root: Path, data: Path | None) -> None:
         raise typer.Exit(2) from None
 
 
-def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
+def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     """Answer by a method that the release lacks; exit code 1: it fails, 2: an unusable project."""
     import asyncio
     import os
@@ -181,17 +181,17 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
         sys.stdout.write(piece)
         sys.stdout.flush()
 
-    streams, is_verbose = given["streaming"], given["verbose"]
+    streams, is_verbose = flags["streaming"], flags["verbose"]
     log = CallLog(live=streams)
 
     async def answer() -> "CountedSearchResult":
-        options = SearchOptions(response_type=given["response_type"])
+        options = SearchOptions(response_type=flags["response_type"])
         header = await read_header(
-            given["root"], given["data"], options, vectors=embeds(method), tells_changes=False
+            flags["root"], flags["data"], options, vectors=embeds(method), tells_changes=False
         )
         index = GraphIndex(header, await open_tables(header.config))
         on_text = show if streams else None
-        return await index.search(method, given["query"], on_text=on_text, log=log)
+        return await index.search(method, flags["query"], on_text=on_text, log=log)
 
     # The libraries log each attempt with its traceback; without a handler Python prints that.
     quiet = lines_to(logging.NullHandler(), logging.WARNING)
@@ -207,8 +207,8 @@ def _run_own_query(method: str, given: Mapping[str, Any]) -> None:
             say(line, stderr=True)
         raise typer.Exit(1) from (error if is_verbose else None)
     show("\n" if streams else f"{result.response}\n")
-    unused, section = unknown_settings(given["root"]), f"{method}_search"
-    if gone := [each for each in unused if each.has_gone and each.section == section]:
+    unused, section = unknown_settings(flags["root"]), f"{method}_search"
+    if gone := [setting for setting in unused if setting.has_gone and setting.section == section]:
         say(f"Note: {'; '.join(map(str, gone))}.", stderr=True)
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),

@@ -126,21 +126,21 @@ class CountedCompletion:
             return stream_from(lambda tell: self._pass_on(request, tell))
         return _in_one_piece(await self._complete(request, bound))
 
-    def _prepare(self, given: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
-        if isinstance(given["messages"], str):
-            given["messages"] = [{"role": "user", "content": given["messages"]}]
+    def _prepare(self, request: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
+        if isinstance(request["messages"], str):
+            request["messages"] = [{"role": "user", "content": request["messages"]}]
         for taken_over in _TAKEN_OVER:
-            given.pop(taken_over, None)
-        if any(key in given for key in BOUND_KEYS):
-            return bind_output(given, self.config, scope.bound)
+            request.pop(taken_over, None)
+        if any(key in request for key in BOUND_KEYS):
+            return bind_output(request, self.config, scope.bound)
         if scope.bound not in self._bounds:  # the same for every request that brings none
             self._bounds[scope.bound] = bind_output({}, self.config, scope.bound)
         bound, sent = self._bounds[scope.bound]
-        return bound, {**given, **sent}
+        return bound, {**request, **sent}
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
-        shown = _shown(_messages(request))
+        material = _material(_messages(request))
         was_stray = False
 
         async def send() -> Answer:
@@ -154,8 +154,8 @@ class CountedCompletion:
                 check_size(len(text))  # before it is counted, which would take minutes
             reason = choice.finish_reason if choice else None
             answer = self._count(request, text, response.usage, reason, bool(refusal))
-            takes_controls, was_stray = was_stray, holds_stray_control(text, shown)
-            check_content(answer, shown, takes_controls)
+            takes_controls, was_stray = was_stray, holds_stray_control(text, material)
+            check_content(answer, material, takes_controls)
             return answer
 
         call = await self._caller.call(
@@ -168,7 +168,7 @@ class CountedCompletion:
         reply = Completion.of(text, reason, text if answered.abstained else None, usage)
         if form is not None:
             try:
-                reply.formatted_response = read_reply(text, form, shown)
+                reply.formatted_response = read_reply(text, form, material)
             except UnreadableReplyError as error:
                 if reason != CUT_OFF:
                     raise
@@ -189,7 +189,7 @@ class CountedCompletion:
 
         async def send() -> Answer:
             nonlocal usage, reason, abstained
-            n_characters, shown = 0, StreamRedactor()
+            n_characters, redactor = 0, StreamRedactor()
             options = {"stream": True, "stream_options": {"include_usage": True}}
             stream = await self._ask(**request, **options)
             async for chunk in cast("AsyncIterator[Completion]", stream):
@@ -205,8 +205,8 @@ class CountedCompletion:
                 n_characters += len(text)
                 check_size(n_characters)
                 if text or not chunk.usage:  # litellm gives the figures a piece of their own
-                    tell(Completion.of(shown.feed(text), choice.finish_reason))
-            if rest := shown.end():
+                    tell(Completion.of(redactor.feed(text), choice.finish_reason))
+            if rest := redactor.end():
                 tell(Completion.of(rest, reason))
             return received() or self._count(request, "", None, reason, abstained)
 
@@ -276,9 +276,9 @@ class CountedEmbedding:
 
     def embedding(self, /, **kwargs: object) -> Embeddings:
         """Return the vectors that were awaited beforehand, else embed and block this thread."""
-        known, texts = _known_vectors.get() or {}, _texts(kwargs)
-        if all(text in known for text in texts):
-            return Embeddings([known[text] for text in texts])
+        vectors, texts = _known_vectors.get() or {}, _texts(kwargs)
+        if all(text in vectors for text in texts):
+            return Embeddings([vectors[text] for text in texts])
         from graphrag.query.direct.http import wait_for
 
         scope = current_scope() or CallLog()
@@ -364,6 +364,6 @@ def _texts(request: Request) -> list[str]:
     return cast("list[str]", request["input"])
 
 
-def _shown(messages: Sequence[object]) -> str:
-    given = (cast("Message", each) for each in messages if isinstance(each, Mapping))
-    return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")
+def _material(messages: Sequence[object]) -> str:
+    mappings = (cast("Message", m) for m in messages if isinstance(m, Mapping))
+    return "\n".join(str(m["content"]) for m in mappings if m["role"] != "assistant")

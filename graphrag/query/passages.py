@@ -59,7 +59,7 @@ class Passage(Generic[Unit]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[Unit]):
+class Selection(Generic[Unit]):
     """What is shown of ranked passages: their text units, in the order of their best ones.
 
     ``passages`` are those that are shown, as they were ranked; ``in_part`` the ids of text units
@@ -79,7 +79,7 @@ def show_passages(
     room: int,
     *,
     passes_over: bool = False,
-) -> Shown[Unit]:
+) -> Selection[Unit]:
     """Join ranked passages, best first, under their text units, until one does not fit.
 
     A text unit takes its ``cost`` of ``room``. What does not fit ends it, or ``passes_over``.
@@ -87,7 +87,7 @@ def show_passages(
     numbers: dict[str, set[int]] = {}
     units: dict[str, Unit] = {}
     costs: dict[str, int] = {}
-    shown: list[Passage[Unit]] = []
+    chosen: list[Passage[Unit]] = []
     in_part: set[str] = set()
     is_full = False
     for passage in ranked:
@@ -102,9 +102,9 @@ def show_passages(
             break
         room -= taken - costs.get(key, 0)
         numbers[key], units[key], costs[key] = together, unit, taken
-        shown.append(passage)
+        chosen.append(passage)
         (in_part.add if len(together) <= len(passage.cuts) else in_part.discard)(key)
-    return Shown(list(units.values()), shown, frozenset(in_part), sum(costs.values()), is_full)
+    return Selection(list(units.values()), chosen, frozenset(in_part), sum(costs.values()), is_full)
 
 
 class Passages:
@@ -204,7 +204,7 @@ def _count(text: str) -> int:
 def _between_words(text: str, target: int, reach: int) -> int | None:
     """Return the place between two words that is nearest to another; None without one in reach."""
     start = max(0, target - reach)
-    places = [start + found.end() for found in _SPACE.finditer(text[start : target + reach])]
+    places = [start + match.end() for match in _SPACE.finditer(text[start : target + reach])]
     if places:
         return min(places, key=lambda place: abs(place - target))
     for place in range(target, min(target + reach, len(text))):

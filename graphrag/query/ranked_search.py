@@ -14,7 +14,7 @@ from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.models import CountedCompletion, CountedEmbedding
-from graphrag.query.passages import Passage, Passages, Shown, show_passages
+from graphrag.query.passages import Passage, Passages, Selection, show_passages
 from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
@@ -119,7 +119,7 @@ class Answering:
     max_context_tokens: int
     prompt: str = field(default=BASIC_SEARCH_SYSTEM_PROMPT, repr=False)
 
-    def show(self, ranked: Ranked, share: float = 1.0) -> "Shown[TextUnit]":
+    def show(self, ranked: Ranked, share: float = 1.0) -> "Selection[TextUnit]":
         """Return what is shown of ranked passages within a share of k and of the budget."""
         count = self.model.tokenizer.encode
         return show_passages(
@@ -128,27 +128,27 @@ class Answering:
             round(share * self.max_context_tokens) - len(count(_HEADER)),
         )
 
-    def context(self, shown: "Shown[TextUnit]") -> "ContextBuilderResult":
+    def context(self, selection: "Selection[TextUnit]") -> "ContextBuilderResult":
         """Return the released context of text units, in their order."""
         nothing: Any = None
-        found: Any = _Found(shown.units)
-        builder = BasicSearchContext(nothing, found, shown.units, self.model.tokenizer)
+        store: Any = _FixedStore(selection.units)
+        builder = BasicSearchContext(nothing, store, selection.units, self.model.tokenizer)
         # Where nothing fits, a table without rows, as the released search shows it.
         context = builder.build_context(
-            "" if shown.is_full and not shown.units else "-",
-            k=len(shown.units),
+            "" if selection.is_full and not selection.units else "-",
+            k=len(selection.units),
             max_context_tokens=self.max_context_tokens,
         )
-        if shown.in_part:
+        if selection.in_part:
             sources = context.context_records["sources"]
-            sources["in_part"] = [unit.id in shown.in_part for unit in shown.units]
+            sources["in_part"] = [unit.id in selection.in_part for unit in selection.units]
         return context
 
     async def ask(self, system: str, question: str, **more: object) -> Any:
         """Send a question under a system prompt."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        given = self.model.config.call_args
-        return await self.model.completion_async(messages=messages, **more, **given)
+        call_args = self.model.config.call_args
+        return await self.model.completion_async(messages=messages, **more, **call_args)
 
     async def answer(self, ranked: Ranked, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from ranked passages."""
@@ -164,7 +164,7 @@ class Answering:
         return Outcome("".join(pieces), context.context_records, context.context_chunks)
 
 
-class _Found:
+class _FixedStore:
     """Stands for a vector store: whatever is looked for, the same text units are found."""
 
     def __init__(self, units: "Sequence[TextUnit]") -> None:
@@ -224,9 +224,9 @@ class AgenticSearch(RankedSearch):
         first = ranked = await self._ranking(question, k)
         kept: Ranked = []
         while len(rounds) < AGENTIC_ROUNDS:
-            shown = self._answering.show(_joined(kept, ranked), len(rounds) / AGENTIC_ROUNDS)
-            kept = shown.passages
-            text = str(self._answering.context(shown).context_chunks)
+            selection = self._answering.show(_joined(kept, ranked), len(rounds) / AGENTIC_ROUNDS)
+            kept = selection.passages
+            text = str(self._answering.context(selection).context_chunks)
             query = await self._ask_for_next(question, text, rounds)
             if not query:
                 ranked = first
@@ -234,21 +234,21 @@ class AgenticSearch(RankedSearch):
             rounds.append(_Round(len(rounds) + 1, query))
             ranked = await self._ranking(query, k)
         # A last search that found little leaves room for what the question itself found.
-        every = _joined(_joined(kept, ranked), first)
-        outcome = await self._answering.answer(every, question, on_text)
-        outcome.context_data["searches"] = pd.DataFrame([asdict(each) for each in rounds])
+        passages = _joined(_joined(kept, ranked), first)
+        outcome = await self._answering.answer(passages, question, on_text)
+        outcome.context_data["searches"] = pd.DataFrame([asdict(search) for search in rounds])
         return outcome
 
     async def _ask_for_next(self, question: str, text: str, rounds: list[_Round]) -> str:
         """Return what to search for next; "" when nothing is, or the model can't be understood."""
-        earlier = "\n".join(f"- {' '.join(each.query.split())}" for each in rounds)
-        asked = f"{_PROMPT}{earlier}\n\n-----Sources-----\n{text}"
+        earlier = "\n".join(f"- {' '.join(search.query.split())}" for search in rounds)
+        prompt = f"{_PROMPT}{earlier}\n\n-----Sources-----\n{text}"
         current, problem = rounds[-1], ""
         for _ in range(2):
             try:
                 with phase("exploration"):
                     completion = await self._answering.ask(
-                        asked + problem, question, response_format=NextSearch
+                        prompt + problem, question, response_format=NextSearch
                     )
             except UnreadableReplyError as error:
                 current.note = str(error)
@@ -261,10 +261,10 @@ class AgenticSearch(RankedSearch):
             current.missing = reply.missing.strip()
             current.note = ""
             query = reply.query.strip()
-            known = {each.query.casefold() for each in rounds}
-            return "" if query.casefold() in known else query
+            queries = {search.query.casefold() for search in rounds}
+            return "" if query.casefold() in queries else query
         return ""
 
 
 def _joined(ranked: Ranked, more: Ranked) -> Ranked:
-    return list({each.place: each for each in (*ranked, *more)}.values())
+    return list({passage.place: passage for passage in (*ranked, *more)}.values())

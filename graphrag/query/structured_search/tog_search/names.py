@@ -49,11 +49,11 @@ class NameIndex:
         the longest first, then by where they stand.
         """
         split = [key.split() for key in word_keys(texts)]
-        text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(each) for each in split])
-        begins, sizes, found = self.matches(_hash_words(split), text_of)
+        text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(words) for words in split])
+        begins, sizes, names = self.matches(_hash_words(split), text_of)
         if n_names is not None:
-            wanted = found < n_names
-            begins, sizes, found = begins[wanted], sizes[wanted], found[wanted]
+            in_range = names < n_names
+            begins, sizes, names = begins[in_range], sizes[in_range], names[in_range]
         taken = np.zeros(len(text_of), np.bool_)
         kept: list[int] = []
         for match in np.lexsort((begins, -sizes)).tolist():
@@ -61,7 +61,7 @@ class NameIndex:
             if not taken[span].any():
                 taken[span] = True
                 kept.append(match)
-        return text_of[begins[kept]], found[kept]
+        return text_of[begins[kept]], names[kept]
 
     def matches(self, words: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
         """Return where names begin, also inside others, how many words each has, and which it is.
@@ -70,7 +70,7 @@ class NameIndex:
         """
         at = np.arange(len(words), dtype=np.int32)
         value = np.zeros(len(words), np.uint64)
-        begins, sizes, found = [at[:0]], [at[:0]], [at[:0]]
+        begins, sizes, names = [at[:0]], [at[:0]], [at[:0]]
         for size in range(1, self.longest + 1):
             n_fit = int(np.searchsorted(at, len(words) - size + 1))
             at, value = at[:n_fit], value[:n_fit]
@@ -79,11 +79,11 @@ class NameIndex:
             if not len(at):
                 break
             value = _join(value, words[at + (size - 1)])
-            hit, names = self.look_up(value)
+            hit, hit_names = self.look_up(value)
             begins.append(at[hit])
             sizes.append(np.full(len(hit), size, np.int32))
-            found.append(names)
-        return np.concatenate(begins), np.concatenate(sizes), np.concatenate(found)
+            names.append(hit_names)
+        return np.concatenate(begins), np.concatenate(sizes), np.concatenate(names)
 
     def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
         """Return the places of the hashes that are a name's, and the names."""
@@ -94,8 +94,8 @@ class NameIndex:
             return likely[:0], self.names
         place = np.searchsorted(self.hashes, values[likely])
         place = np.minimum(place, len(self.hashes) - 1)
-        known = self.hashes[place] == values[likely]
-        return likely[known], self.names[place[known]]
+        is_name = self.hashes[place] == values[likely]
+        return likely[is_name], self.names[place[is_name]]
 
 
 def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False) -> NameIndex:
@@ -104,12 +104,12 @@ def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False
     ``sieved`` says that many texts will be looked through.
     """
     some = n_words > 0
-    known, first = np.unique(hashes[some], return_index=True)
+    unique, first = np.unique(hashes[some], return_index=True)
     sieve = None
     if sieved:
-        sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(known)).bit_length()), np.bool_)
-        sieve[_first_bits(known, sieve)] = True
-    return NameIndex(known, names[some][first], int(n_words.max(initial=0)), sieve)
+        sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(unique)).bit_length()), np.bool_)
+        sieve[_first_bits(unique, sieve)] = True
+    return NameIndex(unique, names[some][first], int(n_words.max(initial=0)), sieve)
 
 
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
@@ -130,7 +130,7 @@ def _join_words(words: Hashes, split: Sequence[list[str]]) -> tuple[Hashes, Ints
 
 def _hash_words(split: Iterable[list[str]]) -> Hashes:
     # Not Python's own hash, which differs from one process to the next.
-    words = np.array([word for each in split for word in each], dtype=object)
+    words = np.array([word for name in split for word in name], dtype=object)
     return _hash_array(words)
 
 

@@ -166,8 +166,8 @@ class GraphSearch(ABC, Generic[_Config]):
             outcome = await self._find(question, own, live)
         else:
             nothing = Context()
-            shown = context_frames(nothing, [Call(0, [], [], note=own.note)], [], self.graph)
-            outcome = Outcome(NOT_FOUND, shown, "", abstained=True)
+            frames = context_frames(nothing, [Call(0, [], [], note=own.note)], [], self.graph)
+            outcome = Outcome(NOT_FOUND, frames, "", abstained=True)
         if live:
             live.finish(outcome.response)
         return replace(outcome, note=own.note)
@@ -246,7 +246,7 @@ class _Way:
     calls: list[Call] = field(default_factory=list[Call])
 
     @property
-    def wanted(self) -> str:
+    def last_look_ups(self) -> str:
         """The words of what was looked up last."""
         return " ".join(self.calls[-1].looked_up) if self.calls else ""
 
@@ -294,17 +294,17 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
         fresh = _mixed(way.new, own)
-        known = [row.relationship for row in way.followed if row.relationship is not None]
-        context = self._grounder.build([*way.kept, *fresh], known, self._budget, n_texts)
+        relationships = [row.relationship for row in way.followed if row.relationship is not None]
+        context = self._grounder.build([*way.kept, *fresh], relationships, self._budget, n_texts)
         n_rows = self._config.max_rows
         if way.own.passages:
-            shown = list(context.passages)
-            known_ones = {*shown, *way.seen}
-            ahead = [place for place in fresh if place not in known_ones][:n_rows]
-            wanted = f"{question} {way.wanted}"
-            rows = rows_to_texts(ahead, shown, wanted, self.graph, self._text_units)
+            passages = list(context.passages)
+            seen = {*passages, *way.seen}
+            ahead = [place for place in fresh if place not in seen][:n_rows]
+            query = f"{question} {way.last_look_ups}"
+            rows = rows_to_texts(ahead, passages, query, self.graph, self._text_units)
         else:
-            rows = rows_to_relationships(way.entities, set(known), self.graph, self._cap)
+            rows = rows_to_relationships(way.entities, set(relationships), self.graph, self._cap)
         return self._grounder.add_rows(context, rows, n_rows, self._budget)
 
     async def _go_on(
@@ -325,45 +325,45 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             call.add_note("its answer cited nothing that it was shown")
         units = {unit.human_readable_id: unit.id for unit in context.sources}
         ids = [number for number in dict.fromkeys(reply.keep) if number in units]
-        of_unit: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, unit in context.passages.items():
-            of_unit.setdefault(unit, []).append(place)
-        way.kept = [place for number in ids for place in of_unit[units[number]]]
+            places.setdefault(unit, []).append(place)
+        way.kept = [place for number in ids for place in places[units[number]]]
         numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
         rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
-        wanted = _unasked(reply.look_up, [question, *way.looked_up])[: self._config.width]
-        call.kept, call.followed, call.looked_up = ids, [row.label for row in rows], wanted
+        look_ups = _unasked(reply.look_up, [question, *way.looked_up])[: self._config.width]
+        call.kept, call.followed, call.looked_up = ids, [row.label for row in rows], look_ups
         way.followed += rows
-        way.looked_up += wanted
-        if not rows and not wanted:
+        way.looked_up += look_ups
+        if not rows and not look_ups:
             way.new = []
             return False
         ahead = [row.passage for row in rows if row.passage is not None]
         leaning = [*way.kept, *ahead]
-        found = await asyncio.gather(*(self._rank(text, leaning) for text in wanted or [question]))
+        rankings = await asyncio.gather(*(self._rank(q, leaning) for q in look_ups or [question]))
         taken = {*way.seen, *ahead}
-        in_turn = _in_turn([ranking.passages for ranking in found])
+        in_turn = _in_turn([ranking.passages for ranking in rankings])
         way.new = [*ahead, *(place for place in in_turn if place not in taken)]
-        way.entities = {n: m for ranking in reversed(found) for n, m in ranking.entities.items()}
+        way.entities = {n: m for ranking in reversed(rankings) for n, m in ranking.entities.items()}
         # Without anything new another call would know no more.
         return not way.own.passages or bool(way.new) or not way.seen.issuperset(way.own.passages)
 
 
 def _unasked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
     """Return look-ups in one line each, none that is blank or was asked before."""
-    known = {"", *(" ".join(text.casefold().split()) for text in earlier)}
+    seen = {"", *(" ".join(text.casefold().split()) for text in earlier)}
     unasked: list[str] = []
     for text in (" ".join(text.split()) for text in look_ups):
-        if text.casefold() not in known:
-            known.add(text.casefold())
+        if text.casefold() not in seen:
+            seen.add(text.casefold())
             unasked.append(text)
     return unasked
 
 
 def _in_turn(rankings: Sequence[Sequence[int]]) -> list[int]:
     """Take the best of each ranking, then the next of each; none twice."""
-    rounds = zip_longest(*rankings)
-    return list(dict.fromkeys(row for each in rounds for row in each if row is not None))
+    turns = zip_longest(*rankings)
+    return list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
 
 
 def _mixed(new: Sequence[int], own: Sequence[int]) -> list[int]:

@@ -42,24 +42,24 @@ class Row:
 
 
 def rows_to_texts(
-    ranked: Sequence[int], shown: Sequence[int], wanted: str, store: GraphStore, texts: TextUnits
+    ranked: Sequence[int], context: Sequence[int], query: str, store: GraphStore, texts: TextUnits
 ) -> list[Row]:
     """Make the rows that lead to passages, in their order, from those shown or what is asked for.
 
-    Passages are given by place. ``wanted`` is the question and what is looked up. Of a text the
+    Passages are given by place. ``query`` is the question and what is looked up. Of a text the
     sentence is shown that has most of its words, rare ones first, and of the names that join it to
     what is shown; no sentence twice, and no title where all are of one document.
     """
-    named = store.with_forms(store.nodes_named_in(wanted))
-    here = {*named, *(n for place in shown for n in _entities(texts.row(place), store))}
+    named = store.with_forms(store.nodes_named_in(query))
+    here = {*named, *(n for place in context for n in _entities(texts.row(place), store))}
     passages = [texts.passage(place) for place in ranked]
     units = [passage.joined([passage.number]) for passage in passages]
     split = [sentences(unit.text.strip().removeprefix(unit.document)) for unit in units]
-    nearest = _Nearest([each for of_unit in split for each in of_unit], wanted)
+    nearest = _Nearest([s for own in split for s in own], query)
     documents = {unit.document for unit in units}
-    documents |= {texts.passage(place).unit.document for place in shown}
+    documents |= {texts.passage(place).unit.document for place in context}
     rows: dict[str, Row] = {}
-    for place, unit, of_unit in zip(ranked, units, split, strict=True):
+    for place, unit, own in zip(ranked, units, split, strict=True):
         row = texts.row(place)
         there = _entities(row, store)
         common = sorted((n for n in there if n in here), key=store.standing)[:_N_JOINING]
@@ -70,19 +70,19 @@ def rows_to_texts(
             names = f"{_short(told.source)} -> {_short(told.target)}"
         elif common and common[0] != int(store.arrays.unit_topics[row]):
             names = _short(store.title(common[0]))
-        sentence = nearest.of(of_unit, names)
+        sentence = nearest.find(own, names)
         document = _short(unit.document) if len(documents) > 1 else ""
         rows.setdefault(sentence, Row(names, document, sentence, place, relationship, forward))
     return list(rows.values())
 
 
 def rows_to_relationships(
-    masses: Mapping[int, float], known: AbstractSet[int], store: GraphStore, cap: int
+    masses: Mapping[int, float], excluded: AbstractSet[int], store: GraphStore, cap: int
 ) -> list[Row]:
     """Make the rows that lead to relationships whose ends both have much mass, most first.
 
-    Those of the 100 entities with most are looked at, and those ``known`` left out. ``masses`` are
-    by node.
+    Those of the 100 entities with most are looked at, and those ``excluded`` left out. ``masses``
+    are by node.
     """
     nodes = sorted(masses, key=lambda n: (-round(masses[n], 12), store.title(n)))[:_N_HEAVIEST]
     worth: dict[int, tuple[float, bool]] = {}
@@ -92,8 +92,8 @@ def rows_to_relationships(
             mass = round(masses[node] * masses.get(other, 0.0), 15)
             worth.setdefault(abs(signed) - 1, (mass, signed > 0))
     rows: list[Row] = []
-    for relationship in sorted(worth, key=lambda each: (-worth[each][0], each)):
-        if relationship not in known:
+    for relationship in sorted(worth, key=lambda row: (-worth[row][0], row)):
+        if relationship not in excluded:
             told = store.relationship_row(relationship)
             names = f"{_short(told.source)} -> {_short(told.target)}"
             sentence = _short_sentence(told.description)
@@ -126,22 +126,22 @@ def _find_relationship(
 class _Nearest:
     """Finds the sentence nearest to what is wanted, by words and how rare these are among all."""
 
-    def __init__(self, every: Sequence[str], wanted: str) -> None:
-        self._terms = dict(zip(every, map(_stems, split_terms(every)), strict=True))
+    def __init__(self, texts: Sequence[str], query: str) -> None:
+        self._terms = dict(zip(texts, map(_stems, split_terms(texts)), strict=True))
         standing = Counter(term for terms in self._terms.values() for term in terms)
         n = len(self._terms)
         self._weight = {term: math.log(1 + n / count) for term, count in standing.items()}
-        self._wanted = _stems(split_terms([wanted])[0])
+        self._wanted = _stems(split_terms([query])[0])
 
-    def of(self, of_text: Sequence[str], names: str) -> str:
+    def find(self, texts: Sequence[str], names: str) -> str:
         """Return the sentence of a text that has most of what is wanted, and of the names."""
-        wanted = self._wanted | _stems(split_terms([names])[0])
+        words = self._wanted | _stems(split_terms([names])[0])
 
         def worth(sentence: str) -> float:
             terms = self._terms[sentence]
-            return sum(self._weight[term] for term in terms & wanted) / (8 + len(terms)) ** 0.5
+            return sum(self._weight[term] for term in terms & words) / (8 + len(terms)) ** 0.5
 
-        return _short_sentence(max(of_text, key=worth, default=""))
+        return _short_sentence(max(texts, key=worth, default=""))
 
 
 def _stems(terms: Sequence[str]) -> frozenset[str]:
