@@ -163,18 +163,18 @@ class Best:
     beaten: Mapping[str, str]
 
 
-def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str] | None]) -> Best:
+def find_best(means: Mapping[str, float | None], wins: Iterable[tuple[str, str] | None]) -> Best:
     """Return what is left over.
 
-    ``means``: method -> mean of the primary metric, or area under it; None without any. ``shown``:
+    ``means``: method -> mean of the primary metric, or area under it; None without any. ``wins``:
     a method, and one that it is shown to be better than on that metric; None is left out.
     """
     usable = usable_methods(means)
-    known = {method: mean for method in usable if (mean := means[method]) is not None}
-    ranked = sorted(known, key=lambda method: -known[method])
+    scores = {method: mean for method in usable if (mean := means[method]) is not None}
+    ranked = sorted(scores, key=lambda method: -scores[method])
     worse_than = {method: set[str]() for method in ranked}
-    for better, worse in filter(None, shown):
-        if better in known and worse in known:
+    for better, worse in filter(None, wins):
+        if better in scores and worse in scores:
             worse_than[worse].add(better)
     contenders = tuple(method for method in ranked if not worse_than[method])
     others = len(usable) - 1
@@ -224,22 +224,22 @@ class Analysis:
     @property
     def scored_by_labels(self) -> bool:
         """Whether labels correct every mean on the primary metric that there is."""
-        of = self.corrected_means.get(self.primary, {})
-        judged = [m for m, each in self.outcomes.items() if each[self.primary].mean.n]
-        return bool(judged) and all(m in of and of[m].refused is None for m in judged)
+        corrected = self.corrected_means.get(self.primary, {})
+        judged = [m for m, outcomes in self.outcomes.items() if outcomes[self.primary].mean.n]
+        return bool(judged) and all(m in corrected and corrected[m].refused is None for m in judged)
 
     @property
     def labels_are_complete(self) -> bool:
         """Whether labels cover every answer that has a score on the primary metric."""
-        of = self.corrected_means.get(self.primary, {})
-        return self.scored_by_labels and all(each.is_complete for each in of.values())
+        corrected = self.corrected_means.get(self.primary, {})
+        return self.scored_by_labels and all(mean.is_complete for mean in corrected.values())
 
     @property
     def scores(self) -> dict[str, Estimate]:
         """Method -> its mean on the primary metric: by labels if they correct all, or the judge."""
         if self.scored_by_labels:
-            return {m: each.estimate for m, each in self.corrected_means[self.primary].items()}
-        return {method: of[self.primary].mean for method, of in self.outcomes.items()}
+            return {m: mean.estimate for m, mean in self.corrected_means[self.primary].items()}
+        return {method: outcomes[self.primary].mean for method, outcomes in self.outcomes.items()}
 
     @property
     def best(self) -> Best:
@@ -247,8 +247,8 @@ class Analysis:
 
         Of a run at several context budgets ``BudgetCurves.best`` says it.
         """
-        means = {method: of.mean for method, of in self.scores.items()}
-        return find_best(means, [each.shown for each in self.comparisons if each.in_family])
+        means = {method: score.mean for method, score in self.scores.items()}
+        return find_best(means, [pair.shown for pair in self.comparisons if pair.in_family])
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready sections; undefined is None."""
@@ -315,9 +315,9 @@ def analyse(
 
 
 def summarize_rows(
-    rows: Sequence[Row], asked: Sequence[str], n_planned: int, stratified: bool
+    rows: Sequence[Row], metrics: Sequence[str], n_planned: int, stratified: bool
 ) -> dict[str, Outcomes]:
-    """Return metric -> Outcomes of one method; of ``asked`` metrics responses were to be judged."""
+    """Return metric -> Outcomes of one method; on ``metrics`` responses were to be judged."""
     is_repeated = any(row.trial for row in rows)
     ends = [(row.document, *_end_of(row)) for row in rows]
     first = dict(zip(reversed(ends), reversed(rows), strict=True))
@@ -337,7 +337,7 @@ def summarize_rows(
             n_planned=n_planned,
             failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
             stratified=stratified,
-            is_asked=metric in asked,
+            is_asked=metric in metrics,
             repeated=list(grouped(questions).values()) if is_repeated else (),
         )
 
@@ -360,21 +360,21 @@ def _compare_methods(
         counts = [pair_items(items[a], items[b]) for a, b in pairs]
         results = [
             paired_items(
-                each,
-                _pair_searches(of, metric, planned.get(a, {}), planned.get(b, {})),
+                pair_counts,
+                _pair_searches(pair_kinds, metric, planned.get(a, {}), planned.get(b, {})),
                 view_documents=in_family,
             )
-            for (a, b), of, each in zip(pairs, kinds, counts, strict=True)
+            for (a, b), pair_kinds, pair_counts in zip(pairs, kinds, counts, strict=True)
         ]
         if in_family:
             results = correct_family(results)
-        inferences = [inference_of(*each) for each in zip(results, counts, strict=True)]
+        inferences = [inference_of(*pair) for pair in zip(results, counts, strict=True)]
         family: Sequence[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
             family = compare_family(results, inferences, margin)
         comparisons += [
-            Comparison(a, b, metric, in_family, result, inference, each)
-            for (a, b), result, inference, each in zip(
+            Comparison(a, b, metric, in_family, result, inference, figures)
+            for (a, b), result, inference, figures in zip(
                 pairs, results, inferences, family, strict=True
             )
         ]
@@ -427,13 +427,13 @@ def _pair_searches(
     made: dict[str, list[_Kind]] = {document: [] for document in planned_a}
     for kind in kinds:
         made.setdefault(kind[0], []).append(kind)
-    for document, of in made.items():
+    for document, searches in made.items():
         n = min(planned_a.get(document, 0), planned_b.get(document, 0))
-        if sum(times for *_, times in of) > n:
+        if sum(times for *_, times in searches) > n:
             # Which of those that one alone made were planned for both?
-            of = [kind for kind in of if None not in kind]
-        counts[None, None, document or None] += max(0, n - sum(times for *_, times in of))
-        for _, a, b, times in of:
+            searches = [kind for kind in searches if None not in kind]
+        counts[None, None, document or None] += max(0, n - sum(times for *_, times in searches))
+        for _, a, b, times in searches:
             rows = [row for row in (a, b) if row is not None]
             if not any(has_nothing_to_judge(row, metric) for row in rows):
                 ours, theirs = (row and paired_score(row, metric) for row in (a, b))
@@ -448,12 +448,14 @@ def _efficiency(
 ) -> dict[str, EfficiencyFigures]:
     timed = {m: latencies_of(rows) for m, rows in by_method.items()}
     repeated = {m: any(row.trial for row in rows) for m, rows in by_method.items()}
-    medians = {m: _latency(of, 0.5, repeated[m]) for m, of in timed.items()}
+    medians = {m: _latency(latencies, 0.5, repeated[m]) for m, latencies in timed.items()}
     tradeoffs: dict[str, Tradeoff] = {
         m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
     }
-    comparable = {m: of for m in usable_methods(by_method) if None not in (of := tradeoffs[m])}
+    comparable = {
+        m: tradeoff for m in usable_methods(by_method) if None not in (tradeoff := tradeoffs[m])
+    }
     best = pareto_set(comparable)
     return {
         method: EfficiencyFigures(
@@ -484,17 +486,17 @@ def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
     """Return it by question: its searches count together."""
     costs = grouped((row.key, row.cost_usd) for row in rows)
     correct = item_scores(rows, "correctness")
-    known = [[cost for cost in each if cost is not None] for each in costs.values()]
+    priced = [[cost for cost in all_costs if cost is not None] for all_costs in costs.values()]
     means = [
-        fmean(some) if len(some) == len(each) else None
-        for some, each in zip(known, costs.values(), strict=True)
+        fmean(known_costs) if len(known_costs) == len(all_costs) else None
+        for known_costs, all_costs in zip(priced, costs.values(), strict=True)
     ]
     return cost_per_correct(means, [correct[key] for key in costs])
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:
-    known = [row.tokens for row in rows if row.tokens is not None]
-    return sum(known) / len(known) if known and len(known) == len(rows) else None
+    tokens = [row.tokens for row in rows if row.tokens is not None]
+    return sum(tokens) / len(tokens) if tokens and len(tokens) == len(rows) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,7 +537,7 @@ def analyse_repeats(
     n_verdicts = max([1, *(len(r.scores.get(m).repeats) for r in results for m in metrics)])
     if n_trials == n_verdicts == 1:
         return None
-    searches = grouped((row.method, (row, of)) for row, of in zip(rows, results, strict=True))
+    searches = grouped((row.method, (row, r)) for row, r in zip(rows, results, strict=True))
     return RepeatAnalysis(
         n_trials,
         n_verdicts,
@@ -552,5 +554,5 @@ def _flips(
 ) -> tuple[float | None, float | None]:
     """Return how often searches, and verdicts, of one question differ."""
     scores = grouped((row.key, paired_score(row, metric)) for row, _ in searches)
-    judged = [of.scores.get(metric).repeats for row, of in searches if not row.censored]
+    judged = [result.scores.get(metric).repeats for row, result in searches if not row.censored]
     return flip_rate(list(scores.values())), flip_rate(judged)

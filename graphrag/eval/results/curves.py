@@ -107,7 +107,7 @@ class BudgetCurves:
     def best(self) -> Best:
         """What the areas on the primary figure leave over of the methods with one."""
         areas = {c.method: c.areas[self.figures[0]].mean for c in self.curves if c.areas}
-        return find_best(areas, [each.shown for each in self.differences])
+        return find_best(areas, [pair.shown for pair in self.differences])
 
     @property
     def winner(self) -> str | None:
@@ -146,10 +146,10 @@ def area_under(scores: Mapping[int, Score], budgets: Sequence[int]) -> float | N
     As it is a weighted mean of scores, the mean of the questions' areas is the area under the curve
     of the means, and has the intervals and tests of any other score of a question.
     """
-    known = [float(score) for b in budgets if (score := scores.get(b)) is not None]
-    if len(known) < len(budgets):
+    values = [float(score) for b in budgets if (score := scores.get(b)) is not None]
+    if len(values) < len(budgets):
         return None
-    return sum(w * s for w, s in zip(area_weights(budgets), known, strict=True))
+    return sum(w * s for w, s in zip(area_weights(budgets), values, strict=True))
 
 
 def draw_curves(
@@ -174,10 +174,10 @@ def draw_curves(
     curves: list[Curve] = []
     areas: dict[str, dict[str, _Scores]] = {}
     for method in dict.fromkeys(method_at.get(name, name) for name in by_name):
-        asked = {b: n for b, n in sorted(groups.get(method, {}).items()) if n in by_name}
-        points: dict[int | None, str] = {**asked} if asked else {None: method}
-        is_whole = asked and len(asked) == len(budgets)
-        areas[method] = {f: _areas(scores[f], asked, budgets) for f in figures if is_whole}
+        names = {b: n for b, n in sorted(groups.get(method, {}).items()) if n in by_name}
+        points: dict[int | None, str] = {**names} if names else {None: method}
+        is_whole = names and len(names) == len(budgets)
+        areas[method] = {f: _areas(scores[f], names, budgets) for f in figures if is_whole}
         curves.append(
             Curve(
                 method,
@@ -190,8 +190,8 @@ def draw_curves(
                     )
                     for budget, n in points.items()
                 ),
-                {f: _real(each) for f, each in areas[method].items()},
-                {f: sum(v is None for v in each.values()) for f, each in areas[method].items()},
+                {f: _real(items) for f, items in areas[method].items()},
+                {f: sum(v is None for v in items.values()) for f, items in areas[method].items()},
             )
         )
     return BudgetCurves(budgets, figures, tuple(curves), _compare(areas, figures))
@@ -206,18 +206,19 @@ def _scores(
         for metric in metrics:
             items = item_scores(rows, metric)
             scores[metric][method] = {k: score for k, score in items.items() if score is not None}
-    for each in measured:
+    for answer in measured:
         for name in EVIDENCE:
-            if (value := each.values.get(name)) is not None:
-                scores[name].setdefault(each.method, {})[each.imdb_key, each.sample_id] = value
+            if (value := answer.values.get(name)) is not None:
+                by_question = scores[name].setdefault(answer.method, {})
+                by_question[answer.imdb_key, answer.sample_id] = value
     return scores
 
 
 def _areas(
-    by_name: Mapping[str, _Scores], asked: Mapping[int, str], budgets: Sequence[int]
+    by_name: Mapping[str, _Scores], names: Mapping[int, str], budgets: Sequence[int]
 ) -> _Scores:
     """Return question -> area, None where a budget has no score, of questions with any score."""
-    scores = {budget: by_name.get(name, {}) for budget, name in asked.items()}
+    scores = {budget: by_name.get(name, {}) for budget, name in names.items()}
     return {
         key: area_under({b: of_budget.get(key) for b, of_budget in scores.items()}, budgets)
         for key in dict.fromkeys(key for of_budget in scores.values() for key in of_budget)
@@ -236,14 +237,14 @@ def _mean(figure: str, scores: _Scores) -> Estimate:
 
 
 def _tokens(results: Sequence[QueryResult]) -> Estimate:
-    known = [
+    tokens = [
         ((r.imdb_key, r.sample_id or r.question), r.efficiency.prompt_tokens)
         for r in results
         if r.efficiency.prompt_tokens is not None
     ]
-    if len(known) < len(results):
+    if len(tokens) < len(results):
         return mean_real([], [])
-    return _real({key: fmean(each) for key, each in grouped(known).items()}, inf)
+    return _real({key: fmean(counts) for key, counts in grouped(tokens).items()}, inf)
 
 
 def _compare(
@@ -251,24 +252,24 @@ def _compare(
 ) -> tuple[AreaDifference, ...]:
     differences: list[AreaDifference] = []
     for figure in figures:
-        of_figure = {method: each[figure] for method, each in areas.items() if figure in each}
+        of_figure = {m: by_figure[figure] for m, by_figure in areas.items() if figure in by_figure}
         compared = [
             AreaDifference(a, b, figure, _difference(of_figure[a], of_figure[b]))
             for a, b in combinations(of_figure, 2)
         ]
         if figure == figures[0]:
-            corrected = holm([each.result.p for each in compared])
+            corrected = holm([pair.result.p for pair in compared])
             compared = [
-                replace(each, p_holm=p) for each, p in zip(compared, corrected, strict=True)
+                replace(pair, p_holm=p) for pair, p in zip(compared, corrected, strict=True)
             ]
         differences += compared
     return tuple(differences)
 
 
 def _difference(a: _Scores, b: _Scores) -> ScaleDifference:
-    asked = dict.fromkeys([*a, *b])  # by one alone: a pair dropped
+    keys = dict.fromkeys([*a, *b])  # by one alone: a pair dropped
     return paired_scale(
-        [(a.get(key), b.get(key)) for key in asked],
+        [(a.get(key), b.get(key)) for key in keys],
         limits=(-1.0, 1.0),
-        documents=[document for document, _ in asked],
+        documents=[document for document, _ in keys],
     )

@@ -173,7 +173,7 @@ class EvaluationResults:
         if self.analysis is not None:
             values |= {"counts": self.counts, **self.analysis.to_dict()}
             values["repeats"] = to_jsonable_python(self.repeats)
-            values["by_kind"] = {each.column: each.to_dict() for each in self.kinds}
+            values["by_kind"] = {grouping.column: grouping.to_dict() for grouping in self.kinds}
             values |= {} if self.curves is None else self.curves.sections()
         return {**values, **self.figures}
 
@@ -305,7 +305,7 @@ def aggregate_results(
             movie: {m: _plain_means(outcomes) for m, outcomes in by_method.items()}
             for movie, by_method in analysis.outcomes_by_document.items()
         },
-        efficiency={m: mean_efficiency(of) for m, of in of_method.items()},
+        efficiency={m: mean_efficiency(searches) for m, searches in of_method.items()},
         counts={m: _counts(outcomes, of_method[m]) for m, outcomes in analysis.outcomes.items()},
         analysis=analysis,
         repeats=analyse_repeats(results, rows, methods, metrics),
@@ -361,16 +361,16 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
 
 
 def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
-    return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
+    return {metric: v.end_to_end.mean for metric, v in outcomes.items()}
 
 
 def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> Section:
     return {
         "n": len(results),
         "n_search_failed": sum(result.failure is not None for result in results),
-        "n_scored": {m: of.n_scored for m, of in outcomes.items()},
-        "n_unscored": {m: of.n_judge_failed + of.n_judge_unparseable for m, of in outcomes.items()},
-        "n_not_judged": {m: of.n_not_judged + of.n_abstained for m, of in outcomes.items()},
+        "n_scored": {k: v.n_scored for k, v in outcomes.items()},
+        "n_unscored": {k: v.n_judge_failed + v.n_judge_unparseable for k, v in outcomes.items()},
+        "n_not_judged": {k: v.n_not_judged + v.n_abstained for k, v in outcomes.items()},
     }
 
 

@@ -100,7 +100,7 @@ class Figures:
         """Return the sections of the summary file."""
         cost = self.usage.cost_usd
         graded: Section = {
-            name: {method: SCORERS[name].describe(of) for method, of in by_method.items()}
+            name: {method: SCORERS[name].describe(summary) for method, summary in by_method.items()}
             for name, by_method in self.scores.items()
         }
         own = {name: graded.pop(name, {}) for name in OWN_SCORERS}
@@ -108,11 +108,13 @@ class Figures:
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         taken["reused_replies"] = self.usage.reused_replies
         return {
-            "measures": {method: of.to_dict() for method, of in self.measures.items()},
+            "measures": {method: measures.to_dict() for method, measures in self.measures.items()},
             "loss": [asdict(row) for row in self.loss],
             "criteria": [asdict(result) for result in self.criteria],
             **to_jsonable_python({**own, **({"graded": graded} if graded else {})}),
-            "pairwise": {f"{a} vs {b}": asdict(of) for (a, b), of in self.pairwise.items()},
+            "pairwise": {
+                f"{a} vs {b}": asdict(summary) for (a, b), summary in self.pairwise.items()
+            },
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
             "index_cost": {k: c and c.to_dict() for k, c in self.index_costs.items()},
@@ -123,35 +125,36 @@ class Figures:
 def compute_figures(
     config: EvaluationConfig,
     results: EvaluationResults,
-    asked: Sequence[Sample],
+    run_samples: Sequence[Sample],
     views: Mapping[str, IndexView],
     judged: _Judged = (),
     is_judged: bool = True,
 ) -> Figures:
     """Compute the figures of a run.
 
-    ``asked``: its questions. ``views``: name of an index -> view; results of others are not
+    ``run_samples``: its questions. ``views``: name of an index -> view; results of others are not
     measured. ``is_judged``: the judge was to be asked; else a failed search has no score of it
     either.
     """
     first = [result for result in results.results if result.trial == 0]
-    samples = {sample.id: sample for sample in asked}
+    samples = {sample.id: sample for sample in run_samples}
     settings, metadata = config.measures, results.metadata
     gradings = _group_gradings(judged)
-    told = [_tell(result, config, is_judged, gradings) for result in first]
+    details = [_describe_answer(result, config, is_judged, gradings) for result in first]
     index_of = results.terms.index_of
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
-    measurable, measured_told = list(compress(first, is_there)), list(compress(told, is_there))
+    measurable = list(compress(first, is_there))
+    measured_details = list(compress(details, is_there))
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
-    telling = {each.method for each in measurable if each.retrieved is not None}
+    telling = {result.method for result in measurable if result.retrieved is not None}
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
     has_verdicts = is_judged and "correctness" in config.metrics
-    for result, of in zip(results.read_whole(measurable), measured_told, strict=True):
+    for result, detail in zip(results.read_whole(measurable), measured_details, strict=True):
         sample = samples[result.sample_id]
         view = views[index_of(result.imdb_key, result.method)]
         is_told = result.method in telling
-        measured.append(measure(sample, result, view, settings, of["judge_score"], is_told))
+        measured.append(measure(sample, result, view, settings, detail["judge_score"], is_told))
         search = results.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, result, view, needed, has_verdicts))
@@ -163,14 +166,14 @@ def compute_figures(
             result.method,
             {
                 "question": result.question,
-                **{k: of.get(k) for k in ("hit_rate", "mrr")},
-                "judge_score": each["judge_score"],
-                "num_tokens": each["tokens"],
-                "combined_score": of.get("combined_score"),
+                **{k: measures.get(k) for k in ("hit_rate", "mrr")},
+                "judge_score": detail["judge_score"],
+                "num_tokens": detail["tokens"],
+                "combined_score": measures.get("combined_score"),
             },
         )
-        for result, each in zip(first, told, strict=True)
-        for of in [values.get((result.sample_id, result.method), {})]
+        for result, detail in zip(first, details, strict=True)
+        for measures in [values.get((result.sample_id, result.method), {})]
     )
     evaluations = _evaluation_files(config, entries, metadata)
     means: dict[str, dict[str, float | None]] = {
@@ -179,10 +182,10 @@ def compute_figures(
             **{k: v for k, v in results.efficiency.get(method, {}).items() if k in AVERAGES},
             **(by_method[method].means() if method in by_method else {}),
             **{
-                f"{name}.{part}": of.estimate.mean
+                f"{name}.{part}": summary.estimate.mean
                 for name, summaries in scores.items()
                 if method in summaries
-                for part, of in summaries[method].parts.items()
+                for part, summary in summaries[method].parts.items()
             },
             "judge_score": report["summary"]["avg_judge_score"],
         }
@@ -197,7 +200,7 @@ def compute_figures(
         usage=sum_usages(judgement.usage for _, judgement in judged),
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(r.sample_id for r in measurable)],
-            list(zip(measured_told, measured, strict=True)),
+            list(zip(measured_details, measured, strict=True)),
             settings,
             metadata,
         ),
@@ -213,13 +216,13 @@ def compute_figures(
 
 def _group_gradings(judged: _Judged) -> _Gradings:
     gradings: dict[str, dict[tuple[str, str], Mapping[str, object]]] = {}
-    for unit, each in judged:
+    for unit, judgement in judged:
         if unit.trial == 0:
-            gradings.setdefault(each.kind, {})[unit.sample.id, unit.method] = each.value
+            gradings.setdefault(judgement.kind, {})[unit.sample.id, unit.method] = judgement.value
     return gradings
 
 
-def _tell(
+def _describe_answer(
     result: QueryResult, config: EvaluationConfig, is_judged: bool, gradings: _Gradings
 ) -> Section:
     """Return what files say of a response beside its measures.
@@ -227,10 +230,10 @@ def _tell(
     A failed search is 0 in what the judge was to be asked, and in nothing else; in quality not
     while that judge has not come to it.
     """
-    has_failed, given = result.failure is not None, gradings.get("quality", {})
-    value = given.get((result.sample_id, result.method))
+    has_failed, grades = result.failure is not None, gradings.get("quality", {})
+    value = grades.get((result.sample_id, result.method))
     quality = None if value is None else QUALITY.numbers(value)["overall_score"]
-    if has_failed and is_judged and given:
+    if has_failed and is_judged and grades:
         quality = 0.0
     has_verdict = not has_failed or (is_judged and "correctness" in config.metrics)
     correctness = result.scores.correctness.score if has_verdict else None
@@ -258,8 +261,8 @@ def _score(
     names = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
     return {
         scorer.name: {
-            method: _summarize(scorer, of, samples, gradings.get(scorer.name, {}))
-            for method, of in of_method.items()
+            method: _summarize(scorer, answers, samples, gradings.get(scorer.name, {}))
+            for method, answers in of_method.items()
         }
         for scorer in filter(None, map(SCORERS.find, names))
         if scorer.of_no_answer is None or scorer.name in gradings
@@ -274,22 +277,23 @@ def _summarize(
 ) -> ScoreSummary:
     planned = [r for r in results if scorer.asks(samples.get(r.sample_id, NOT_KEPT))]
     counts, numbers, documents = Counter[str](), list[dict[str, float | None]](), list[str]()
-    for r in planned:
-        sample, given = samples.get(r.sample_id, NOT_KEPT), gradings.get((r.sample_id, r.method))
-        value = scorer.grading(sample, r.failure is not None, given)
+    for result in planned:
+        sample = samples.get(result.sample_id, NOT_KEPT)
+        grading = gradings.get((result.sample_id, result.method))
+        value = scorer.grading(sample, result.failure is not None, grading)
         if value is not None:
             counts.update(scorer.count(value))
             numbers.append(scorer.numbers(value))
-            documents.append(r.imdb_key)
+            documents.append(result.imdb_key)
     parts: dict[str, PartSummary] = {}
     for part in scorer.parts:
-        scores = [each[part] for each in numbers]
-        known = Counter(f"{score:g}" for score in scores if score is not None)
+        scores = [by_part[part] for by_part in numbers]
+        tally = Counter(f"{score:g}" for score in scores if score is not None)
         least = scorer.good
         good = None if least is None else [None if s is None else s >= least for s in scores]
         parts[part] = PartSummary(
             mean_real(scores, documents, scorer.limits),
-            dict(sorted(known.items(), key=lambda each: float(each[0]))),
+            dict(sorted(tally.items(), key=lambda entry: float(entry[0]))),
             None if good is None else mean_binary(good, documents),
         )
     return ScoreSummary(len(planned), parts, counts)
@@ -300,8 +304,8 @@ def _pairwise(
 ) -> dict[tuple[str, str], PreferenceSummary]:
     summaries: dict[tuple[str, str], PreferenceSummary] = {}
     for a, b in config.judge.pairs(config.methods):
-        given, own = gradings.get(pair_kind(a, b), {}), [r for r in results if r.method == a]
-        values = (given.get((r.sample_id, a)) for r in own)
+        grades, own = gradings.get(pair_kind(a, b), {}), [r for r in results if r.method == a]
+        values = (grades.get((r.sample_id, a)) for r in own)
         compared = [None if v is None else PairwiseResult.from_dict(v) for v in values]
         summaries[a, b] = summarize_preferences(compared, [r.imdb_key for r in own])
     return summaries
@@ -334,7 +338,7 @@ def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
     if len(methods) == 1:
         return {methods[0]: "evaluation.json"}
     return {
-        name: f"evaluation_{_UNSAFE.sub(lambda found: quote(found[0], safe=''), name)}.json"
+        name: f"evaluation_{_UNSAFE.sub(lambda match: quote(match[0], safe=''), name)}.json"
         for name in methods
     }
 
@@ -352,15 +356,15 @@ def _evaluation_files(
     files: dict[str, Section] = {}
     for method in dict.fromkeys((*config.methods, *entries)):
         rows = entries.get(method, ())
-        known = {name: [r[name] for r in rows if r[name] is not None] for name in _AVERAGED}
-        averages = {f"avg_{k}": fmean(values) if values else None for k, values in known.items()}
+        columns = {name: [r[name] for r in rows if r[name] is not None] for name in _AVERAGED}
+        averages = {f"avg_{k}": fmean(values) if values else None for k, values in columns.items()}
         tokens = averages.pop("avg_num_tokens")
         files[method] = {
             "timestamp": metadata["timestamp"],
             "num_questions": len(rows),
             "summary": {
                 **averages,
-                "best_combined_score": max(known["combined_score"], default=None),
+                "best_combined_score": max(columns["combined_score"], default=None),
                 "avg_num_tokens": tokens,
                 "total_tokens": sum_known([row["num_tokens"] for row in rows]),
             },
@@ -390,11 +394,11 @@ def retrieval_report(
     ``retrieval_pieces``. Undefined is None.
     """
     methods = {sample.id: Section() for sample in samples}
-    for told, measured in responses:
+    for detail, measured in responses:
         methods[measured.sample_id][measured.method] = {
             "measures": dict(measured.values),
             "n_unmatched_sources": measured.n_unmatched,
-            **{name: told[name] for name in _OF_ANSWERS},
+            **{name: detail[name] for name in _OF_ANSWERS},
         }
     return {
         "timestamp": metadata.get("timestamp"),
@@ -425,16 +429,16 @@ def retrieval_pieces(
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
     whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
 
-    def with_retrieved(of: Section, retrieved: Retrieved | None) -> Section:
+    def with_retrieved(response: Section, retrieved: Retrieved | None) -> Section:
         listed = None if retrieved is None else retrieved.to_dict()
-        return {"measures": of["measures"], "retrieved": listed, **of}
+        return {"measures": response["measures"], "retrieved": listed, **response}
 
     questions = (
         {
             **entry,
             "methods": {
-                name: with_retrieved(of, next(whole).retrieved)
-                for name, of in entry["methods"].items()
+                name: with_retrieved(response, next(whole).retrieved)
+                for name, response in entry["methods"].items()
             },
         }
         for entry in entries

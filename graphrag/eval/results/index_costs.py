@@ -68,8 +68,8 @@ def hold_against(
     keys = [key for key in ours if key in theirs]
     pairs = [(ours[key], theirs[key]) for key in keys]
     saved = [None if x is None or y is None else y - x for x, y in pairs]
-    known = bool(saved) and None not in saved
-    mean = mean_real(saved, [document for document, _ in keys]) if known else None
+    is_known = bool(saved) and None not in saved
+    mean = mean_real(saved, [document for document, _ in keys]) if is_known else None
     if mean is None:
         return Payoff(first, second, unit, more, None, None, None)
     return Payoff(first, second, unit, more, mean, _after(more, mean.mean), _after(more, mean.low))
@@ -92,7 +92,7 @@ def hold_in_units(
     for unit in UNITS:
         payoff = hold_against(names, index[unit], costs[unit], unit)
         if payoff is None:
-            if any(index[unit]) or any(any(of.values()) for of in costs[unit]):
+            if any(index[unit]) or any(any(side.values()) for side in costs[unit]):
                 return None
         elif payoff.more is not None and payoff.saved is not None:
             return payoff
@@ -110,8 +110,8 @@ def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -
     if not needed:
         return 0.0 if costs else None
     sums = [
-        of and (of.cost_usd(needed) if unit == "cost_usd" else of.count_tokens(needed))
-        for of in costs.values()
+        cost and (cost.cost_usd(needed) if unit == "cost_usd" else cost.count_tokens(needed))
+        for cost in costs.values()
     ]
     return sum_known(sums) if sums else None
 
@@ -122,8 +122,8 @@ def costs_by_method(rows: Sequence[Row], unit: Unit) -> dict[str, Costs]:
     A search that failed took less than an answer does, which saves nothing.
     """
     return {
-        method: item_means((row.key, getattr(row, unit)) for row in of if not row.censored)
-        for method, of in grouped((row.method, row) for row in rows).items()
+        method: item_means((row.key, getattr(row, unit)) for row in searches if not row.censored)
+        for method, searches in grouped((row.method, row) for row in rows).items()
     }
 
 
@@ -141,7 +141,7 @@ def payoff_of(rows: Sequence[Row], terms: Terms, a: str, b: str) -> Payoff | Non
     return hold_in_units(
         (a, b),
         {unit: (cost_of(terms, a, unit), cost_of(terms, b, unit)) for unit in UNITS},
-        {unit: (of[a], of[b]) for unit, of in costs.items()},
+        {unit: (by_method[a], by_method[b]) for unit, by_method in costs.items()},
     )
 
 
@@ -165,4 +165,4 @@ def compute_payoffs(rows: Sequence[Row], terms: Terms) -> list[Payoff]:
         )
     ]
     ordered = ((a, b) if terms.need_of(a) == "graph" else (b, a) for a, b in pairs)
-    return [of for a, b in ordered if (of := payoff_of(rows, terms, a, b)) is not None]
+    return [payoff for a, b in ordered if (payoff := payoff_of(rows, terms, a, b)) is not None]

@@ -63,10 +63,10 @@ class Group:
     @property
     def winner(self) -> str | None:
         """The method that is shown to be better than every other; None without one."""
-        compared = {name for each in self.leads for name in (each.a, each.b)}
-        shown = [(e.a, e.b) if e.shown > 0 else (e.b, e.a) for e in self.leads if e.shown]
+        compared = {name for lead in self.leads for name in (lead.a, lead.b)}
+        wins = [(e.a, e.b) if e.shown > 0 else (e.b, e.a) for e in self.leads if e.shown]
         return find_best(
-            {m: of.mean for m, of in self.means.items() if m in compared}, shown
+            {m: estimate.mean for m, estimate in self.means.items() if m in compared}, wins
         ).winner
 
 
@@ -89,9 +89,9 @@ class Grouping:
             "groups": {
                 group.value: {
                     "n": group.n,
-                    "methods": {m: asdict(of) for m, of in group.means.items()},
+                    "methods": {m: asdict(estimate) for m, estimate in group.means.items()},
                     "winner": group.winner,
-                    "comparisons": [asdict(each) for each in group.leads],
+                    "comparisons": [asdict(lead) for lead in group.leads],
                 }
                 for group in self.groups
             },
@@ -99,38 +99,39 @@ class Grouping:
 
 
 def group_questions(
-    rows: Sequence[Row], asked: Mapping[str, Sequence[Sample]], primary: str
+    rows: Sequence[Row], by_method: Mapping[str, Sequence[Sample]], primary: str
 ) -> tuple[Grouping, ...]:
     """Look at a run by each column that puts its questions into two groups or more.
 
-    ``rows``: one a question, method and trial. ``asked``: method -> the samples that it was to be
-    asked. ``primary``: the metric; of several searches of a question their mean counts.
+    ``rows``: one a question, method and trial. ``by_method``: method -> the samples that it was to
+    be asked. ``primary``: the metric; of several searches of a question their mean counts.
     """
-    samples = {(s.imdb_key, s.id): s for of in asked.values() for s in of}
+    samples = {(s.imdb_key, s.id): s for planned in by_method.values() for s in planned}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
     columns.pop(TIME_LIMIT_TAG, None)
     groups = {column: _list_groups(column, samples) for column in columns}
-    groups = {column: of for column, of in groups.items() if 2 <= len(of) <= _MOST}
+    groups = {column: levels for column, levels in groups.items() if 2 <= len(levels) <= _MOST}
     if not groups:
         return ()
     scores = {
-        m: _scores([row for row in rows if row.method == m], of, primary) for m, of in asked.items()
+        m: _scores([row for row in rows if row.method == m], planned, primary)
+        for m, planned in by_method.items()
     }
     if not any(map(len, scores.values())):
         return ()
-    open_ = usable_methods(asked)
-    found: list[Grouping] = []
-    for column, of in groups.items():
+    usable = usable_methods(by_method)
+    groupings: list[Grouping] = []
+    for column, levels in groups.items():
         kinds = {key: s.values_of(column) for key, s in samples.items()}
-        n_in_none = sum(not any(v in of for v in values) for values in kinds.values())
-        inside = {v: [key for key in samples if v in kinds[key]] for v in of}
-        leads = _lead(list(inside.values()), scores, open_)
+        n_in_none = sum(not any(v in levels for v in values) for values in kinds.values())
+        inside = {v: [key for key in samples if v in kinds[key]] for v in levels}
+        leads = _compare_in_groups(list(inside.values()), scores, usable)
         compared = tuple(
-            Group(column, v, len(of), {m: _mean(scores[m], of) for m in asked}, each)
-            for (v, of), each in zip(inside.items(), leads, strict=True)
+            Group(column, v, len(keys), {m: _mean(scores[m], keys) for m in by_method}, group_leads)
+            for (v, keys), group_leads in zip(inside.items(), leads, strict=True)
         )
-        found.append(Grouping(column, compared, n_in_none))
-    return tuple(found)
+        groupings.append(Grouping(column, compared, n_in_none))
+    return tuple(groupings)
 
 
 def _list_groups(column: str, samples: Mapping[QuestionKey, Sample]) -> list[str]:
@@ -144,9 +145,9 @@ def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Va
     if State.NOT_JUDGED in states and states <= {State.NOT_JUDGED, State.SEARCH_FAILED}:
         return {}  # failed searches alone are no 0, see ``Outcomes``
     empty = {row.key for row in rows if has_nothing_to_judge(row, primary)}
-    known = item_scores(rows, primary)
+    scores = item_scores(rows, primary)
     planned = ((s.imdb_key, s.id) for s in samples)
-    return {key: known.get(key) for key in planned if key not in empty or known[key] is not None}
+    return {key: scores.get(key) for key in planned if key not in empty or scores[key] is not None}
 
 
 def _mean(scores: _Values, keys: Sequence[QuestionKey]) -> Estimate:
@@ -159,13 +160,13 @@ def _mean(scores: _Values, keys: Sequence[QuestionKey]) -> Estimate:
     return mean_binary(values, documents)
 
 
-def _lead(
+def _compare_in_groups(
     groups: Sequence[Sequence[QuestionKey]], scores: Mapping[str, _Values], methods: Sequence[str]
 ) -> list[list[Lead]]:
     """Compare every pair of methods in each group, as one family."""
     pairs = list(combinations(methods, 2))
     counts = [pair_items(scores[a], scores[b], keys) for keys in groups for a, b in pairs]
-    tested = [paired_items(each, each) for each in counts]
+    tested = [paired_items(pair_counts, pair_counts) for pair_counts in counts]
     corrected = holm([result.p for result in tested])
     results = [replace(r, p_holm=p) for r, p in zip(tested, corrected, strict=True)]
     limits = simultaneous_limits(results, [*map(inference_of, results, counts)])

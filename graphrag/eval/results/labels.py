@@ -87,8 +87,8 @@ def judged_questions(
     """Return the questions of rows with what the judge said of them, and no labels."""
     questions: list[LabelledQuestion] = []
     for key, of_question in grouped((row.key, row) for row in rows).items():
-        found = {row.method: row for row in of_question}
-        answered = {method: found[method] for method in methods if method in found}
+        by_method = {row.method: row for row in of_question}
+        answered = {method: by_method[method] for method in methods if method in by_method}
         scored = [m for m, row in answered.items() if row.states[metric] is State.SCORED]
         ends = {m: row.states[metric].value for m, row in answered.items()}
         ends |= {method: str(answered[method].scores[metric]) for method in scored}
@@ -148,21 +148,21 @@ def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str
     search that counts 0 needs no label to be known; it does not help to reach the least number of
     labels, which only a run that is labeled in part needs.
     """
-    known = [[_known(question, method) for method in methods] for question in questions]
+    truths = [[_known(question, method) for method in methods] for question in questions]
     touched = [any(method in question.labels for method in methods) for question in questions]
-    n_labels = sum(was and None not in values for was, values in zip(touched, known, strict=True))
-    corrected = _correct_known(questions, methods, known)
+    n_labels = sum(was and None not in values for was, values in zip(touched, truths, strict=True))
+    corrected = _correct_known(questions, methods, truths)
     if n_labels < MIN_LABELS and not (n_labels and corrected.is_complete):
         nothing = [None] * len(methods)
-        known = [v if was else nothing for was, v in zip(touched, known, strict=True)]
-        corrected = _correct_known(questions, methods, known)
+        truths = [v if was else nothing for was, v in zip(touched, truths, strict=True)]
+        corrected = _correct_known(questions, methods, truths)
     return replace(corrected, n_labels=n_labels)
 
 
 def _correct_known(
     questions: Sequence[LabelledQuestion],
     methods: Sequence[str],
-    known: Sequence[Sequence[int | None]],
+    truths: Sequence[Sequence[int | None]],
 ) -> Corrected:
     draw = (
         [question.stratum for question in questions],
@@ -171,8 +171,8 @@ def _correct_known(
     )
     scores = [[question.scores.get(method) for method in methods] for question in questions]
     if len(methods) == 1:
-        return corrected_mean([of for (of,) in scores], [of for (of,) in known], *draw)
-    return corrected_difference([(a, b) for a, b in scores], [(a, b) for a, b in known], *draw)
+        return corrected_mean([score for (score,) in scores], [truth for (truth,) in truths], *draw)
+    return corrected_difference([(a, b) for a, b in scores], [(a, b) for a, b in truths], *draw)
 
 
 def _known(question: LabelledQuestion, method: str) -> int | None:
@@ -202,7 +202,7 @@ def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels
     if isinstance(kept, str):
         return kept
     labels = grouped(
-        ((each.document, each.id), (each.method, each.label)) for each in kept.responses
+        ((label.document, label.id), (label.method, label.label)) for label in kept.responses
     )
     questions = [
         question._replace(labels=dict(labels.get(question.key, ())))
@@ -220,11 +220,11 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> 
     figures, and its place in the family; ``corrected`` of each says why.
     """
     comparisons: list[Comparison] = []
-    for metric, of_metric in grouped((each.metric, each) for each in analysis.comparisons).items():
+    for metric, of_metric in grouped((pair.metric, pair) for pair in analysis.comparisons).items():
         comparisons += _correct(of_metric, labels[metric]) if metric in labels else of_metric
     means = {
-        metric: {method: _correct_score(of, [method]) for method in analysis.outcomes}
-        for metric, of in labels.items()
+        metric: {method: _correct_score(run_labels, [method]) for method in analysis.outcomes}
+        for metric, run_labels in labels.items()
     }
     return replace(analysis, comparisons=comparisons, corrected_means=means)
 
@@ -251,8 +251,8 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
             else replace(result, detectable_at_80=change.detectable(level))
             for result, change in zip(results, changes, strict=True)
         ]
-        family = [*compare_family(results, [each for _, each in moved], margins[0])]
-    return [_decided(*each) for each in zip(comparisons, changes, results, family, strict=True)]
+        family = [*compare_family(results, [inference for _, inference in moved], margins[0])]
+    return [_decide(*parts) for parts in zip(comparisons, changes, results, family, strict=True)]
 
 
 def _correct_score(labels: RunLabels, methods: Sequence[str]) -> Corrected:
@@ -270,9 +270,9 @@ def _by_labels(
     if not change.is_complete:
         return result, _inference(change)
     counts = Counter[tuple[Score, Score, Hashable]](
-        (a, b, each.key[0] or None)
-        for each in questions
-        for a, b in [(_known(each, compared.a), _known(each, compared.b))]
+        (a, b, question.key[0] or None)
+        for question in questions
+        for a, b in [(_known(question, compared.a), _known(question, compared.b))]
         if a is not None and b is not None
     )
     own = paired_binary(counts)
@@ -315,7 +315,7 @@ def _inference(corrected: Corrected) -> Inference:
     return Inference(limits, corrected.outside)
 
 
-def _decided(
+def _decide(
     compared: Comparison,
     change: Corrected,
     result: PairedDifference,

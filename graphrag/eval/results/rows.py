@@ -92,7 +92,9 @@ class Ends:
     def __init__(self) -> None:
         self._known: dict[object, _Ends] = {}
 
-    def of(self, has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]) -> _Ends:
+    def intern(
+        self, has_failed: bool, abstained: bool, verdicts: Mapping[str, JudgeResult]
+    ) -> _Ends:
         """Return metric -> state and metric -> score; a metric without a verdict was not judged."""
         kinds = [
             (name, verdict.score, verdict.failure and verdict.failure.kind)
@@ -117,7 +119,7 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
                 result.sample_id or result.question,
                 result.imdb_key,
                 result.method,
-                *ends.of(result.failure is not None, result.abstained, verdicts),
+                *ends.intern(result.failure is not None, result.abstained, verdicts),
                 latency_s=result.efficiency.latency,
                 censored=result.failure is not None,
                 tokens=result.efficiency.tokens,
@@ -186,14 +188,14 @@ def item_means(
 ) -> dict[QuestionKey, float | None]:
     """Return the mean of the values that each question has; None where it has none."""
     return {
-        key: mean_known([v for v in each if v is not None]) if len(each) > 1 else each[0]
-        for key, each in grouped(values).items()
+        key: mean_known([v for v in trials if v is not None]) if len(trials) > 1 else trials[0]
+        for key, trials in grouped(values).items()
     }
 
 
-def mean_known(known: Sequence[float]) -> float | None:
+def mean_known(values: Sequence[float]) -> float | None:
     """Return the mean of what is known; None of nothing."""
-    return fmean(known) if known else None
+    return fmean(values) if values else None
 
 
 def gate_score(row: Row, metric: str) -> int | None:

@@ -156,7 +156,7 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
                 outcome.sample_id or sample.question,
                 sample.imdb_key,
                 outcome.method,
-                *ends.of(has_failed, outcome.abstained, judged),
+                *ends.intern(has_failed, outcome.abstained, judged),
                 latency_s=outcome.latency_s,
                 censored=has_failed,
                 tokens=outcome.tokens,
@@ -183,19 +183,19 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     counts = not run.setup.is_of_suites
     verdicts = store.verdicts(run.run_id)
     searched = {
-        (counts and each.failure is None, models_of(each.usage))
-        for each in store.outlines(run.run_id).values()
+        (counts and outcome.failure is None, models_of(outcome.usage))
+        for outcome in store.outlines(run.run_id).values()
     }
     answered = [(was, usage_of_models(models)) for was, models in searched]
     judging = store.judge_usage(run.run_id)
-    asked = {
+    judge_models = {
         (
             counts and any(v.score is not None for v in verdicts.get(unit, {}).values()),
             tuple(map(models_of, judging.get(unit, ()))),
         )
         for unit in {*verdicts, *judging}
     }
-    judged = [(was, sum_usages(map(usage_of_models, models))) for was, models in asked]
+    judged = [(was, sum_usages(map(usage_of_models, models))) for was, models in judge_models]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
     return RunMetadata(
@@ -250,17 +250,19 @@ def read_question_figures(store: EvaluationStore, run: Run) -> tuple[ByMethod, B
     is there. What further judges gave, and the retrieval measures, are of the first search. What is
     not known is left out or None.
     """
-    rows, judged = _read_judged(store, run)
+    by_method, judged = _read_judged(store, run)
     retrieval = _retrieval(store.path.parent, run.run_id)
-    return judged, {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in rows.items()}
+    return judged, {
+        m: {**_efficiency(rows), **retrieval.get(m, {})} for m, rows in by_method.items()
+    }
 
 
 def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
     """Return every row by method, and what a judge gave."""
-    rows = stored_rows(store, run, every_trial=True)
-    by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
-    further = _further(store, run, {row.question_id: row.key for row in rows})
-    return by_method, {m: {**_judged(run, of), **further[m]} for m, of in by_method.items()}
+    all_rows = stored_rows(store, run, every_trial=True)
+    by_method = {m: [r for r in all_rows if r.method == m] for m in run.setup.methods}
+    further = _further(store, run, {row.question_id: row.key for row in all_rows})
+    return by_method, {m: {**_judged(run, rows), **further[m]} for m, rows in by_method.items()}
 
 
 def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
@@ -298,7 +300,7 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
     responses = store.outlines(run.run_id) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}
     samples = {sample.id: sample for sample in store.samples(run.run_id)} if units else {}
-    kept = {(each.kind, each.subject): each.value for each in judgements}
+    kept = {(judgement.kind, judgement.subject): judgement.value for judgement in judgements}
     kinds, further = {kind for kind, _ in kept}, run.setup.further
     named = map(SCORERS.find, dict.fromkeys((*SCORERS, *sorted(further | kinds))))
     scorers = [s for s in named if s is not None and s.name in further | kinds]
@@ -307,11 +309,12 @@ def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) 
         for method in run.setup.methods
     }
     for scorer in scorers:
-        for unit, of in units.items() if scorer.name in kinds else ():  # else it is yet to come
-            sample, given = samples.get(of.sample_id, NOT_KEPT), kept.get((scorer.name, unit))
-            value = scorer.grading(sample, of.failure is not None, given)
+        for unit, response in units.items() if scorer.name in kinds else ():  # yet to come
+            sample = samples.get(response.sample_id, NOT_KEPT)
+            grading = kept.get((scorer.name, unit))
+            value = scorer.grading(sample, response.failure is not None, grading)
             for part, number in () if value is None else scorer.numbers(value).items():
-                figures[of.method][f"{scorer.name}.{part}"][keys[of.sample_id]] = number
+                figures[response.method][f"{scorer.name}.{part}"][keys[response.sample_id]] = number
     return cast("ByMethod", figures)
 
 
@@ -336,12 +339,15 @@ def _mean_retrieval(output_dir: Path, run_id: str) -> Means:
     try:
         measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
         return {
-            method: {name: each["estimate"]["mean"] for name, each in of["measures"].items()}
-            for method, of in measures.items()
+            method: {k: v["estimate"]["mean"] for k, v in summary["measures"].items()}
+            for method, summary in measures.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         measured = _retrieval(output_dir, run_id)
-        return {m: {k: mean_known(_known(v)) for k, v in of.items()} for m, of in measured.items()}
+        return {
+            m: {k: mean_known(_known(v)) for k, v in values.items()}
+            for m, values in measured.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,9 +415,9 @@ def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Us
     """
     if not store_path.is_file():
         return {}
-    wanted = set(run_ids)
+    ids = set(run_ids)
     with open_store(store_path) as store:
-        runs = [run for run in store.runs() if run.run_id in wanted]
+        runs = [run for run in store.runs() if run.run_id in ids]
         return {run.run_id: sum_usages(paid_usages(store, run)) for run in runs}
 
 
@@ -419,13 +425,11 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
     """Return a run's line in the history."""
     rows, judged = _read_judged(store, run)
     retrieval = _mean_retrieval(store.path.parent, run.run_id)
-    known = {
-        method: {name: _known(of) for name, of in (judged[method] | _failed_as_0(own)).items()}
+    scores = {
+        method: {k: _known(v) for k, v in (judged[method] | _failed_as_0(own)).items()}
         for method, own in rows.items()
     }
-    means = {
-        m: {name: mean_known(values) for name, values in of.items()} for m, of in known.items()
-    }
+    means = {m: {k: mean_known(v) for k, v in figures.items()} for m, figures in scores.items()}
     measured = {
         method: {
             "median_latency_s": quantile_value(latencies_of(own), 0.5),
@@ -439,13 +443,13 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
         started_at=run.started_at,
         status=run.status,
         n_questions=run.setup.n_questions,
-        correctness={method: found.get("correctness") for method, found in means.items()},
+        correctness={method: figures.get("correctness") for method, figures in means.items()},
         cost_usd=sum_usd(usage.cost_usd for usage in paid_usages(store, run)),
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
         means=means,
-        n={m: {name: len(values) for name, values in of.items()} for m, of in known.items()},
+        n={m: {k: len(v) for k, v in figures.items()} for m, figures in scores.items()},
         measured=measured,
     )
 
@@ -483,8 +487,8 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
     """
     again = run.setup.responses_of is not None
     return [
-        *(() if again else (each.usage for each in store.outlines(run.run_id).values())),
-        *(usage for each in store.judge_usage(run.run_id).values() for usage in each),
+        *(() if again else (response.usage for response in store.outlines(run.run_id).values())),
+        *(usage for usages in store.judge_usage(run.run_id).values() for usage in usages),
         *store.forgotten_usage(run.run_id),
         *(judged.usage for judged in store.judgements(run.run_id)),
         *store.unclaimed_usage(run.run_id).values(),

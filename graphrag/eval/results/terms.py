@@ -37,10 +37,10 @@ class Terms:
 
     def costs_of(self, method: str) -> Mapping[str, IndexCost | None]:
         """Return name -> cost of the indexes that a method asks."""
-        asked = self.indexes.get(method)
-        if asked is None:
+        index_names = self.indexes.get(method)
+        if index_names is None:
             return self.index_costs
-        return {name: self.index_costs.get(name) for name in asked.values()}
+        return {name: self.index_costs.get(name) for name in index_names.values()}
 
     def need_of(self, method: str) -> Need | None:
         """Return what a method needs of an index; None where that is not known."""
@@ -55,7 +55,7 @@ class Terms:
     def differ(self) -> bool:
         """Whether methods had different budgets."""
         budgets = list(self.budgets.values())
-        return any(each != budgets[0] for each in budgets)
+        return any(budget != budgets[0] for budget in budgets)
 
 
 def read_terms(
@@ -65,12 +65,12 @@ def read_terms(
 ) -> Terms:
     """Return the terms of a run that was set up so."""
     budgets: dict[str, dict[str, int]] = {}
-    asked: dict[str, dict[str, str]] = {}
+    index_names: dict[str, dict[str, str]] = {}
     indexes = setup.indexes if "indexes" in setup.root else dict[str, dict[str, Any]]()
     for key, by_method in indexes.items():
         for method, described in by_method.items():
             budget = described.get("settings", {}).get(BUDGET)
             if budget is not None and has_budget(search_methods.get(method, method)):
                 budgets.setdefault(method, {})[key] = budget
-            asked.setdefault(method, {})[key] = setup.index_of(key, method)
-    return Terms(search_methods, budgets, index_costs or {}, asked)
+            index_names.setdefault(method, {})[key] = setup.index_of(key, method)
+    return Terms(search_methods, budgets, index_costs or {}, index_names)

@@ -52,10 +52,10 @@ def label_usages(
     )
 
 
-def _part(asked: Sequence[tuple[bool, Usage]]) -> Part:
+def _part(usages: Sequence[tuple[bool, Usage]]) -> Part:
     return Part(
-        frozenset(model for _, usage in asked for model in usage.completion_models or ()),
-        others=any(was and not usage.completion_models for was, usage in asked),
+        frozenset(model for _, usage in usages for model in usage.completion_models or ()),
+        others=any(was and not usage.completion_models for was, usage in usages),
     )
 
 
@@ -85,7 +85,7 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
         "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
         "avg_exploring_calls": usage.llm_calls_by_phase.get("exploration", 0) / n
-        if n and all(each.is_counted for each in counted)
+        if n and all(u.is_counted for u in counted)
         else None,
         "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
         "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
@@ -93,8 +93,8 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
         **{name: getattr(usage, name) for name in _SUMS},
         "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
-        "calls": sum_known([calls_of(usage), *(each.llm_calls for each in efforts)]),
-        "tokens": sum_known([tokens_of(usage), *(each.tokens for each in efforts)]),
+        "calls": sum_known([calls_of(usage), *(effort.llm_calls for effort in efforts)]),
+        "tokens": sum_known([tokens_of(usage), *(effort.tokens for effort in efforts)]),
         "judge_calls": calls_of(judging) if is_told else None,
         "judge_tokens": tokens_of(judging) if is_told else None,
         "judge_reused_replies": judging.reused_replies,
@@ -164,5 +164,5 @@ def tokens_of(usage: Usage) -> int | None:
 
 def _mean(counts: Sequence[int | None]) -> float | None:
     """Return the mean, None as soon as one is not counted."""
-    known = [count for count in counts if count is not None]
-    return fmean(known) if known and len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return fmean(numbers) if numbers and len(numbers) == len(counts) else None
