@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _FILES = ("parquet", "csv")
 _PIECE_BYTES = 1 << 20
+_DOCUMENT, _DOCUMENTS = "document_id", "document_ids"
 
 
 class IndexNotBuiltError(ValueError):
@@ -50,6 +51,7 @@ class IndexNotBuiltError(ValueError):
 class IndexTables:
     """The tables of a built index as graphrag 3.3 writes them; covariates there are with claims.
 
+    Text units as graphrag 2 wrote them get a ``document_id`` too: the first of ``document_ids``.
     ``paths``: table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked
     for. ``**frames``: tables that were read before.
     """
@@ -58,7 +60,7 @@ class IndexTables:
         self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
     ) -> None:
         self.paths = dict(paths or {})
-        self._frames = {name: frame for name, frame in frames.items() if frame is not None}
+        self._frames = {n: _with_document(each) for n, each in frames.items() if each is not None}
 
     def table(self, name: str) -> "pd.DataFrame":
         """Return a copy of a table, as the released readers write into what they are given.
@@ -68,7 +70,7 @@ class IndexTables:
         if not self.has(name):
             raise IndexNotBuiltError(f"the index has no {name} table, which this search needs")
         if name not in self._frames:
-            self._frames[name] = _read_file(self.paths[name], name)
+            self._frames[name] = _with_document(_read_file(self.paths[name], name))
         return self._frames[name].copy()
 
     def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
@@ -79,11 +81,26 @@ class IndexTables:
         if name in self._frames:
             frame: Any = self._frames[name]
             return frame[list(columns)] if set(columns) <= set(frame.columns) else None
-        return _read_columns(self.paths[name], columns) if name in self.paths else None
+        if name not in self.paths:
+            return None
+        table = _read_columns(self.paths[name], columns)
+        if table is None and _DOCUMENT in columns:  # perhaps of graphrag 2
+            in_list = [_DOCUMENTS if each == _DOCUMENT else each for each in columns]
+            table = _read_columns(self.paths[name], in_list)
+            return None if table is None else _with_document(table)[list(columns)]
+        return table
 
     def has(self, name: str) -> bool:
         """Whether there is a table."""
         return name in self._frames or name in self.paths
+
+
+def _with_document(frame: "pd.DataFrame") -> "pd.DataFrame":
+    table: Any = frame
+    if _DOCUMENT in table or _DOCUMENTS not in table:
+        return frame
+    firsts = [next(iter(ids), "") for ids in _lists(table[_DOCUMENTS])]
+    return table.assign(**{_DOCUMENT: firsts})
 
 
 def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.lighthouse import QUESTION
 from support.projects import OFFLINE_SETTINGS
 
 from graphrag.config.project_settings import unknown_settings
@@ -161,6 +162,22 @@ async def test_the_tables_may_lie_in_another_folder(make, tmp_path):
     index = await GraphIndex.open(root, data_dir=tmp_path)
 
     assert len(index.tables.table("entities")) > 10
+
+
+async def test_text_units_as_graphrag_2_wrote_them_are_searched(make, project):
+    root = make(OFFLINE_SETTINGS)
+    path = root / "output" / "text_units.parquet"
+    frame = pd.read_parquet(path)
+    named = [[document] for document in frame["document_id"]]
+    frame.assign(document_ids=named).drop(columns="document_id").to_parquet(path)
+    before, after = [await GraphIndex.open(each) for each in (project, root)]
+    for method in ("bm25", "hybrid", "local", "basic", "ppr"):
+        responses = [(await each.search(method, QUESTION)).response for each in (before, after)]
+        assert responses[0] == responses[1], method
+    wanted = ("id", "document_id")
+    for index in (after, await GraphIndex.open(root)):  # as a whole, and by columns
+        units = index.tables.columns("text_units", wanted)
+        assert units.equals(before.tables.columns("text_units", wanted))
 
 
 async def test_mistyped_names_are_told_with_the_nearest_one(make):

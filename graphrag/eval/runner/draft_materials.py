@@ -48,10 +48,7 @@ class Materials:
     def __init__(self, tables: IndexTables, seed: int = 0) -> None:
         self._tables, self._seed = tables, seed
         titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
-        units = self._rows("text_units", "id", "text", "document_id") or [
-            (name, text, next(iter(documents), ""))  # as graphrag 2 writes them
-            for name, text, documents in self._rows("text_units", "id", "text", "document_ids")
-        ]
+        units = self._rows("text_units", "id", "text", "document_id")
         self._passages = {
             name: Passage(text, titles.get(document, str(document)))
             for name, text, document in units

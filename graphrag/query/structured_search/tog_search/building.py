@@ -1,7 +1,7 @@
 """From an index's tables to the arrays that a graph is searched with, and names in texts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -41,13 +41,17 @@ class UnreadableTableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TableForm:
-    """A table's columns, those that must be there, and the most rows of a piece of it."""
+    """A table's columns, those that must be there, and the most rows of a piece of it.
+
+    ``or_first``: column -> the one of lists whose first entries stand in where it is not there.
+    """
 
     name: str
     columns: dict[str, Kind]
     needed: tuple[str, ...]
     # With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
     batch_rows: int = 1 << 16
+    or_first: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def stream(self, source: Source) -> Iterator[Batch]:
         """Read a table in pieces, in its order; a data frame and CSV are one piece.
@@ -68,6 +72,9 @@ class TableForm:
                 missing = [column for column in self.needed if column not in columns]
                 if missing:
                     raise self._unreadable(f"has no column {', '.join(missing)}")
+                for key, lists in self.or_first.items():
+                    if key not in columns and lists in columns:
+                        columns[key] = _first_of(columns[lists])
                 n_rows = len(columns[self.needed[0]])
                 nothing = arrow.nulls(n_rows)
                 rows = {
@@ -84,7 +91,7 @@ class TableForm:
 
     def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
         columns: dict[str, Column] = {}
-        for key in self.columns:
+        for key in (*self.columns, *self.or_first.values()):
             if key in frame.columns:
                 values = arrow.Array.from_pandas(frame[key])
                 is_chunked = isinstance(values, arrow.ChunkedArray)
@@ -98,7 +105,8 @@ class TableForm:
             stream: Any = file
             # An empty table gives no batches, but its columns are checked as well.
             empty = arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
-            names = [name for name in self.columns if name in stream.schema_arrow.names]
+            wanted = (*self.columns, *self.or_first.values())
+            names = [name for name in wanted if name in stream.schema_arrow.names]
             yield {name: empty.column(name) for name in names}
             for batch in stream.iter_batches(batch_size=self.batch_rows, columns=names):
                 yield dict(zip(names, batch.columns, strict=True))
@@ -139,6 +147,7 @@ TEXT_UNITS = TableForm(
     },
     needed=("id", "text"),
     batch_rows=1 << 12,
+    or_first={"document_id": "document_ids"},  # as graphrag 2 wrote them
 )
 DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, ("id",), 1 << 12)
 
@@ -190,6 +199,11 @@ def _to_ids(column: Column, _: int) -> Column:
     column = compute.cast(column, kind)
     empty: list[list[str]] = [[]] * len(column)
     return compute.coalesce(column, arrow.array(empty, type=kind)) if column.null_count else column
+
+
+def _first_of(lists: Column) -> Column:
+    firsts = [next(iter(each), "") for each in _to_ids(lists, 0).to_pylist()]
+    return arrow.array(firsts, type=arrow.string())
 
 
 _CONVERT: dict[Kind, Callable[[Column, int], Column]] = {

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 FOLDER = "tog_graph"
 # Raised whenever the meaning of a byte in the files of a graph changes.
-_FORMAT = 8
+_FORMAT = 9
 _READ = ("entities", "relationships", "text_units", "documents")
 _TABLES = ("entities", "relationships", "text_units", "cited_ids")
 _BUILDING = "building-"
