@@ -205,8 +205,8 @@ class EvaluableQueryResultBuilder:
 
     def add_entity(self, name: str, type: str = "", description: str = "") -> Self:
         """Add an entity; a name that is already there keeps its first description."""
-        known = self._types.get(name, "")
-        self._entities.setdefault(name, EvaluableEntity(name, type or known, description))
+        earlier_type = self._types.get(name, "")
+        self._entities.setdefault(name, EvaluableEntity(name, type or earlier_type, description))
         return self
 
     def add_relationship(self, source: str, target: str, description: str = "") -> Self:
@@ -265,7 +265,7 @@ class EvaluableQueryResultBuilder:
 
     def _add_frame(self, frame: "pd.DataFrame") -> bool:
         columns = {str(column) for column in frame.columns}
-        fitting = [each for each in _TABLES if {*each[1], each[2]} <= columns]
+        fitting = [entry for entry in _TABLES if {*entry[1], entry[2]} <= columns]
         if not fitting or "object_id" in columns:  # claims
             return False
         table, names, text = fitting[0]

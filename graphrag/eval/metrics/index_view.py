@@ -70,8 +70,8 @@ class IndexGraph:
 
     def standing_in(self, text: str, nodes: Iterable[int]) -> set[int]:
         """Return those of the nodes whose titles stand in a text."""
-        said = phrase_key(text)
-        return {node for node in nodes if self._keys[node] and self._keys[node] in said}
+        words = phrase_key(text)
+        return {node for node in nodes if self._keys[node] and self._keys[node] in words}
 
 
 class IndexView:
@@ -157,23 +157,23 @@ class IndexView:
 
         A ValueError if no text unit holds the passage, or there is no such document.
         """
-        wanted: frozenset[str] | None = None
+        unit_ids: frozenset[str] | None = None
         if text is not None:
-            wanted = self.sources.units_with(text)
-            if not wanted:
+            unit_ids = self.sources.units_with(text)
+            if not unit_ids:
                 raise ValueError("no text unit of the index holds the passage")
         if document is not None:
             units = self.sources.units_of(document)
             if units is None:
                 raise ValueError(f"the index has no document {document!r}")
-            wanted = units if wanted is None else wanted & units
+            unit_ids = units if unit_ids is None else unit_ids & units
 
-        def is_wanted(stored: StoredEntity | StoredEdge) -> bool:
-            return wanted is None or not wanted.isdisjoint(stored.text_unit_ids)
+        def is_within(stored: StoredEntity | StoredEdge) -> bool:
+            return unit_ids is None or not unit_ids.isdisjoint(stored.text_unit_ids)
 
         return Extraction(
-            tuple(entity.title for entity in self.entities if is_wanted(entity)),
-            tuple((e.source, e.target) for e in self.edges.values() if is_wanted(e)),
+            tuple(entity.title for entity in self.entities if is_within(entity)),
+            tuple((e.source, e.target) for e in self.edges.values() if is_within(e)),
         )
 
     def text_of(self, text_unit_id: str) -> NamedText | None:
@@ -193,17 +193,17 @@ class IndexView:
         """
         named = NamedText(text)
         words = named.words
-        found: dict[str, None] = {}
+        titles: dict[str, None] = {}
         at = 0
         while at < len(words):
             lengths = self._title_lengths.get(words[at], ())
             spans = ((n, f" {' '.join(words[at : at + n])} ") for n in lengths)
             length, key = next(((n, k) for n, k in spans if k in self._titles), (1, ""))
             if key:
-                found[self._titles[key]] = None
+                titles[self._titles[key]] = None
             at += length
-        found.update((title, None) for title in self._wordless_titles if title in named)
-        return tuple(found)
+        titles.update((title, None) for title in self._wordless_titles if title in named)
+        return tuple(titles)
 
     @cached_property
     def _units(self) -> "pd.DataFrame | None":
@@ -225,7 +225,7 @@ class IndexView:
         lengths = defaultdict[str, set[int]](set)
         for first, *further in map(str.split, self._titles):
             lengths[first].add(1 + len(further))
-        return {first: sorted(of, reverse=True) for first, of in lengths.items()}
+        return {first: sorted(counts, reverse=True) for first, counts in lengths.items()}
 
     @cached_property
     def _wordless_titles(self) -> tuple[str, ...]:

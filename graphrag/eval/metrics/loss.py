@@ -95,14 +95,14 @@ def trace_loss(
     if items and not (is_judged and is_right is None):
         stages = retrieval_stages(items, result)
         breaks = [
-            _first_break(_index_stages(sample, item, index.graph, needed), found, shown)
-            for item, (found, shown) in zip(items, stages, strict=True)
+            _first_break(_index_stages(sample, item, index.graph, needed), retrieved, in_context)
+            for item, (retrieved, in_context) in zip(items, stages, strict=True)
         ]
         lost = next((stage for stage in STAGES if stage in breaks), None)
         if lost is None and not is_right:
             said = states_answer(sample.ground_truth, "" if result.failure else result.response)
             if said is False:
-                lost = "in_answer" if all(shown for _, shown in stages) else None
+                lost = "in_answer" if all(in_context for _, in_context in stages) else None
             elif is_right is False:
                 lost = "judged_correct"
     return LossRecord(
@@ -115,15 +115,17 @@ def trace_loss(
     )
 
 
-def _first_break(in_index: _Passed, found: bool | None, shown: bool | None) -> Stage | None:
+def _first_break(
+    in_index: _Passed, retrieved: bool | None, in_context: bool | None
+) -> Stage | None:
     """Return where a source was lost before an answer; None where it is not known to be."""
-    if shown:
+    if in_context:
         return None
-    if not found:
+    if not retrieved:
         failed: list[Stage] = [stage for stage, passed in in_index.items() if passed is False]
-        if failed or found is False:
+        if failed or retrieved is False:
             return failed[0] if failed else "retrieved"
-    return "in_context" if shown is False else None
+    return "in_context" if in_context is False else None
 
 
 def _index_stages(
@@ -137,7 +139,7 @@ def _index_stages(
         if not names:
             taken = graph.taken_from(item.unit_ids)
             nodes = [graph.standing_in(item.text, taken) if item.kind == "quote" else taken]
-        linked = [each & graph.linked for each in nodes]
+        linked = [group & graph.linked for group in nodes]
         passed |= {stage: all(nodes if stage == "extracted" else linked) for stage in needed}
     return passed
 
@@ -175,8 +177,8 @@ def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
     """Count where it breaks: a row for each method and film, then one for each method."""
     groups = grouped(((r.method, key), r) for r in records for key in (r.imdb_key, None))
     return [
-        _count(*key, of_group)
-        for key, of_group in sorted(groups.items(), key=lambda group: group[0][1] is None)
+        _count(*key, losses)
+        for key, losses in sorted(groups.items(), key=lambda group: group[0][1] is None)
     ]
 
 

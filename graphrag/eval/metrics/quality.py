@@ -18,10 +18,10 @@ QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness"
 """In the order of files and tables."""
 
 # The judge says how good the answer is all in all when it has measured the parts.
-_ASKED = (*QUALITY_MEASURES[1:], QUALITY_MEASURES[0])
+_ORDER = (*QUALITY_MEASURES[1:], QUALITY_MEASURES[0])
 
 _SHAPE = (
-    '{"reasoning": "...", ' + ", ".join(f'"{name}": <number from 0 to 1>' for name in _ASKED) + "}"
+    '{"reasoning": "...", ' + ", ".join(f'"{name}": <number from 0 to 1>' for name in _ORDER) + "}"
 )
 
 QUALITY_PROMPT = (
@@ -123,11 +123,13 @@ class QualityJudge(JudgeModel):
         return QualityEvaluation(**reply.model_dump())
 
 
-async def _grade(judge: JudgeModel, of: Material) -> Grading:
-    asked = QualityJudge(judge.model, judge.temperature, judge.max_retries)
-    sample = of.sample
-    given = await asked.evaluate(sample.question, of.response, sample.ground_truth, of.context)
-    return given.to_dict(), [given.failure]
+async def _grade(judge: JudgeModel, material: Material) -> Grading:
+    quality_judge = QualityJudge(judge.model, judge.temperature, judge.max_retries)
+    sample = material.sample
+    evaluation = await quality_judge.evaluate(
+        sample.question, material.response, sample.ground_truth, material.context
+    )
+    return evaluation.to_dict(), [evaluation.failure]
 
 
 QUALITY = Scorer(
@@ -139,5 +141,5 @@ QUALITY = Scorer(
     version=QUALITY_VERSION,
     reads=("question", "ground_truth", "answer", "context"),
     grade=_grade,
-    describe=lambda of: {name: part.estimate for name, part in of.parts.items()},
+    describe=lambda summary: {name: part.estimate for name, part in summary.parts.items()},
 )

@@ -38,11 +38,11 @@ class RetrievalReader:
 
     def __init__(self, tables: "IndexTables") -> None:
         self._units: dict[str, str] = dict(rows_of(tables.columns("text_units", _IDS), *_IDS))
-        self._known = frozenset(self._units.values())
+        self._unit_ids = frozenset(self._units.values())
         self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
         columns = (*_IDS, "text_unit_ids")
-        for short, *known in rows_of(tables.columns("relationships", columns), *columns):
-            self._relationships.setdefault(short, (known[0], known[1]))
+        for short, *row in rows_of(tables.columns("relationships", columns), *columns):
+            self._relationships.setdefault(short, (row[0], row[1]))
 
     def read(self, method: str, context_data: object) -> Retrieved:
         """Return what one search showed.
@@ -65,14 +65,14 @@ class RetrievalReader:
                 in_part[unit] = in_part.get(unit, True) and row.get("in_part", False)
         paths, walked, unread = self._paths(frames)
         relationships: list[str] = []
-        supporting: list[str] = [unit for unit in walked if unit in self._known]
+        supporting: list[str] = [unit for unit in walked if unit in self._unit_ids]
         for row in _rows(frames, "relationships"):
-            found = self._relationships.get(str(row["id"]))
-            if found is None:
+            relationship = self._relationships.get(str(row["id"]))
+            if relationship is None:
                 unread += 1
                 continue
-            relationships.append(found[0])
-            supporting += found[1]
+            relationships.append(relationship[0])
+            supporting += relationship[1]
         sources = list(dict.fromkeys(sources))
         has_list = any(frames[name] for name in ("sources", "relationships", "paths"))
         return Retrieved(
@@ -92,16 +92,16 @@ class RetrievalReader:
         units: list[str] = []
         unknown = 0
         for row in _rows(frames, "paths"):
-            shown = str(row["relationship_id"])
-            found = self._relationships.get(shown)
-            unknown += found is None
+            short_id = str(row["relationship_id"])
+            relationship = self._relationships.get(short_id)
+            unknown += relationship is None
             units += [str(unit) for unit in row["text_unit_ids"]]
             paths.setdefault(int(row["path_id"]), []).append(
                 Hop(
                     hop=int(row["hop"]),
                     source=str(row["source"]),
                     target=str(row["target"]),
-                    relationship_id=shown if found is None else found[0],
+                    relationship_id=short_id if relationship is None else relationship[0],
                     forward=bool(row["traversed_forward"]),
                     score=float(row["score"]),
                 )

@@ -69,14 +69,14 @@ class ScoreSummary:
     counts: Mapping[str, int]
 
 
-def _describe_parts(of: ScoreSummary) -> dict[str, object]:
+def _describe_parts(summary: ScoreSummary) -> dict[str, object]:
     return {
         name: {
-            "n_planned": of.n_planned,
+            "n_planned": summary.n_planned,
             "estimate": part.estimate,
             "distribution": part.distribution,
         }
-        for name, part in of.parts.items()
+        for name, part in summary.parts.items()
     }
 
 
@@ -130,12 +130,12 @@ class Scorer:
         return self.read(value, self.parts)
 
     def grading(
-        self, sample: Sample, has_failed: bool, given: Mapping[str, object] | None
+        self, sample: Sample, has_failed: bool, value: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
         """Return what counts of a response: what was given, or what a failed search is worth."""
         if has_failed and self.of_no_answer is not None and self.asks(sample):
             return self.of_no_answer(sample)
-        return given
+        return value
 
 
 Field = Literal["question", "ground_truth", "answer", "context"]
@@ -160,8 +160,8 @@ def graded(
     prompt = write_prompt(instructions, shape, " ".join(fields), ", its keys in this order")
     grades = tuple(range(low, high + 1))
 
-    def check(given: object) -> int:
-        grade = read_choice(given, grades)
+    def check(value: object) -> int:
+        grade = read_choice(value, grades)
         if type(grade) is not int or grade not in grades:
             raise ValueError(f"it must be a whole number from {low} to {high}")
         return grade
@@ -181,8 +181,8 @@ def graded(
             return {"score": None, "reason": NO_ANSWER}, []
         if "context" in fields and texts["context"] is None:
             return {"score": None, "reason": NO_CONTEXT}, []
-        asked = fill_prompt(prompt, {field: texts[field] for field in fields})
-        reply = await judge.ask(asked, GradedReply)
+        request = fill_prompt(prompt, {field: texts[field] for field in fields})
+        reply = await judge.ask(request, GradedReply)
         if isinstance(reply, Unanswered):
             return {"score": None, "reason": reply.reason}, [reply.failure]
         return reply.model_dump(), []

@@ -51,7 +51,7 @@ Defined by this project, not by a paper."""
 
 
 def _shares(names: Sequence[str], counts: Sequence[tuple[int, int]] = ()) -> Shares:
-    shares = [part / of if of else None for part, of in counts]
+    shares = [part / total if total else None for part, total in counts]
     return dict(zip(names, shares or [None] * len(names), strict=True))
 
 
@@ -73,18 +73,18 @@ def check_citations(
     if retrieved is None or index is None or not response.strip():
         return _shares(CITATION_MEASURES)
     cited = read_citations(response)
-    shown = _shown_rows(retrieved, context_text)
-    if not any(shown.values()) and retrieved.text_unit_ids is None:
+    context_rows = _shown_rows(retrieved, context_text)
+    if not any(context_rows.values()) and retrieved.text_unit_ids is None:
         return _shares(CITATION_MEASURES)
     tables, n = index.cited, len(cited)
     rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in cited}
-    held = [c for c in cited if rows[c] in shown.get(c.table, ())]
+    held = [c for c in cited if rows[c] in context_rows.get(c.table, ())]
     used = {(c.table, rows[c]) for c in held}
     counts = (
         (sum(c in held or c.id in tables.get(c.table, ()) for c in cited), n),
         (len(held), n),
-        (len(used), sum(map(len, shown.values()))),
-        (sum(table == "sources" for table, _ in used), len(shown["sources"])),
+        (len(used), sum(map(len, context_rows.values()))),
+        (sum(table == "sources" for table, _ in used), len(context_rows["sources"])),
     )
     return _shares(CITATION_MEASURES, counts)
 
@@ -101,7 +101,7 @@ def read_citations(response: str) -> tuple[Citation, ...]:
         for name, ids in tables:
             parts = (part.strip() for part in re.split(r"[,;]", ids))
             table = _table_name(name)
-            cited += [Citation(table, each) for each in parts if each and not _MORE.fullmatch(each)]
+            cited += [Citation(table, part) for part in parts if part and not _MORE.fullmatch(part)]
         if not tables:
             cited.append(Citation("", inside.strip()))
     return tuple(dict.fromkeys(cited))
@@ -109,7 +109,7 @@ def read_citations(response: str) -> tuple[Citation, ...]:
 
 def cited_sources(response: str) -> list[str]:
     """Return the numbers of the text units that an answer cites."""
-    return [each.id for each in read_citations(response) if each.table == "sources"]
+    return [citation.id for citation in read_citations(response) if citation.table == "sources"]
 
 
 def strip_citations(response: str) -> str:
@@ -124,7 +124,7 @@ def _table_name(name: str) -> str:
 
 def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozenset[str]]:
     """Return table -> the rows shown: ids of the index, or of the context's own tables."""
-    shown = {
+    context_rows = {
         "sources": frozenset(retrieved.shown_text_unit_ids),
         "relationships": frozenset(retrieved.relationship_ids),
         "entities": frozenset(retrieved.entities),
@@ -134,8 +134,8 @@ def _shown_rows(retrieved: Retrieved, context_text: str) -> Mapping[str, frozens
         table = "reports" if name is None else _table_name(name)
         if table in _ONLY_IN_TEXT:
             rows = frozenset(row.casefold() for row in _ROW.findall(body or "") if row != "id")
-            shown[table] = shown.get(table, frozenset()) | rows
-    return shown
+            context_rows[table] = context_rows.get(table, frozenset()) | rows
+    return context_rows
 
 
 def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | None) -> Shares:
@@ -159,7 +159,7 @@ def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | N
     is_known = retrieved.text_unit_ids is not None
     entities = index.entities_in(strip_citations(response)) if is_known else ()
     counts = (
-        (sum(_stored(hop, index) is not None for hop in edges), len(edges)),
+        (sum(_find_edge(hop, index) is not None for hop in edges), len(edges)),
         (sum(joins), len(joins)),
         (sum(_is_supported(hop, index) for hop in edges), len(edges)),
         (_count_traced(entities, walked, retrieved, index) if entities else 0, len(entities)),
@@ -167,7 +167,7 @@ def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | N
     return _shares(PATH_MEASURES, counts)
 
 
-def _stored(hop: Hop, index: IndexView) -> StoredEdge | None:
+def _find_edge(hop: Hop, index: IndexView) -> StoredEdge | None:
     edge = index.edges.get(hop.relationship_id)
     if edge is None or (edge.source, edge.target) != (hop.source, hop.target):
         return None
@@ -175,7 +175,7 @@ def _stored(hop: Hop, index: IndexView) -> StoredEdge | None:
 
 
 def _is_supported(hop: Hop, index: IndexView) -> bool:
-    edge = _stored(hop, index)
+    edge = _find_edge(hop, index)
     texts = () if edge is None else map(index.text_of, edge.text_unit_ids)
     return any(text and hop.source in text and hop.target in text for text in texts)
 
@@ -200,8 +200,8 @@ def _joins_of(path: Sequence[Hop]) -> list[bool]:
 def _count_traced(
     entities: Sequence[str], walked: Sequence[Hop], retrieved: Retrieved, index: IndexView
 ) -> int:
-    shown = [index.edges[i] for i in retrieved.relationship_ids if i in index.edges]
-    ends = {name_key(end) or end for e in (*walked, *shown) for end in (e.source, e.target)}
+    edges = [index.edges[i] for i in retrieved.relationship_ids if i in index.edges]
+    ends = {name_key(end) or end for e in (*walked, *edges) for end in (e.source, e.target)}
     texts = [text for unit in retrieved.shown_text_unit_ids if (text := index.text_of(unit))]
     return sum(
         (name_key(title) or title) in ends or any(title in text for text in texts)

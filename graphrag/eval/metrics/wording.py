@@ -19,11 +19,11 @@ def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
     and punctuation; in a script without spaces, when its characters do.
     Defined by this project. It sees no synonyms and no inflected forms.
     """
-    wanted = {key for key in map(phrase_key, keywords) if key}
-    if not wanted:
+    keys = {key for key in map(phrase_key, keywords) if key}
+    if not keys:
         return None
-    said = phrase_key(answer)
-    return sum(key in said for key in wanted) / len(wanted)
+    phrase = phrase_key(answer)
+    return sum(key in phrase for key in keys) / len(keys)
 
 
 def aspect_coverage(
@@ -36,13 +36,13 @@ def aspect_coverage(
     endings cut, numbers as digits; pairs of characters in a script without spaces).
     Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
     """
-    wanted = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
-    if not wanted:
+    term_sets = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
+    if not term_sets:
         return None
-    said = [set(terms(sentence)) for sentence in sentences(answer)]
-    windows = [*said, *(first | second for first, second in pairwise(said))]
-    covered = sum(any(share_covered(w, win) >= least_share for win in windows) for w in wanted)
-    return covered / len(wanted)
+    sentence_terms = [set(terms(sentence)) for sentence in sentences(answer)]
+    windows = [*sentence_terms, *(first | second for first, second in pairwise(sentence_terms))]
+    covered = sum(any(share_covered(w, win) >= least_share for win in windows) for w in term_sets)
+    return covered / len(term_sets)
 
 
 def states_answer(ground_truth: str, answer: str) -> bool | None:
@@ -53,12 +53,12 @@ def states_answer(ground_truth: str, answer: str) -> bool | None:
     A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
     denies the fact, or lists everything, passes.
     """
-    wanted = set(terms(ground_truth))
-    if not wanted:
+    truth_terms = set(terms(ground_truth))
+    if not truth_terms:
         return None
-    said = set(terms(answer))
-    numbers = {word for word in wanted if word[0].isdigit()}
-    return numbers <= said and share_covered(wanted, said) >= STATEMENT_SHARE
+    answer_terms = set(terms(answer))
+    numbers = {word for word in truth_terms if word[0].isdigit()}
+    return numbers <= answer_terms and share_covered(truth_terms, answer_terms) >= STATEMENT_SHARE
 
 
 def time_score(seconds: float | None, limit_s: float) -> float | None:
