@@ -134,10 +134,10 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         msg = f"Run {run.run_id} was kept without its questions; run the evaluation again."
         raise UsageError(msg)
     methods = run.setup.methods
-    asked = {q.key: q for q in judged_questions(stored_rows(store, run), methods, metric)}
+    by_key = {q.key: q for q in judged_questions(stored_rows(store, run), methods, metric)}
     missing = ("missing",) * len(methods)
     questions = [
-        asked.get(key) or LabelledQuestion(key, (key[0], missing), {}, (), {})
+        by_key.get(key) or LabelledQuestion(key, (key[0], missing), {}, (), {})
         for key in ((sample.imdb_key, sample.id) for sample in samples)
     ]
     if not any(question.judged for question in questions):
@@ -151,7 +151,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         for r in ruled
         if r.kind == "assertions"
     }
-    stored = [each for each in store.responses(run.run_id).values() if each.trial == 0]
+    stored = [response for response in store.responses(run.run_id).values() if response.trial == 0]
     return AuditedRun(
         run.run_id,
         metric,
@@ -159,12 +159,12 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         methods,
         tuple(questions),
         {sample.id: sample for sample in samples},
-        {(each.sample_id, each.method): each for each in stored},
+        {(response.sample_id, response.method): response for response in stored},
         stored_metadata(store, run).embedded_models,
         {
-            (each.sample_id, each.method): int(whole)
-            for each in stored
-            if (whole := ends.get(each.unit)) is not None
+            (response.sample_id, response.method): int(whole)
+            for response in stored
+            if (whole := ends.get(response.unit)) is not None
         },
     )
 
@@ -278,7 +278,7 @@ def _agree_by_assertions(
 def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
     """Return (question id, method) -> label."""
     fingerprint = _fingerprint(run)
-    known = {
+    by_code = {
         _item_code(run, question, method): (
             (question.key[1], method),
             group_code(question.stratum, fingerprint),
@@ -286,10 +286,10 @@ def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str,
         for question in run.questions
         for method in question.judged
     }
-    groups = {group for _, group in known.values()}
+    groups = {group for _, group in by_code.values()}
     labels: dict[tuple[str, str], int | None] = {}
     for item in items:
-        key, group = known.get(item.item, (("", ""), None))
+        key, group = by_code.get(item.item, (("", ""), None))
         msg = ""
         if item.group not in groups:
             msg = (
@@ -338,9 +338,9 @@ def list_audit(audit: Audit) -> list[Part]:
         **({"all methods": audit.overall} if len(audit.agreement) > 1 else {}),
         **audit.by_assertions,
     }
-    pairs = {f"{each.a} - {each.b}": each.corrected for each in audit.differences}
+    pairs = {f"{pair.a} - {pair.b}": pair.corrected for pair in audit.differences}
     figures = {**audit.means, **pairs}.items()
-    refused = grouped((each.refused, name) for name, each in figures if each.refused is not None)
+    refused = grouped((v.refused, k) for k, v in figures if v.refused is not None)
     return [
         Table(
             f"The judge against {audit.n_labels} labels: {audit.metric}, run {audit.run_id} "
@@ -350,7 +350,7 @@ def list_audit(audit: Audit) -> list[Part]:
                 *(("specificity %", "percent"), ("agreement %", "percent")),
                 ("kappa, AC1, alpha", "interval"),
             ],
-            [[method, *_agreement_cells(each)] for method, each in agreement.items()],
+            [[method, *_agreement_cells(value)] for method, value in agreement.items()],
             "all vital met: 1 for an answer that meets every vital assertion; the two: that held "
             f"against the verdict, no label needed. {EACH_ALONE}"
             if audit.by_assertions
@@ -364,11 +364,11 @@ def list_audit(audit: Audit) -> list[Part]:
             ],
             [
                 [
-                    *(name, corrected.n_labels, shown(corrected.uncorrected)),
-                    shown(corrected.estimate.mean),
-                    span(corrected.estimate.low, corrected.estimate.high, shown),
+                    *(name, corrected.n_labels, cell(corrected.uncorrected)),
+                    cell(corrected.estimate.mean),
+                    span(corrected.estimate.low, corrected.estimate.high, cell),
                 ]
-                for figures, shown in ((audit.means, share), (pairs, points))
+                for figures, cell in ((audit.means, share), (pairs, points))
                 for name, corrected in figures.items()
             ],
             EACH_ALONE,
@@ -378,10 +378,10 @@ def list_audit(audit: Audit) -> list[Part]:
 
 
 def _agreement_cells(agreement: JudgeAgreement) -> list[str]:
-    found = agreement.weighted
-    alpha = agreement.alpha_unweighted if found.alpha is None else found.alpha
+    weighted = agreement.weighted
+    alpha = agreement.alpha_unweighted if weighted.alpha is None else weighted.alpha
     return [
-        str(found.n),
-        *map(percent, (found.sensitivity, found.specificity, found.raw_agreement)),
-        ", ".join(map(number, (found.kappa, found.ac1, alpha))),
+        str(weighted.n),
+        *map(percent, (weighted.sensitivity, weighted.specificity, weighted.raw_agreement)),
+        ", ".join(map(number, (weighted.kappa, weighted.ac1, alpha))),
     ]

@@ -95,7 +95,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
                 about = await about.with_views()
             _show_questions(supervisor.console, (about, outcome), before, flags, store_path)
             return DONE
-        newest = next((each for each in runs if each.origin == "command"), None)
+        newest = next((r for r in runs if r.origin == "command"), None)
         with working(notes, "Reading the indexes"):
             about = await about.with_views()
         report = _show_tables(supervisor, about, outcome, flags)
@@ -109,19 +109,19 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
 
 
 def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
-    found = _find_wrong(about, outcome, flags.method)
+    wrong = _find_wrong(about, outcome, flags.method)
     _, results = _of_method(outcome.results, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
-    lines = list(list_wrong(about.samples, results, found.ids))
+    lines = list(list_wrong(about.samples, results, wrong.ids))
     for line in lines:
         say(line, quiet=flags.quiet)
     differ = (
-        f"; it has {len(found.differing):,} right that others have not" if found.differing else ""
+        f"; it has {len(wrong.differing):,} right that others have not" if wrong.differing else ""
     )
     label = in_brackets(label_embedded(outcome.results))
-    say(f"{found.method} has {len(found.wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
+    say(f"{wrong.method} has {len(wrong.wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
     if lines:
-        one = eval_line_here("show", run.run_id, "--question", found.ids[0])
+        one = eval_line_here("show", run.run_id, "--question", wrong.ids[0])
         say(f"Look at one with: {one}", quiet=flags.quiet)
     if len(set(run.setup.methods)) > 1 and flags.method is None:
         other = eval_line_here("show", run.run_id, "--failed", "--method", "NAME")
@@ -134,12 +134,12 @@ def _find_wrong(about: RunDescription, outcome: RunOutcome, method: str | None) 
     if method is None:
         results = make_report(about, outcome).results
         answer = answer_run(results)
-        means = {name: of.get(metric or "") or 0.0 for name, of in results.by_method.items()}
+        means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
         best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
         return find_wrong(outcome.results, best, metric)
     name, _ = _of_method(outcome.results, method)
-    found = find_wrong(outcome.results, name, metric)
-    return replace(found, differing=())
+    wrong = find_wrong(outcome.results, name, metric)
+    return replace(wrong, differing=())
 
 
 def _of_method(
@@ -148,10 +148,10 @@ def _of_method(
     """Return a method's name and results; all results without one."""
     if method is None:
         return "", results
-    known = list(dict.fromkeys(result.method for result in results))
-    if method not in known:
-        msg = f"The run has no method {method!r}{nearest(method, known)}"
-        raise UsageError(f"{as_sentence(msg)} It has {', '.join(known)}.")
+    methods = list(dict.fromkeys(result.method for result in results))
+    if method not in methods:
+        msg = f"The run has no method {method!r}{nearest(method, methods)}"
+        raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
     return method, [result for result in results if result.method == method]
 
 
@@ -167,7 +167,7 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
     """Return the run that questions are held against; None where the store does not hold it."""
     if name == PINNED:
         name = pinned_run_id(store.path)
-    run = next((each for each in store.runs() if each.run_id == name), None)
+    run = next((run for run in store.runs() if run.run_id == name), None)
     return None if run is None else _read(store, place, run)[1]
 
 
@@ -211,9 +211,9 @@ def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> Non
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
-    shown = read_shown_run(output_dir)
+    top_run = read_shown_run(output_dir)
     is_newest = newest is not None and newest.run_id == run_id
-    on_top = is_newest if shown is None else shown.run_id == run_id
+    on_top = is_newest if top_run is None else top_run.run_id == run_id
     folders = [own, *([output_dir] if on_top else [])]
     is_poorer = len(description.views) < len(description.run.setup.searched())
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):
@@ -267,8 +267,8 @@ def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
             sides = read_rows(run_id, store_path), read_rows(other, store_path)
             ids = [side.metadata.run_id for side in sides]
             with open_store(store_path) as store:
-                known = {run.run_id: run for run in store.runs()}
-                runs = [describe_run(store, known[i], False) for i in ids if i in known]
+                by_id = {run.run_id: run for run in store.runs()}
+                runs = [describe_run(store, by_id[i], False) for i in ids if i in by_id]
             write_file(path, render_two_runs(store_path, sides, runs), "--html")
     say(f"Report: {path}")
     return DONE
@@ -286,9 +286,9 @@ def _show_questions(
     with working(notes, "Looking for the questions"):
         chosen = _choose(description, whole, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
-    shown = ids if flags.full else ids[:_MOST]
-    samples = [sample for sample in description.samples if sample.id in shown]
-    of_these = [result for result in whole.results if result.sample_id in shown]
+    subset = ids if flags.full else ids[:_MOST]
+    samples = [sample for sample in description.samples if sample.id in subset]
+    of_these = [result for result in whole.results if result.sample_id in subset]
     if not of_these:
         say("No question of the run is one of these.", quiet=console.quiet)
         return
@@ -296,18 +296,18 @@ def _show_questions(
     with working(notes, f"Computing the figures of {counted(len(of_these), 'result')}"):
         report = make_report(replace(description, samples=samples), outcome)
     measures = {
-        each["id"]: {name: answer["measures"] for name, answer in each["methods"].items()}
-        for each in report.figures.retrieval["results"]
+        entry["id"]: {name: answer["measures"] for name, answer in entry["methods"].items()}
+        for entry in report.figures.retrieval["results"]
     }
     label = in_brackets(report.results.metadata["embedded_models"])
-    wanted = of_these if flags.changed is None and flags.method is None else chosen
-    for sample in sorted(samples, key=lambda sample: shown.index(sample.id)):
-        results = [result for result in wanted if result.sample_id == sample.id]
-        told = whole, before
-        answers = _answers(results, measures.get(sample.id, {}), label, told, flags.calls)
+    matches = of_these if flags.changed is None and flags.method is None else chosen
+    for sample in sorted(samples, key=lambda sample: subset.index(sample.id)):
+        results = [result for result in matches if result.sample_id == sample.id]
+        outcomes = whole, before
+        answers = _answers(results, measures.get(sample.id, {}), label, outcomes, flags.calls)
         show_question(console, sample, answers, flags.full)
-    if len(shown) < len(ids):
-        left = counted(len(ids) - len(shown), "more question")
+    if len(subset) < len(ids):
+        left = counted(len(ids) - len(subset), "more question")
         say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
 
 
@@ -319,7 +319,7 @@ def _choose(
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        order = {each: at for at, each in enumerate(_find_wrong(about, whole, flags.method).ids)}
+        order = {key: rank for rank, key in enumerate(_find_wrong(about, whole, flags.method).ids)}
         results = sorted(
             (result for result in results if result.sample_id in order),
             key=lambda result: order[result.sample_id],
@@ -342,7 +342,7 @@ def _answers(
     """Yield what the methods answered, each after what it answered in the run before, if any."""
     now, before = read
 
-    def of(outcome: RunOutcome, result: QueryResult) -> Sequence[KeptCalls] | None:
+    def fetch(outcome: RunOutcome, result: QueryResult) -> Sequence[KeptCalls] | None:
         return next(iter(outcome.read_calls([result]))) if calls else None
 
     for result in results:
@@ -352,8 +352,8 @@ def _answers(
             key = result.sample_id, result.method, 0
             old = (r for r in before.results if (r.sample_id, r.method, r.trial) == key)
             for whole in before.read_whole(list(old)):
-                yield f"{result.method}, in the baseline{theirs}", whole, {}, of(before, whole)
+                yield f"{result.method}, in the baseline{theirs}", whole, {}, fetch(before, whole)
         which = f", search {result.trial + 1}" if result.trial else ""
         measured = [] if result.trial else [*measures.get(result.method, {}).items()]
         for whole in now.read_whole([result]):
-            yield f"{result.method}{which}{label}", whole, dict(measured), of(now, whole)
+            yield f"{result.method}{which}{label}", whole, dict(measured), fetch(now, whole)

@@ -57,11 +57,11 @@ class SuccessCriterion(FrozenSection):
     def _with_usual_bounds(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
-        given = cast("Mapping[str, object]", values)
-        usual = _USUAL.get(str(given.get("metric")))
-        if usual is None or given.get("minimum") is not None or given.get("target") is not None:
-            return given
-        return {**given, "minimum": usual[0], "target": usual[1]}
+        fields = cast("Mapping[str, object]", values)
+        usual = _USUAL.get(str(fields.get("metric")))
+        if usual is None or fields.get("minimum") is not None or fields.get("target") is not None:
+            return fields
+        return {**fields, "minimum": usual[0], "target": usual[1]}
 
     @model_validator(mode="after")
     def _ordered(self) -> "SuccessCriterion":
@@ -97,15 +97,15 @@ DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
 """What every run is held to unless its configuration says otherwise."""
 
 
-def _known_metric(given: object) -> object:
-    if not is_graded(given) and given not in METRICS:
+def _check_metric(name: object) -> object:
+    if not is_graded(name) and name not in METRICS:
         raise ValueError(
-            f"unknown name {str(given)!r}{nearest(str(given), [*METRICS, SUFFICIENCY.name])}"
+            f"unknown name {str(name)!r}{nearest(str(name), [*METRICS, SUFFICIENCY.name])}"
         )
-    return given
+    return name
 
 
-Metric = Annotated[str, BeforeValidator(_known_metric)]
+Metric = Annotated[str, BeforeValidator(_check_metric)]
 Control = Literal["closed_book", "oracle"]
 CONTROLS: tuple[str, ...] = get_args(Control)
 
@@ -331,13 +331,13 @@ SETTING = "max_context_tokens"
 _BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
 
 
-def read_budgets(given: object) -> tuple[int, ...]:
+def read_budgets(value: object) -> tuple[int, ...]:
     """Return budgets in tokens, ascending; none of None and of an empty list.
 
     A ValueError unless they are two whole numbers or more, each >= 200 and none twice.
     """
     try:
-        budgets = sorted(_BUDGETS.validate_python([] if given is None else given))
+        budgets = sorted(_BUDGETS.validate_python([] if value is None else value))
     except ValidationError as error:
         raise ValueError(
             "budgets is a list of numbers of tokens, whole and each at least "
@@ -371,31 +371,31 @@ def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
 
 
 def at_budgets(
-    given: Mapping[str, object], methods: Sequence[object], budgets: Sequence[int]
+    values: Mapping[str, object], methods: Sequence[object], budgets: Sequence[int]
 ) -> dict[str, object]:
     """Return settings with every search at every budget, as variants, method by method.
 
     Controls, functions, and searches without a context budget stay as they are; so do names that
     were made here before. A ValueError if a variant or the equal terms set a budget of their own.
     """
-    terms: object = given.get("equal_terms")
+    terms: object = values.get("equal_terms")
     if isinstance(terms, Mapping):
         terms = cast("Mapping[str, object]", terms)
         if terms.get(SETTING) is not None:
             msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
             raise ValueError(msg)
         terms = {**terms, SETTING: None}
-    variants: object = given.get("variants") or {}
+    variants: object = values.get("variants") or {}
     if not isinstance(variants, Mapping):
-        return {**given, "equal_terms": terms}
-    known = cast("Mapping[str, object]", variants)
+        return {**values, "equal_terms": terms}
+    entries = cast("Mapping[str, object]", variants)
     names: list[object] = []
-    made = dict(known)
+    made = dict(entries)
     for name in methods:
         # What is no name is refused where names are looked at.
-        variant = known.get(name, {"method": name}) if isinstance(name, str) else None
+        variant = entries.get(name, {"method": name}) if isinstance(name, str) else None
         settings = cast("Mapping[str, object]", variant if isinstance(variant, Mapping) else {})
-        is_made = name in known and split_name(str(name), budgets)[1] is not None
+        is_made = name in entries and split_name(str(name), budgets)[1] is not None
         if is_made or not has_budget(str(settings.get("method"))):
             names.append(name)
             continue
@@ -406,4 +406,4 @@ def at_budgets(
         at = {f"{name}@{budget}": {**settings, SETTING: budget} for budget in budgets}
         names += at
         made |= at
-    return {**given, "equal_terms": terms, "methods": names, "variants": made}
+    return {**values, "equal_terms": terms, "methods": names, "variants": made}

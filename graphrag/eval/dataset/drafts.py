@@ -127,8 +127,8 @@ class Draft:
     def lets_choose(self) -> bool:
         """Whether it lets choose between alternatives that it names: "A or B?", "Of A and B?"."""
         between = _OR_AND if _CHOICE.search(self.question) else _OR
-        wanted = {*terms(self.answer)}
-        held = [wanted <= {*terms(part)} for part in between.split(self.question)]
+        words = {*terms(self.answer)}
+        held = [words <= {*terms(part)} for part in between.split(self.question)]
         return any(one != other for one, other in pairwise(held))
 
     @property
@@ -146,7 +146,7 @@ class Draft:
     ) -> dict[str, JsonValue]:
         """Return it as a dataset's row; ``proofs``: what the models said of it."""
         is_answerable = self.kind != "unanswerable"
-        documents = dict.fromkeys(each.document for each in self.sources)
+        documents = dict.fromkeys(passage.document for passage in self.sources)
         is_known = isinstance(proofs, dict) and bool(proofs.get(KNOWN))
         tags: list[JsonValue] = [*[REHEARSAL] * is_rehearsal, *[KNOWN] * is_known]
         row: dict[str, JsonValue] = {
@@ -165,14 +165,14 @@ class Draft:
             "proofs": proofs,
         }
         if self.assertions:
-            row["assertions"] = [each.model_dump() for each in self.assertions]
+            row["assertions"] = [assertion.model_dump() for assertion in self.assertions]
         return row
 
 
-def check_draft(draft: Draft, asked: Sequence[str], others: Sequence[Draft] = ()) -> Cause | None:
+def check_draft(draft: Draft, past: Sequence[str], others: Sequence[Draft] = ()) -> Cause | None:
     """Return why a draft is no good by its words alone, None if nothing speaks against it.
 
-    ``asked``: the questions that there are already. ``others``: the drafts that are kept so far.
+    ``past``: the questions that there are already. ``others``: the drafts that are kept so far.
     """
     least = 2 if draft.kind == "link" else 1
     if not draft.quotes or (draft.kind != "global" and len(draft.quotes) < least):
@@ -186,7 +186,7 @@ def check_draft(draft: Draft, asked: Sequence[str], others: Sequence[Draft] = ()
         return Cause.TELLS_ANSWER
     if not _names_subject(draft.question):
         return Cause.NO_SUBJECT
-    asks_again = any(_alike(draft.question, other) for other in asked)
+    asks_again = any(_alike(draft.question, other) for other in past)
     return Cause.DUPLICATE if asks_again or any(map(draft.repeats, others)) else None
 
 
@@ -196,8 +196,8 @@ def find_quote(quote: str, text: str) -> str | None:
     White space, and the forms of apostrophes, quotation marks and dashes, make no difference.
     """
     words = ("".join(map(_any_form_of, word)) for word in quote.split())
-    found = re.search(r"\s+".join(words), text) if quote.strip() else None
-    return None if found is None else found[0]
+    match = re.search(r"\s+".join(words), text) if quote.strip() else None
+    return None if match is None else match[0]
 
 
 def _any_form_of(letter: str) -> str:
@@ -206,8 +206,8 @@ def _any_form_of(letter: str) -> str:
 
 
 def _tells(question: str, answer: str) -> bool:
-    wanted = terms(answer)
-    is_there = bool(wanted) and set(wanted) <= set(terms(question))
+    words = terms(answer)
+    is_there = bool(words) and set(words) <= set(terms(question))
     return is_there and {*_ALONE.findall(answer)} <= {*_ALONE.findall(question)}
 
 
@@ -226,9 +226,9 @@ def _names_subject(question: str) -> bool:
 
 def _points(question: str) -> bool:
     """Whether "the man", "this event" stands in the place of a name, and in that of no compound."""
-    for found in _POINTING.finditer(question):
-        noun = found.end() - len(found[0].split()[-1])
-        if _VERB.search(question, 0, found.start()) or not _COMPOUND.match(question, noun):
+    for match in _POINTING.finditer(question):
+        noun = match.end() - len(match[0].split()[-1])
+        if _VERB.search(question, 0, match.start()) or not _COMPOUND.match(question, noun):
             return True
     return False
 

@@ -79,8 +79,8 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; use {known}.")
+        choices = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; use {choices}.")
     content = _content(file)
     if kind == ".parquet":
         return RowsRead(_parquet_rows(file, content))
@@ -154,10 +154,10 @@ def _json_rows(file: Path, text: str) -> list[object]:
     values = _json(text, str(file))
     problem = f"not {type(values).__name__}"
     if isinstance(values, dict):
-        given = cast("dict[str, object]", values)
-        under = [key for key in ROWS_UNDER if isinstance(given.get(key), list)]
-        values = given[under[0]] if len(under) == 1 else None
-        listed = ", ".join(map(repr, list(given)[:10]))
+        mapping = cast("dict[str, object]", values)
+        under = [key for key in ROWS_UNDER if isinstance(mapping.get(key), list)]
+        values = mapping[under[0]] if len(under) == 1 else None
+        listed = ", ".join(map(repr, list(mapping)[:10]))
         problem = (
             f"or an object with one under {', '.join(ROWS_UNDER[:-1])} or {ROWS_UNDER[-1]}; keys "
             f"found: {listed or 'none'}"
@@ -218,7 +218,7 @@ def _lines(file: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]
 
 def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
     """Return the delimiter under which the header names the most fields; a comma if none does."""
-    wanted = {heading_key(heading) for heading in columns.values()}
+    keys = {heading_key(heading) for heading in columns.values()}
 
     def n_known(delimiter: str) -> int:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -226,7 +226,7 @@ def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
             header = next((cells for cells in reader if any(cells)), list[str]())
         except csv.Error:
             return 0
-        return sum(field_of(name) is not None or heading_key(name) in wanted for name in header)
+        return sum(field_of(name) is not None or heading_key(name) in keys for name in header)
 
     best = max(_DELIMITERS, key=n_known)
     if n_known(best):
@@ -322,8 +322,8 @@ def check_columns(columns: Mapping[str, str]) -> None:
     """Refuse (ValueError) a mapping of what is no field, or of one heading to two fields."""
     for field in columns:
         if field not in FIELDS:
-            known = list(FIELDS)
-            msg = f"there is no field {field!r}{nearest(field, known)} (fields: {', '.join(known)})"
+            names = list(FIELDS)
+            msg = f"there is no field {field!r}{nearest(field, names)} (fields: {', '.join(names)})"
             raise ValueError(msg)
     headings = list(columns.values())
     for heading in headings:
@@ -358,8 +358,8 @@ def map_rows(
         own = [heading for heading in candidates if heading_key(heading) == field]
         if own and field != "answer":  # an answer beside a reference may be what a system said
             named[field] = own
-    found = {*columns, *named}
-    missing = [field for field in NEEDED if found.isdisjoint({field, *OR_ELSE.get(field, ())})]
+    present = {*columns, *named}
+    missing = [field for field in NEEDED if present.isdisjoint({field, *OR_ELSE.get(field, ())})]
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
     mapped: list[dict[str, object]] = []
@@ -368,34 +368,34 @@ def map_rows(
         fields = {field: row[heading] for heading, field in chosen.items() if heading in row}
         for field, candidates in named.items():
             there = [heading for heading in candidates if heading in row]
-            given = [heading for heading in there if not _is_blank(row[heading])]
-            _refuse_two(field, given, row, f"{source}: row {number}")
+            filled = [heading for heading in there if not _is_blank(row[heading])]
+            _refuse_two(field, filled, row, f"{source}: row {number}")
             if there:
-                fields[field] = row[(given or there)[0]]
+                fields[field] = row[(filled or there)[0]]
         rest = {k: value for k, value in row.items() if k not in used and k not in fields}
         mapped.append({**rest, **fields})
     return mapped
 
 
 def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str:
-    found = [each for each in headings if each == heading] or [
-        each for each in headings if heading_key(each) == heading_key(heading)
+    matches = [name for name in headings if name == heading] or [
+        name for name in headings if heading_key(name) == heading_key(heading)
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(matches) == 1:
+        return matches[0]
     msg = f"{source}: no column is called {heading!r}, which is to be the {field}"
-    if len(found) > 1:
-        msg = f"{source}: {' and '.join(found)} may both be the column {heading!r}"
+    if len(matches) > 1:
+        msg = f"{source}: {' and '.join(matches)} may both be the column {heading!r}"
     raise DatasetError(f"{msg}; columns found: {_listed(headings)}.")
 
 
-def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: str) -> None:
+def _refuse_two(field: str, headings: list[str], row: Mapping[str, object], where: str) -> None:
     """Refuse columns that may both be the field and differ, such as an answer and a reference."""
-    if any(row[heading] != row[given[0]] for heading in given[1:]):
+    if any(row[heading] != row[headings[0]] for heading in headings[1:]):
         raise DatasetError(
-            f"{where}: the columns {' and '.join(given)} may both be the {field}, and differ; "
-            f"say which in {config_name()}, under dataset.columns: {field}: {given[0]}, or "
-            f"{field}: {given[1]}."
+            f"{where}: the columns {' and '.join(headings)} may both be the {field}, and differ; "
+            f"say which in {config_name()}, under dataset.columns: {field}: {headings[0]}, or "
+            f"{field}: {headings[1]}."
         )
 
 

@@ -67,7 +67,7 @@ class Assertion(Statement):
     must: Literal["say", "not_say"] = "say"
 
 
-def _of_row(value: object) -> object:
+def _unfold_assertion(value: object) -> object:
     """Refuse unknown keys of a row's assertion; BenchmarkQED's have a statement and further ones.
 
     What is null, as in the columns of a Parquet file, is left out.
@@ -76,18 +76,18 @@ def _of_row(value: object) -> object:
         if not isinstance(value, str):
             raise ValueError("it must be a text, or an object with text, weight and must")
         return value
-    given = {k: v for k, v in cast("Mapping[str, object]", value).items() if v is not None}
-    if "statement" in given:
-        return {"text": given["statement"]}
-    known = list(Assertion.model_fields)
-    for key in given:
-        if key not in known:
-            msg = f"there is no key {key!r}{nearest(key, known)} (keys: {', '.join(known)})"
+    fields = {k: v for k, v in cast("Mapping[str, object]", value).items() if v is not None}
+    if "statement" in fields:
+        return {"text": fields["statement"]}
+    keys = list(Assertion.model_fields)
+    for key in fields:
+        if key not in keys:
+            msg = f"there is no key {key!r}{nearest(key, keys)} (keys: {', '.join(keys)})"
             raise ValueError(msg)
-    return given
+    return fields
 
 
-RowAssertion = Annotated[Assertion, BeforeValidator(_of_row)]
+RowAssertion = Annotated[Assertion, BeforeValidator(_unfold_assertion)]
 """An assertion as a dataset's row holds it; a text is a vital one that must be said."""
 
 
@@ -154,7 +154,7 @@ class Sample(Stored):
         if column == _TAGS and isinstance(value, str):
             value = re.split(r"[,|]", value)
         values = cast("list[object]", value) if isinstance(value, list) else [value]
-        texts = (str(each).strip() for each in values if isinstance(each, str | int | float))
+        texts = (str(item).strip() for item in values if isinstance(item, str | int | float))
         return tuple(dict.fromkeys(text for text in texts if text))
 
     def to_dict(self) -> dict[str, object]:
@@ -252,8 +252,8 @@ def parse_samples(
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
     """Return a hash over every field of every sample, in order, but for who has vetted it."""
     values = [asdict(sample) for sample in samples]
-    for each in values:
-        each["tags"].pop(VETTED, None)
+    for value in values:
+        value["tags"].pop(VETTED, None)
     text = json.dumps(values, sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -284,20 +284,20 @@ def _parse_rows(
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
-    given = [unfold_autoq(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
+    flat = [unfold_autoq(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
     ids: dict[str, int] = {}
     repeated: list[str] = []
     # AutoQ finds no assertions for some of its questions.
-    bare = {n for n, row in enumerate(given, 1) if row is not rows[n - 1] and not row["assertions"]}
+    bare = {n for n, row in enumerate(flat, 1) if row is not rows[n - 1] and not row["assertions"]}
     bare = bare if len(bare) < len(rows) else set[int]()
-    for number, row in enumerate(map_rows(given, columns, source, headings), 1):
+    for number, row in enumerate(map_rows(flat, columns, source, headings), 1):
         if number in bare:
             continue
         sample = _parse(row, number, only_key, source)
-        asked = (sample.imdb_key, fold_wording(sample.question))
-        if asked in first_row:
-            before, first = first_row[asked]
+        key = (sample.imdb_key, fold_wording(sample.question))
+        if key in first_row:
+            before, first = first_row[key]
             if _expects(first) != _expects(sample):
                 raise DatasetError(_describe_contradiction(source, before, first, number, sample))
             repeated.append(f"{before} and {number}")
@@ -307,7 +307,7 @@ def _parse_rows(
                 f"{source}: rows {ids[sample.id]} and {number} have the same id {sample.id!r}, but "
                 "ask different questions; ids must be unique."
             )
-        first_row[asked] = (number, sample)
+        first_row[key] = (number, sample)
         ids[sample.id] = number
         samples.append(sample)
     warnings: list[str] = []
@@ -421,13 +421,13 @@ def as_samples(
     return parse_samples(cast("list[Mapping[str, object]]", rows), only_key)
 
 
-def check_keys(samples: Sequence[Sample], known: Collection[str]) -> None:
+def check_keys(samples: Sequence[Sample], keys: Collection[str]) -> None:
     """Refuse a sample whose index is not configured; a DatasetError names the nearest key."""
     for sample in samples:
-        if sample.imdb_key not in known:
+        if sample.imdb_key not in keys:
             msg = (
                 f"Question {sample.name} is asked of index {sample.imdb_key!r}, which "
                 f"{config_name()} does not configure; add it to indexes"
-                f"{nearest(sample.imdb_key, list(known))}"
+                f"{nearest(sample.imdb_key, list(keys))}"
             )
             raise DatasetError(as_sentence(msg))

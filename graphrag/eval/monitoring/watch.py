@@ -130,35 +130,35 @@ class NextRound:
 
 @dataclass(slots=True)
 class _Side:
-    """Verdicts of the baseline's runs, or of the passes, on the ``known`` questions."""
+    """Verdicts of the baseline's runs, or of the passes, on the ``questions``."""
 
-    known: Collection[_Question]
+    questions: Collection[_Question]
     verdicts: dict[MetricKey, dict[_Question, list[int]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    asked: Counter[MetricKey] = field(default_factory=Counter[MetricKey])
+    expected: Counter[MetricKey] = field(default_factory=Counter[MetricKey])
     obtained: Counter[MetricKey] = field(default_factory=Counter[MetricKey])
     failed: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, rows: Mapping[_Question, tuple[Row, Sequence[str]]]) -> None:
         """Add rows, each with what it was to be judged on."""
-        for question in [question for question in rows if question in self.known]:
+        for question in [question for question in rows if question in self.questions]:
             row, metrics = rows[question]
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
                 if row.states[metric] not in _NEVER_ASKED:
-                    self.asked[key] += 1
+                    self.expected[key] += 1
                     self.obtained[key] += row.states[metric] is State.SCORED
                 score = paired_score(row, metric)
                 if score is not None:
-                    found = self.verdicts[key].setdefault(question, [0, 0])
-                    found[0] += 1
-                    found[1] += score
+                    counts = self.verdicts[key].setdefault(question, [0, 0])
+                    counts[0] += 1
+                    counts[1] += score
 
     def coverage(self, key: MetricKey) -> float:
         """Share of the verdicts asked for that exist; 1 where none was asked for."""
-        return self.obtained[key] / self.asked[key] if self.asked[key] else 1.0
+        return self.obtained[key] / self.expected[key] if self.expected[key] else 1.0
 
 
 def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str]) -> WatchState:
@@ -168,8 +168,8 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
     ``LOOKS``, once all their questions have been asked, over everything that was asked until then;
     each look tests every method and metric, by Holm.
     """
-    told = baseline.metadata
-    name = told.run_id or f"{told.name} of {told.started_at}"
+    metadata = baseline.metadata
+    name = metadata.run_id or f"{metadata.name} of {metadata.started_at}"
     kept = store.runs()
     further, passes = (_by_pass(kept, name, of_baseline) for of_baseline in (True, False))
     pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
@@ -204,7 +204,7 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         baseline_asked=baseline_asked,
         strayed=strayed[0] if strayed else None,
         baseline_answers={
-            key: [(n, right) for n, right in found.values()] for key, found in then.verdicts.items()
+            key: [(n, right) for n, right in v.values()] for key, v in then.verdicts.items()
         },
         pass_number=number,
         round_number=sum(len(runs) for _, runs in passes),
@@ -228,8 +228,8 @@ def plan_round(
         number, left = number + 1, list(pool)
     order = sorted(pool)
     random.Random(f"{seed} {number}").shuffle(order)
-    wanted = set(left)
-    drawn = [key for key in order if key in wanted][: sample or len(left)]
+    rest = set(left)
+    drawn = [key for key in order if key in rest][: sample or len(left)]
     return NextRound(tuple(drawn), RoundNote(state.baseline, number, state.round_number + 1))
 
 
@@ -302,14 +302,14 @@ def _share(right: int, n: int) -> str:
 
 def _by_pass(runs: Sequence[Run], baseline: str, of_baseline: bool) -> list[tuple[int, list[Run]]]:
     """Return the number and the runs of each pass, or of each further run of the baseline."""
-    told = [(run.details.watch, run) for run in reversed(runs)]
-    notes = [(RoundNote.from_dict(watch), run) for watch, run in told if watch is not None]
+    rounds = [(run.details.watch, run) for run in reversed(runs)]
+    notes = [(RoundNote.from_dict(watch), run) for watch, run in rounds if watch is not None]
     own = [
         (note.pass_number, run)
         for note, run in notes
         if (note.baseline, note.of_baseline) == (baseline, of_baseline)
     ]
-    return [(number, [run for _, run in of]) for number, of in groupby(own, key=itemgetter(0))]
+    return [(number, [run for _, run in part]) for number, part in groupby(own, key=itemgetter(0))]
 
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:
@@ -319,8 +319,8 @@ def _system_changes(run: Run, baseline: RunRows) -> list[str]:
         for root in (run.setup.root, baseline.metadata.setup.root)
     )
     methods = {row.method for row in baseline.rows}
-    asked = [method for method in run.setup.methods if method in methods]
-    return list_setup_changes(new, then, asked)
+    shared = [method for method in run.setup.methods if method in methods]
+    return list_setup_changes(new, then, shared)
 
 
 def _key(row: Row) -> _Question:
@@ -331,14 +331,14 @@ def _first_rows(
     store: EvaluationStore, runs: Iterable[Run]
 ) -> dict[_Question, tuple[Row, Sequence[str]]]:
     """Return what the rounds of a pass were answered: a question counts once."""
-    found: dict[_Question, tuple[Row, Sequence[str]]] = {}
+    rows: dict[_Question, tuple[Row, Sequence[str]]] = {}
     for run in runs:
         metrics = run.setup.metrics or ()
         for row in stored_rows(store, run):
             if {row.states[metric] for metric in metrics} == {State.NOT_JUDGED}:
                 continue  # cut off before its verdicts: asked again
-            found.setdefault(_key(row), (row, metrics))
-    return found
+            rows.setdefault(_key(row), (row, metrics))
+    return rows
 
 
 def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> list[WatchedFigure]:
@@ -346,7 +346,7 @@ def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> 
     figures: list[WatchedFigure] = []
     tested: list[float | None] = []
     for key, before in then.verdicts.items():
-        if key not in now.asked.keys() | now.verdicts.keys():
+        if key not in now.expected.keys() | now.verdicts.keys():
             continue
         answers = [
             Answers(n + before[question][0], right + before[question][1], *before[question])
@@ -360,12 +360,12 @@ def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> 
             WatchedFigure(
                 *key,
                 *where,
-                n_runs=max((each.n_baseline for each in answers), default=0),
+                n_runs=max((answer.n_baseline for answer in answers), default=0),
                 n_questions=len(answers),
-                n=sum(each.n - each.n_baseline for each in answers),
-                n_right=sum(each.right - each.right_baseline for each in answers),
-                n_baseline=sum(each.n_baseline for each in answers),
-                n_baseline_right=sum(each.right_baseline for each in answers),
+                n=sum(answer.n - answer.n_baseline for answer in answers),
+                n_right=sum(answer.right - answer.right_baseline for answer in answers),
+                n_baseline=sum(answer.n_baseline for answer in answers),
+                n_baseline_right=sum(answer.right_baseline for answer in answers),
                 n_search_failed=now.failed[key[0]],
                 coverage=coverage,
             )

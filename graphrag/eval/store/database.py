@@ -243,7 +243,7 @@ class EvaluationStore:
         columns = _RESPONSE.format("response, context_text", "retrieved")
         make = each_of(response_of)
         rows = self._rows("responses", columns, run_id, "unit", make, units, keeps=False)
-        return {each.unit: each for each in rows}
+        return {response.unit: response for response in rows}
 
     def outlines(self, run_id: str, with_texts: bool = False) -> dict[str, StoredResponse]:
         """Return unit -> response of a run, without its context and what it retrieved.
@@ -386,7 +386,7 @@ class EvaluationStore:
             self._write(insert("calls"), (run_id, scope.stored, call, None, None))
             return
         reply = json.dumps(recorded.reply)
-        attempts = json.dumps([each.to_dict() for each in recorded.attempts])
+        attempts = json.dumps([attempt.to_dict() for attempt in recorded.attempts])
         self._writer.write_soon((insert("calls"), (run_id, scope.stored, call, reply, attempts)))
 
     def drop_call(self, run_id: str, scope: CallScope, call: str) -> None:
@@ -444,10 +444,10 @@ class EvaluationStore:
         kept = self._memory[1]
         if sql in kept:
             return cast("_T", kept[sql])
-        found = self._read_all(sql, values, make)
+        result = self._read_all(sql, values, make)
         if self._reads_only:
-            kept[sql] = found
-        return found
+            kept[sql] = result
+        return result
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))
@@ -474,12 +474,12 @@ def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = Fa
         raise UsageError(f"{store_path} holds no run yet.")
     if name == LATEST:
         return latest_run(runs, suites)
-    found = [run for run in runs if run.run_id == name]
-    found = found or [run for run in runs if name and run.run_id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        msg = f"{len(found)} runs begin with {name!r}: {_listed(found)}; give more of the id."
+    matches = [run for run in runs if run.run_id == name]
+    matches = matches or [run for run in runs if name and run.run_id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        msg = f"{len(matches)} runs begin with {name!r}: {_listed(matches)}; give more of the id."
         raise UsageError(msg)
     near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
     hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
@@ -506,9 +506,9 @@ def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
     Without one it is the newest unfinished run of that command, then the newest run that was
     begun otherwise, a finished one first.
     """
-    wanted = "suite" if suites else "command"
+    origin = "suite" if suites else "command"
     # min keeps the first of equal ones, which is the newest.
-    return min(runs, key=lambda run: (run.origin != wanted, run.status != "finished"))
+    return min(runs, key=lambda run: (run.origin != origin, run.status != "finished"))
 
 
 def explain_latest(runs: Sequence[Run], taken: Run) -> str:

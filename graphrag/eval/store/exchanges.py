@@ -50,13 +50,13 @@ def keep_exchanges(
     """
     parts: dict[int, str] = {}
     listed = [
-        _kept(each, lambda text: _cut(text, parts))
-        for each in sorted(exchanges.listed, key=lambda each: each.began)
+        _kept(exchange, lambda text: _cut(text, parts))
+        for exchange in sorted(exchanges.listed, key=lambda exchange: exchange.began)
     ]
     if scope == CallScope.of_search(scope.unit):
         yield _FORGET, (run_id, scope.unit)
-    known = {number for (number,) in read(f"SELECT id {_of_parts(parts)}", (*parts,))}
-    for number in parts.keys() - known:
+    ids = {number for (number,) in read(f"SELECT id {_of_parts(parts)}", (*parts,))}
+    for number in parts.keys() - ids:
         yield _KEEP_PART, (number, _packed(redact(parts[number])))
     said = _packed(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
     yield _KEEP, (run_id, scope.unit, scope.work, now(), said)
@@ -78,12 +78,12 @@ def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, l
     ids = {piece for *_, said in rows for piece in _pieces(said) if isinstance(piece, int)}
     kept = read(f"SELECT id, text {_of_parts(ids)}", (*ids,))
     parts = {number: _unpacked(text) for number, text in kept}
-    found: dict[str, list[KeptCalls]] = {}
+    calls: dict[str, list[KeptCalls]] = {}
     for unit, work, said in rows:
         for pieces in _texts(said):
-            pieces[:] = [parts[each] if isinstance(each, int) else each for each in pieces]
-        found.setdefault(str(unit), []).append({"work": str(work), "exchanges": said})
-    return found
+            pieces[:] = [parts[piece] if isinstance(piece, int) else piece for piece in pieces]
+        calls.setdefault(str(unit), []).append({"work": str(work), "exchanges": said})
+    return calls
 
 
 def _of_parts(ids: Iterable[int]) -> str:
@@ -91,9 +91,9 @@ def _of_parts(ids: Iterable[int]) -> str:
 
 
 def _texts(said: list[dict[str, Any]]) -> Iterator[list[Any]]:
-    for each in said:
-        yield from (pieces for _, pieces in each["sent"])
-        yield from (each["settings"], each["reply"] or [])
+    for exchange in said:
+        yield from (pieces for _, pieces in exchange["sent"])
+        yield from (exchange["settings"], exchange["reply"] or [])
 
 
 def _pieces(said: list[dict[str, Any]]) -> Iterator[object]:
@@ -124,12 +124,12 @@ def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
             pieces[-1] = last + part
         else:
             pieces.append(part)
-    return [redact(each) if isinstance(each, str) else each for each in pieces]
+    return [redact(piece) if isinstance(piece, str) else piece for piece in pieces]
 
 
 def _parts(text: str) -> Iterator[str]:
     begun = at = 0
-    ends = [found.end() for found in _LINE_END.finditer(text)]
+    ends = [match.end() for match in _LINE_END.finditer(text)]
     for end in (*ends, len(text)):
         is_long = end - at >= _LONG_LINE
         if is_long and begun < at:

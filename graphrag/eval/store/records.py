@@ -68,8 +68,8 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     def completion_models(self) -> list[str]:
         """Return the models that write the methods' responses, sorted."""
-        described = [each for by_method in self.indexes.values() for each in by_method.values()]
-        models = [each.get("models", {}).get("completion") for each in described]
+        described = [index for by_method in self.indexes.values() for index in by_method.values()]
+        models = [index.get("models", {}).get("completion") for index in described]
         return sorted({model["model"] for model in models if model is not None})
 
     def fingerprints(self, methods: Sequence[str]) -> dict[str, str | None]:
@@ -77,8 +77,8 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
         None when none of them says.
         """
-        found = self.searched(methods)
-        return {name: next(iter(fingerprints), None) for name, fingerprints in found.items()}
+        by_index = self.searched(methods)
+        return {name: next(iter(fingerprints), None) for name, fingerprints in by_index.items()}
 
     def index_of(self, key: str, method: str) -> str:
         """Return the name of the index that a method asks about a key: the key, if no other."""
@@ -90,13 +90,13 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         ``methods``: by these; None: by any. A key stands for its own index, asked or not, unless
         methods that have others alone ask about it.
         """
-        found: dict[str, set[str]] = {}
+        by_index: dict[str, set[str]] = {}
         for key, by_method in self.indexes.items():
             asking = [m for m in by_method if methods is None or m in methods]
             for name in dict.fromkeys(self.index_of(key, m) for m in asking) or [key]:
-                of = [by_method[m] for m in asking if self.index_of(key, m) == name]
-                found[name] = {told for each in of if (told := each.get("index")) is not None}
-        return found
+                facts = [by_method[m] for m in asking if self.index_of(key, m) == name]
+                by_index[name] = {told for fact in facts if (told := fact.get("index")) is not None}
+        return by_index
 
     def judged_again(
         self, run_id: str, judging: Mapping[str, object], further: Mapping[str, object]
@@ -341,18 +341,18 @@ class Unit:
 
 def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgement]:
     """Return what verdicts on a unit follow from claim by claim, and what the judge doubts."""
-    found = [(CLAIMS, dict(each.claims)) for each in verdicts.values() if each.claims is not None]
-    doubts: dict[str, object] = {name: of.doubt for name, of in verdicts.items() if of.doubt}
-    found += [(DOUBT, doubts)] if doubts else []
-    return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in found]
+    details = [(CLAIMS, dict(v.claims)) for v in verdicts.values() if v.claims is not None]
+    doubts: dict[str, object] = {name: v.doubt for name, v in verdicts.items() if v.doubt}
+    details += [(DOUBT, doubts)] if doubts else []
+    return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in details]
 
 
 _PAIRWISE = "pairwise:"
 
 
-def pair_kind(a: str, b: str) -> str:
+def pair_kind(first: str, second: str) -> str:
     """Return the kind of the judgments that hold two methods against each other."""
-    return f"{_PAIRWISE}{a}:{b}"
+    return f"{_PAIRWISE}{first}:{second}"
 
 
 def is_pair(kind: str) -> bool:

@@ -90,7 +90,7 @@ class MemorySession:
     def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
         """Yield the contexts of units, and what they retrieved, in this order."""
         responses = (self._responses[unit] for unit in units)
-        return ((each.context_text, each.retrieved) for each in responses)
+        return ((response.context_text, response.retrieved) for response in responses)
 
     def release(self, unit: str) -> None:
         """Be told that nobody works on a unit any more."""
@@ -108,7 +108,7 @@ class MemorySession:
     ) -> None:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
-        self._judgements |= {(unit, each.kind): each for each in list_details(unit, verdicts)}
+        self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
         self._judge_usage.setdefault(unit, []).append(usage)
 
     @property
@@ -229,7 +229,7 @@ class ReadSession(_SessionInStore):
         super().__init__(store, run_id)
         self._responses = store.outlines(run_id, with_texts=True)
         self._verdicts, self._judge_usage = store.verdicts(run_id), store.judge_usage(run_id)
-        self._judgements = {(each.subject, each.kind): each for each in store.judgements(run_id)}
+        self._judgements = {(j.subject, j.kind): j for j in store.judgements(run_id)}
 
 
 class StoredSession(_SessionInStore):
@@ -268,23 +268,23 @@ class StoredSession(_SessionInStore):
             for unit, verdicts in store.verdicts(run_id).items()
         }
         self._standings = {
-            each.unit: self._shared(
-                Standing(each.failure is not None, judged.get(each.unit, _NOTHING))
+            search.unit: self._shared(
+                Standing(search.failure is not None, judged.get(search.unit, _NOTHING))
             )
-            for each in searches
+            for search in searches
         }
         judgements = store.judgements(run_id)
         self._judgements = {
-            (each.subject, each.kind): each
-            for each in judgements
-            if not (retry_errors and each.failed)
+            (judgement.subject, judgement.kind): judgement
+            for judgement in judgements
+            if not (retry_errors and judgement.failed)
         }
         self._calls = store.finished_calls(run_id)
         calls = (call for kept in self._calls.values() for call in kept.values())
-        usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
+        usages = [usage for group in store.judge_usage(run_id).values() for usage in group]
         usages += store.forgotten_usage(run_id)
         usages += [judgement.usage for judgement in judgements]
-        usages += [] if prepaid else [each.usage for each in searches]
+        usages += [] if prepaid else [search.usage for search in searches]
         usages.append(summarize_attempts(a for call in calls for a in call.attempts))
         self._spent_usd = sum(usage.spent_usd for usage in usages)
         self._spent_tokens = sum(usage.tokens for usage in usages)
@@ -329,8 +329,8 @@ class StoredSession(_SessionInStore):
         read: dict[str, Finished] = {}
         for unit in units:
             taken = self._standings[unit].metrics  # without what is to be judged again
-            known = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
-            read[unit] = Finished(responses[unit], known, usages.get(unit, []))
+            valid = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
+            read[unit] = Finished(responses[unit], valid, usages.get(unit, []))
         return read
 
     def response(self, unit: str) -> StoredResponse | None:
