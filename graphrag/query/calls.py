@@ -54,20 +54,20 @@ class CutOffReplyError(RuntimeError):
     """A structured reply, paid for and counted, broke off; ``content`` is as far as it came.
 
     Asking for it again would end at the same place. The message is one sentence. ``n_tokens``: the
-    reply's, None where they are not known; ``setting``: the one whose bound it reached, None where
-    the context was full (``context_is_full``) or nothing is known of it.
+    reply's, None where they are not known; ``context_is_full``: it was not its bound that it
+    reached; ``of_setup``: what helps makes another run of an evaluation, as far as is known.
     """
 
     def __init__(self, content: str, n_tokens: int | None, bound: OutputBound | None) -> None:
         reached = n_tokens is not None and bound is not None and n_tokens >= bound.tokens
         self.content, self.n_tokens = content, n_tokens
-        self.setting = bound.setting if bound is not None and reached else None
+        self.of_setup = bound is None or not reached or bound.of_setup
         self.context_is_full = n_tokens is not None and not reached
         if n_tokens is None:
             raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
             super().__init__(f"the reply was cut off{raised}")
-        elif reached:
-            super().__init__(f"the reply was cut off at {n_tokens} tokens; raise {self.setting}")
+        elif bound is not None and reached:
+            super().__init__(f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}")
         else:
             most = "" if bound is None else f" of {bound.tokens} that it may have"
             said = f"the reply was cut off after {n_tokens} tokens{most}: {_CONTEXT_IS_FULL}"

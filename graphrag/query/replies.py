@@ -6,7 +6,7 @@ The release's own types load openai, which takes a second.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
@@ -442,13 +442,13 @@ def bind_output(
     if of_scope is None:
         return None, rest
     tokens = allowed_output(config, of_scope.tokens)
-    return OutputBound(tokens, of_scope.setting), {**rest, "max_tokens": tokens}
+    return replace(of_scope, tokens=tokens), {**rest, "max_tokens": tokens}
 
 
 def bound_in_force(config: "ModelConfig | None", bound: OutputBound) -> OutputBound:
     """Return the bound that a model's replies have when ``bound`` is asked for."""
     own = None if config is None else own_bound(config)
-    return own or OutputBound(allowed_output(config, bound.tokens), bound.setting)
+    return own or replace(bound, tokens=allowed_output(config, bound.tokens))
 
 
 def allowed_output(config: "ModelConfig | None", tokens: int) -> int:

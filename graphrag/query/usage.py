@@ -322,10 +322,14 @@ class ReplyReuse(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutputBound:
-    """The most tokens that a reply may have, >= 1, and the setting that says so."""
+    """The most tokens that a reply may have, >= 1, and the setting that says so.
+
+    ``of_setup``: whether another value makes another run of an evaluation.
+    """
 
     tokens: int
     setting: str
+    of_setup: bool = True
 
 
 @dataclass(frozen=True, slots=True)

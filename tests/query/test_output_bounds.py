@@ -136,3 +136,16 @@ async def test_a_cut_reply_names_the_setting_that_cut_it(extra, bound, says, mak
     with measure_calls(CallLog(bound=scope)), pytest.raises(CutOffReplyError) as raised:
         await model.completion_async(messages="x", response_format=Wanted)
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "bound", "of_setup"),
+    [
+        (5, OutputBound(5, "its bound", of_setup=False), False),
+        (5, OutputBound(5, "judge.max_output_tokens"), True),
+        (4, OutputBound(5, "its bound", of_setup=False), True),  # the context was full
+        (None, None, True),
+    ],
+)
+def test_whether_a_higher_bound_makes_another_run_is_told_by_the_bound(n_tokens, bound, of_setup):
+    assert CutOffReplyError("{", n_tokens, bound).of_setup is of_setup

@@ -45,8 +45,6 @@ NO_REASON = "No reason provided"
 """Stands for the reason of a grade that came without one."""
 _COMPLETION, _STREAM = "completion_async", "achat_stream"
 _NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
-JUDGE_BOUND = "judge.max_output_tokens"
-"""The setting that bounds the replies of the judge."""
 _JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
 
 
@@ -257,8 +255,7 @@ def _failure(error: Exception) -> Failure:
     failed = read_failure(error)
     message = name_remedy(failed, _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
-        of_setup = error.setting is None or not error.setting.startswith(JUDGE_BOUND)
-        return Failure("judge", "cut_off", message, of_setup)
+        return Failure("judge", "cut_off", message, error.of_setup)
     kind = "refused" if is_refusal(error) else "error"
     return Failure("judge", kind, message, of_setup=failed.context_is_full)
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
-from graphrag.eval.metrics.judge import JUDGE_BOUND, judgeable
+from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.answers import (
     EfficiencyMetrics,
     QueryResult,
@@ -42,7 +42,8 @@ def judge_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
     """Return the bound of the judge's replies, and what one request to it may take."""
     own, file = config.judge.timeout_s, config_name()
     seconds = search_limits(config)[1].seconds if own is None else own
-    bound = OutputBound(config.judge.max_output_tokens, f"{JUDGE_BOUND} in {file}")
+    setting = f"judge.max_output_tokens in {file}"
+    bound = OutputBound(config.judge.max_output_tokens, setting, of_setup=False)
     return bound, CallTime(seconds, f"judge.timeout_s in {file}")
 
 
