@@ -130,7 +130,7 @@ def _family(model: str) -> str:
     # Some services put the maker and a dot before the name; the dot of a version is another.
     name = re.split(r"\.(?=[a-z])", model.rpartition("/")[2].casefold())[-1]
     for family, names in _FAMILIES.items():
-        if any(name.startswith(each) for each in names):
+        if any(name.startswith(prefix) for prefix in names):
             return family
     return re.split(r"[-:_\d]", name)[0] or name
 
@@ -222,7 +222,7 @@ async def list_budget_warnings(
         total = sum(counts or ())
         if counts is None or not total:
             continue
-        asking = [name for name, asked in methods.pairs(headers) if asked is header]
+        asking = [name for name, other in methods.pairs(headers) if other is header]
         rooms = [room for n in asking if (room := _room(n, methods, header, counts)) is not None]
         if small := {room.what: room.tokens for room in rooms if room.tokens < room.least}:
             n_larger = sum(count > max(small.values()) for count in counts)
@@ -317,7 +317,7 @@ async def list_warnings(
     roomy, cramped = await list_budget_warnings(methods, built)
     warnings += [*roomy, *cramped]
     pairs = methods.pairs(headers)
-    answering = [of["completion"] for pair in pairs if (of := methods.models(*pair))]
+    answering = [models["completion"] for pair in pairs if (models := methods.models(*pair))]
     warnings += list_graph_warnings(answering, built)
     warnings += list_model_warnings(config, methods, headers)
     if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):
@@ -471,17 +471,17 @@ async def list_data_warnings(
     and less than half in their own; less than 35 % of three or more names (capitalized words that
     begin no sentence) occur in the index.
     """
-    asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
-    quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
-    warnings = _describe_lacking([found for found in quoted.values() if found is not None])
-    for key, found in quoted.items():
-        share = None if found is None else found.share
+    by_key = {key: [s for s in samples if s.imdb_key == key] for key in headers}
+    quoted = {key: await _look_up(by_key[key], headers[key]) for key in headers}
+    warnings = _describe_lacking([evidence for evidence in quoted.values() if evidence is not None])
+    for key, evidence in quoted.items():
+        share = None if evidence is None else evidence.share
         if share is not None and share >= _HALF:
             continue
         line = None
-        if found is not None and share is not None:
-            line = await _quoted_elsewhere(key, found, asked[key], headers)
-        line = line or await _names_missing(key, asked[key], headers[key])
+        if evidence is not None and share is not None:
+            line = await _quoted_elsewhere(key, evidence, by_key[key], headers)
+        line = line or await _names_missing(key, by_key[key], headers[key])
         warnings += [] if line is None else [line]
     return warnings
 
@@ -498,9 +498,9 @@ async def _look_up(samples: Sequence[Sample], header: IndexHeader) -> _Quoted | 
     return _Quoted(len(quoting), len(items), lacking) if items else None
 
 
-def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
+def _describe_lacking(evidence: Sequence[_Quoted]) -> list[str]:
     """Return a line for quotes, and one for sources, that their own texts do not hold."""
-    n_questions = sum(quoted.n_questions for quoted in found)
+    n_questions = sum(quoted.n_questions for quoted in evidence)
     warnings: list[str] = []
     for is_source, what, then in (
         (
@@ -514,16 +514,16 @@ def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
             "no search can have found these, and they count so",
         ),
     ):
-        every = [each for quoted in found for each in quoted.lacking]
+        every = [entry for quoted in evidence for entry in quoted.lacking]
         lacking = [(s, item.text) for s, item in every if (item.kind == "source") is is_source]
         if lacking:
-            asked = {(sample.imdb_key, sample.id): None for sample, _ in lacking}
-            per_key = Counter(key for key, _ in asked)
+            questions = {(sample.imdb_key, sample.id): None for sample, _ in lacking}
+            per_key = Counter(key for key, _ in questions)
             counts = ", ".join(f"{key} {n}" for key, n in per_key.items())
-            where = "" if len(found) == 1 else f" ({counts})"
+            where = "" if len(evidence) == 1 else f" ({counts})"
             sample, text = lacking[0]
             warnings.append(
-                f"{len(asked)} of {n_questions} questions with evidence {what}{where}, e.g. "
+                f"{len(questions)} of {n_questions} questions with evidence {what}{where}, e.g. "
                 f"{sample.name}: {shorten(text, _SHOWN)!r}; {then}"
             )
     return warnings
@@ -533,12 +533,12 @@ async def _quoted_elsewhere(
     key: str, own: _Quoted, samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> str | None:
     for other, header in headers.items():
-        found = await _look_up(samples, header) if other != key else None
-        if found is not None and (found.share or 0) >= _HALF:
+        evidence = await _look_up(samples, header) if other != key else None
+        if evidence is not None and (evidence.share or 0) >= _HALF:
             return (
                 f"{key}: of the quotes in its questions {own.n_held} of {own.n_items} stand in its "
-                f"own text, and {found.n_held} of {found.n_items} in that of {other}; are the "
-                "documents swapped?"
+                f"own text, and {evidence.n_held} of {evidence.n_items} in that of {other}; are "
+                "the documents swapped?"
             )
     return None
 
@@ -553,14 +553,14 @@ async def _names_missing(key: str, samples: Sequence[Sample], header: IndexHeade
     if len(names) < _FEWEST_NAMES:
         return None
     entities = (await IndexView.open(header, ("entities",))).entities
-    found = names & {word for entity in entities for word in phrase_key(entity.title).split()}
-    if len(found) < _NAMES_BELOW * len(names):
+    matches = names & {word for entity in entities for word in phrase_key(entity.title).split()}
+    if len(matches) < _NAMES_BELOW * len(names):
         texts = list((await IndexView.open(header, ("text_units",))).texts.values())
         every = -(-len(texts) // _MOST_UNITS) or 1
-        found |= names & {word for text in texts[::every] for word in phrase_key(text).split()}
-    if len(found) >= _NAMES_BELOW * len(names):
+        matches |= names & {word for text in texts[::every] for word in phrase_key(text).split()}
+    if len(matches) >= _NAMES_BELOW * len(names):
         return None
     return (
-        f"{key}: only {len(found)} of the {len(names)} names in its {len(samples)} questions occur "
-        "in the index; are the documents swapped?"
+        f"{key}: only {len(matches)} of the {len(names)} names in its {len(samples)} questions "
+        "occur in the index; are the documents swapped?"
     )

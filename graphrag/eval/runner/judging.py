@@ -68,16 +68,16 @@ async def ask_verdicts(
     the allowed cost is spent.
     """
     unjudged = {metric: _nothing_to_judge(metric, response) for metric in metrics}
-    asked = [metric for metric in metrics if unjudged[metric] is None]
-    by_claim = settings.faithfulness.by == "claim" and FAITHFULNESS in asked
-    asking = partial(_ask, judge, unit, response, asked, by_claim)
+    remaining = [metric for metric in metrics if unjudged[metric] is None]
+    by_claim = settings.faithfulness.by == "claim" and FAITHFULNESS in remaining
+    asking = partial(_ask, judge, unit, response, remaining, by_claim)
     if settings.repeats == 1:  # no task of its own
-        given = [await asking()]
+        repeats = [await asking()]
     else:
-        given = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
+        repeats = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
     check_asked(current_scope() or CallLog())
-    _check_refused(verdict.failure for each in given for verdict in each.values())
-    verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
+    _check_refused(verdict.failure for repeat in repeats for verdict in repeat.values())
+    verdicts = {metric: combine_repeats([r[metric] for r in repeats]) for metric in remaining}
     return {metric: unjudged[metric] or verdicts[metric] for metric in metrics}
 
 
@@ -106,7 +106,7 @@ async def _ask(
         singly["correctness"] = REFUSAL
     if not singly:
         return await _ask_together(judge, together, material)
-    given, single = await asyncio.gather(
+    joint, single = await asyncio.gather(
         _ask_together(judge, together, material),
         asyncio.gather(
             *(
@@ -117,15 +117,15 @@ async def _ask(
             )
         ),
     )
-    return {**given, **dict(zip(singly, single, strict=True))}
+    return {**joint, **dict(zip(singly, single, strict=True))}
 
 
 async def _ask_claims(judge: Judge, material: Mapping[str, str]) -> JudgeResult:
     assert isinstance(judge, LLMJudge)
-    asked = JudgeModel(judge.model, judge.temperature, judge.max_retries)
+    model = JudgeModel(judge.model, judge.temperature, judge.max_retries)
     texts = material["question"], material["predicted"], material["context"]
     with phase(FAITHFULNESS):
-        return (await judge_claims(asked, *texts)).verdict
+        return (await judge_claims(model, *texts)).verdict
 
 
 async def _ask_together(
@@ -180,18 +180,18 @@ def _part(scores: object, metric: str) -> object:
     return getattr(scores, metric, None)
 
 
-def read_verdict(given: object) -> JudgeResult:
+def read_verdict(value: object) -> JudgeResult:
     """Read a verdict: a JudgeResult, or what has a score of 0 or 1 and perhaps a reason.
 
     Anything else is unscored.
     """
-    if isinstance(given, JudgeResult):
-        return given
-    score, reason = read_choice(_part(given, "score"), (0, 1)), _part(given, "reason")
+    if isinstance(value, JudgeResult):
+        return value
+    score, reason = read_choice(_part(value, "score"), (0, 1)), _part(value, "reason")
     if type(score) is int and score in (0, 1):
-        doubt, said = _part(given, "doubt"), reason if isinstance(reason, str) else ""
+        doubt, said = _part(value, "doubt"), reason if isinstance(reason, str) else ""
         return JudgeResult(score, said or NO_REASON, doubt=doubt if isinstance(doubt, str) else "")
-    message = f"the judge gave {type(given).__name__} without a score of 0 or 1"
+    message = f"the judge gave {type(value).__name__} without a score of 0 or 1"
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
 
 
@@ -279,21 +279,21 @@ def plan_further(
         response, index = read(unit), config.index_of(unit.sample.imdb_key, unit.method)
         said, context = response.response, response.context_text
         types = partial(entity_types, index)
-        of = Material(unit.sample, said, context, unit.method, response.abstained, types)
+        material = Material(unit.sample, said, context, unit.method, response.abstained, types)
         assert scorer.grade is not None  # else it comes with the verdicts
-        return await scorer.grade(model, of)
+        return await scorer.grade(model, material)
 
     async def compare(unit: Unit, other: Unit) -> Grading:
-        a, b = (read(each).response for each in (unit, other))
+        a, b = (read(u).response for u in (unit, other))
         comparison = await compare_answers(model, unit.sample.question, a, b)
         return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
 
-    asked = [
+    jobs = [
         (unit.key, kind, partial(grade, SCORERS[kind], unit))
         for unit in answered.values()
         for kind in list_further(config, [unit.sample])
     ]
-    asked += [
+    jobs += [
         (unit.key, pair_kind(a, b), partial(compare, unit, other))
         for a, b in config.judge.pairs(config.methods)
         for unit in answered.values()
@@ -302,7 +302,7 @@ def plan_further(
     ]
     return [
         FurtherTask(subject, kind, partial(_judge_further, subject, kind, ask))
-        for subject, kind, ask in asked
+        for subject, kind, ask in jobs
         if session.judgement(subject, kind) is None
     ]
 
@@ -331,14 +331,14 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
     """
     if not headers:
         raise ConfigError("no index is configured that could name the judge's model; set indexes")
-    found: dict[str, ModelConfig] = {}
+    choices: dict[str, ModelConfig] = {}
     for key, header in headers.items():
         chosen = _choose(config.judge.model, header)
-        found[f"{key}: {model_name(chosen)}"] = chosen
-    models = list(found.values())
+        choices[f"{key}: {model_name(chosen)}"] = chosen
+    models = list(choices.values())
     if any(_identity(model) != _identity(models[0]) for model in models):
         raise ConfigError(
-            f"the indexes name different judges ({', '.join(found)}), so their scores could not "
+            f"the indexes name different judges ({', '.join(choices)}), so their scores could not "
             "be compared; set judge.model to provider/model"
         )
     return models[0]
@@ -373,10 +373,10 @@ def check_judge(judge: object, config: EvaluationConfig) -> None:
         check_judge_model(model, [*further, *config.judge.graded])
     for metric in further:
         if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
-            wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
+            signature = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
             raise ConfigError(
                 f"The judge, of class {type(judge).__qualname__}, does not grade {metric}; give it "
-                f"{wanted}, or leave {metric} out of metrics."
+                f"{signature}, or leave {metric} out of metrics."
             )
 
 
@@ -389,8 +389,8 @@ def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> 
     """Make the judge of a configuration."""
     model = judge_model(config, headers)
     retry = RetryPolicy() if model.retry is None else None
-    asked = open_completion(model, retry)
-    return LLMJudge(asked, config.judge.temperature, config.judge.max_retries)
+    completion = open_completion(model, retry)
+    return LLMJudge(completion, config.judge.temperature, config.judge.max_retries)
 
 
 def describe_judge(
@@ -429,8 +429,8 @@ def list_judge_name_warnings(
         models = header.config.completion_models
         hint = nearest(name, list(models))
         if hint and name not in models and all(m.model != name for m in models.values()):
-            asked = model_name(_choose(name, header))
-            return [f"judge.model: completion_models has no {name}, so {asked} is asked{hint}"]
+            model = model_name(_choose(name, header))
+            return [f"judge.model: completion_models has no {name}, so {model} is asked{hint}"]
     return []
 
 

@@ -179,13 +179,13 @@ def load_method(spec: str, root: Path) -> Method:
         module = import_part(partial(import_module, module_name), f"{module_name} for {spec}")
     except ImportError as error:
         raise ConfigError(f"{spec}: {module_name} can't be imported ({error}).") from error
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         raise ConfigError(f"{spec}: {module_name} holds no function {name}.")
     is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
     if module_name.partition(".")[0] in sys.stdlib_module_names and not is_own:
         raise ConfigError(f"{spec} is part of Python; name a function of your own.")
-    return cast("Method", found)
+    return cast("Method", function)
 
 
 def describe_method(method: Method) -> dict[str, object]:
@@ -221,9 +221,9 @@ async def ask_method(
     ``ask``: awaits what a method works on in the event loop. What stands in for a search's result
     has its names; TypeError if it answers with anything else.
     """
-    beside = {"index": lambda: index, "project": project}
-    taken = inspect.signature(method).parameters
-    call = partial(method, question, **{n: of() for n, of in beside.items() if n in taken})
+    options = {"index": lambda: index, "project": project}
+    names = inspect.signature(method).parameters
+    call = partial(method, question, **{n: getter() for n, getter in options.items() if n in names})
     answer = await _answer_of(call, ask)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
@@ -285,9 +285,9 @@ class HttpMethod:
 
     async def __call__(self, question: str, index: str) -> MethodAnswer:
         """Ask the service; SearchError if it gives no answer."""
-        given = {"question": question, "index": index}
-        quoted = {name: quote(value, safe="") for name, value in given.items()}
-        url, body = _filled(self._service.url, quoted), _filled(self._service.body, given)
+        fields = {"question": question, "index": index}
+        quoted = {name: quote(value, safe="") for name, value in fields.items()}
+        url, body = _fill(self._service.url, quoted), _fill(self._service.body, fields)
         scope = current_scope() or CallLog()
         n_failed, mark = 0, object()
         try:
@@ -329,13 +329,13 @@ class HttpMethod:
             return reply
 
     def _headers(self) -> dict[str, str]:
-        known = (
+        variables = (
             {**dotenv_values(self._root / ".env"), **os.environ} if self._service.headers else {}
         )
         headers: dict[str, str] = {}
         for name, value in self._service.headers.items():
             try:
-                headers[name] = Template(value).substitute(known)
+                headers[name] = Template(value).substitute(variables)
             except (KeyError, ValueError) as error:
                 raise ConfigError(
                     f"Method {self._name}: headers.{name} needs {value}, which is not set; put it "
@@ -345,15 +345,15 @@ class HttpMethod:
         return headers
 
 
-def _filled(template: object, given: Mapping[str, str]) -> object:
+def _fill(template: object, fields: Mapping[str, str]) -> object:
     """Return a template with the fields in its texts replaced; a question's braces stay."""
     if isinstance(template, str):
-        return _FIELD.sub(lambda field: given[field[1]], template)
+        return _FIELD.sub(lambda match: fields[match[1]], template)
     if isinstance(template, Mapping):
         named = cast("Mapping[str, object]", template)
-        return {name: _filled(value, given) for name, value in named.items()}
+        return {name: _fill(value, fields) for name, value in named.items()}
     if isinstance(template, Sequence):
-        return [_filled(value, given) for value in cast("Sequence[object]", template)]
+        return [_fill(value, fields) for value in cast("Sequence[object]", template)]
     return template
 
 
@@ -372,10 +372,10 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
     return MethodAnswer(
         response=redact_data(answer),
         contexts=_texts(reply, service.contexts),
-        llm_calls=calls if isinstance(calls, int) else _told(read_count, reply, calls),
-        prompt_tokens=_told(read_count, reply, service.prompt_tokens),
-        output_tokens=_told(read_count, reply, service.output_tokens),
-        cost_usd=_told(partial(read_figure, most=MOST_USD), reply, service.cost_usd),
+        llm_calls=calls if isinstance(calls, int) else _read_at(read_count, reply, calls),
+        prompt_tokens=_read_at(read_count, reply, service.prompt_tokens),
+        output_tokens=_read_at(read_count, reply, service.output_tokens),
+        cost_usd=_read_at(partial(read_figure, most=MOST_USD), reply, service.cost_usd),
     )
 
 
@@ -388,29 +388,29 @@ def find(value: object, path: str) -> object:
     if isinstance(value, list):
         items = cast("list[object]", value)
         if name == "*":
-            found = [find(each, rest) if rest else each for each in items]
+            matches = [find(item, rest) if rest else item for item in items]
             if "*" not in rest.split("."):
-                return found
-            return [each for part in found for each in cast("list[object]", part)]
+                return matches
+            return [item for part in matches for item in cast("list[object]", part)]
         if not name.isdecimal() or int(name) >= len(items):
             raise LookupError(f"a list of {len(items)} has no {name!r}")
         inner = items[int(name)]
     else:
         is_object = isinstance(value, dict)
-        known = cast("dict[str, object]", value) if is_object else dict[str, object]()
-        if name not in known:
-            raise LookupError(f"there is {', '.join(known) or type(value).__name__}, not {name!r}")
-        inner = known[name]
+        fields = cast("dict[str, object]", value) if is_object else dict[str, object]()
+        if name not in fields:
+            raise LookupError(f"there is {', '.join(fields) or type(value).__name__}, not {name!r}")
+        inner = fields[name]
     return find(inner, rest) if rest else inner
 
 
 def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
     try:
-        found = None if path is None else find(reply, path)
+        value = None if path is None else find(reply, path)
     except LookupError:
-        found = None
-    texts = cast("list[object]", found if isinstance(found, list) else [found])
-    if found is None or None in texts:
+        value = None
+    texts = cast("list[object]", value if isinstance(value, list) else [value])
+    if value is None or None in texts:
         return None
     if not all(isinstance(text, str) for text in texts):
         msg = f"at {path!r} stand no texts; name the text in each, such as {path}.*.text"
@@ -418,7 +418,7 @@ def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
     return tuple(redact_data(cast("str", text)) for text in texts)
 
 
-def _told(
+def _read_at(
     read: Callable[[str, object], _Figure], reply: object, path: str | None
 ) -> _Figure | None:
     """Read a figure of a reply; None if it is not told, GarbledReplyError if it can't be."""
@@ -450,11 +450,11 @@ class MethodSet:
             **{name: HttpMethod(name, block, config.root) for name, block in served.items()},
             **(registered or {}),
         }
-        known = {*METHODS, *CONTROLS, *config.variants, *self._functions}
-        brought = (find_plug_in("methods", name) for name in config.methods if name not in known)
-        self._plug_ins = {each.name: each for each in brought if each is not None}
+        names = {*METHODS, *CONTROLS, *config.variants, *self._functions}
+        plug_ins = (find_plug_in("methods", name) for name in config.methods if name not in names)
+        self._plug_ins = {p.name: p for p in plug_ins if p is not None}
         self._functions |= {
-            name: cast("Method", each.load_function()) for name, each in self._plug_ins.items()
+            name: cast("Method", p.load_function()) for name, p in self._plug_ins.items()
         }
 
     def function(self, name: str) -> Method | None:
@@ -469,8 +469,8 @@ class MethodSet:
     def search_methods(self, names: Sequence[str] | None = None) -> dict[str, str]:
         """Return name -> search method of those that are searches; None: of the run's methods."""
         others = {*CONTROLS, *self._functions}
-        asked = self._config.methods if names is None else names
-        return {name: self.search_method(name) for name in asked if name not in others}
+        methods = self._config.methods if names is None else names
+        return {name: self.search_method(name) for name in methods if name not in others}
 
     def reads_vectors(self, names: Sequence[str] | None = None) -> bool:
         """Say whether one of these methods is a search that reads an index's vectors."""
@@ -479,8 +479,8 @@ class MethodSet:
     def pairs(self, headers: Mapping[str, IndexHeader]) -> list[tuple[str, IndexHeader]]:
         """Return each method of the run with each of these indexes that it asks."""
         config = self._config
-        asked = [(n, config.index_of(key, n)) for key in config.indexes for n in config.methods]
-        return [(name, headers[index]) for name, index in asked if index in headers]
+        pairs = [(n, config.index_of(key, n)) for key in config.indexes for n in config.methods]
+        return [(name, headers[index]) for name, index in pairs if index in headers]
 
     def header(self, name: str, header: IndexHeader) -> IndexHeader:
         """Return an index's header with the settings under which this method searches it.
@@ -492,8 +492,8 @@ class MethodSet:
         if method in CONTROLS or name in self._functions:
             return header
         if method not in METHODS:
-            known = [*METHODS, *CONTROLS, *self._config.variants, *self._functions]
-            raise ConfigError(f"methods: unknown name {method!r}{nearest(method, known)}")
+            names = [*METHODS, *CONTROLS, *self._config.variants, *self._functions]
+            raise ConfigError(f"methods: unknown name {method!r}{nearest(method, names)}")
         terms, variant = self._config.equal_terms, self._config.variants.get(name)
         section = header.section(method)
         changes = {} if variant is None else variant.changes
