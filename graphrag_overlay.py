@@ -147,8 +147,8 @@ class _OverlayFinder:
                 _run_with(_import_later if name in _LATER else _extend, name, spec)
             return spec
         beside = f"{_HERE}/{name.rpartition('.')[0].replace('.', '/')}"
-        found = PathFinder.find_spec(name, [beside], target)
-        return found if found is not None and found.origin is not None else spec
+        own_spec = PathFinder.find_spec(name, [beside], target)
+        return own_spec if own_spec is not None and own_spec.origin is not None else spec
 
 
 def _run_with(
@@ -186,13 +186,13 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
             name: str,
             env: "Mapping[str, object] | None" = None,
             names: "Mapping[str, object] | None" = None,
-            wanted: "Sequence[str]" = (),
+            fromlist: "Sequence[str]" = (),
             level: int = 0,
         ) -> object:
             top = name.partition(".")[0]
             if level == 0 and top in packages and top not in sys.modules:
-                return _Later(name if wanted else top)
-            return builtins.__import__(name, env, names, wanted, level)
+                return _Later(name if fromlist else top)
+            return builtins.__import__(name, env, names, fromlist, level)
 
         vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
     run(module)
@@ -211,21 +211,21 @@ class _Later:
             raise AttributeError(name)
         return _Later(self._module, *self._names, name)
 
-    def _found(self) -> "Any":
+    def _resolve(self) -> "Any":
         from importlib import import_module
 
-        found: Any = import_module(self._module)
+        value: Any = import_module(self._module)
         for name in self._names:
-            found = getattr(found, name)
-        return found
+            value = getattr(value, name)
+        return value
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return self._found()(*args, **kwargs)
+        return self._resolve()(*args, **kwargs)
 
     @property
     def __dict__(self) -> "dict[str, object]":  # pyright: ignore[reportIncompatibleVariableOverride]
-        found: dict[str, object] = self._found().__dict__
-        return found
+        attributes: dict[str, object] = self._resolve().__dict__
+        return attributes
 
     def __or__(self, other: object) -> type:  # in annotations
         return object
@@ -237,9 +237,9 @@ def _point_to_encodings() -> None:
     """Have tiktoken take the encodings that litellm brings, as litellm's import does."""
     import os
 
-    found = PathFinder.find_spec("litellm")
-    if found is not None and found.origin is not None:
-        brought = os.path.join(os.path.dirname(found.origin), "litellm_core_utils", "tokenizers")
+    spec = PathFinder.find_spec("litellm")
+    if spec is not None and spec.origin is not None:
+        brought = os.path.join(os.path.dirname(spec.origin), "litellm_core_utils", "tokenizers")
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", brought)
 
 
@@ -264,13 +264,13 @@ def _check_release() -> None:
     from importlib.metadata import version
 
     try:
-        found = version("graphrag")
-        fits = found.split(".")[:2] == _RELEASE.split(".")
+        installed = version("graphrag")
+        fits = installed.split(".")[:2] == _RELEASE.split(".")
     except Exception:  # a frozen program has no metadata: then nothing speaks against it
         return
     if not fits:
-        _tell(
-            f"graphrag {found} is installed, and gtog needs {_RELEASE}",
+        _warn(
+            f"graphrag {installed} is installed, and gtog needs {_RELEASE}",
             f'install that one: pip install "graphrag=={_RELEASE}.*"',
         )
 
@@ -285,16 +285,16 @@ def _give_up(name: str, error: Exception) -> None:
     except Exception:  # nothing may stop the warning; the error below is told all the same
         missing, pip_install = [], str
     if isinstance(error, ModuleNotFoundError) and missing:
-        _tell(f"not installed: {', '.join(missing)}", f"run: {pip_install(missing)}")
+        _warn(f"not installed: {', '.join(missing)}", f"run: {pip_install(missing)}")
         return
     text = str(error).partition("\n")[0].rstrip(".")
-    _tell(
+    _warn(
         f"{name} could not be extended ({type(error).__name__}{': ' if text else ''}{text})",
         f"install gtog again beside graphrag {_RELEASE}",
     )
 
 
-def _tell(cause: str, remedy: str) -> None:
+def _warn(cause: str, remedy: str) -> None:
     _Overlay.cause = cause
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] # as under pythonw
         return

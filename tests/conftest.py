@@ -79,7 +79,7 @@ def _loaded_strategies():
 @pytest.fixture(autouse=True)
 def _no_command():
     """Forget the command line that another test gave in this process."""
-    command_lines._GIVEN.set(command_lines._PLAIN)
+    command_lines._INVOCATION.set(command_lines._PLAIN)
 
 
 @pytest.fixture(scope="session")

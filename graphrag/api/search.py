@@ -46,9 +46,9 @@ _FORM = "Multiple Paragraphs"
 _Callbacks = list[QueryCallbacks] | None
 _Search = Callable[..., Awaitable[CountedSearchResult]]
 _Stream = Callable[..., AsyncGenerator[str]]
-_Given = dict[str, Any]
+_Args = dict[str, Any]
 """The arguments of a search, by name."""
-_Shown = Callable[[GraphRagConfig, _Given, "CallLog"], Any]
+_ContextFinder = Callable[[GraphRagConfig, _Args, "CallLog"], Any]
 _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
@@ -76,8 +76,8 @@ def _default_response_type(search: _Search) -> _Search:
     return with_default
 
 
-def _counted(search: Callable[..., Any], shown: _Shown | None = None) -> _Search:
-    """Return a released function that counts its calls; ``shown`` finds what the model was shown.
+def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -> _Search:
+    """Return a released function that counts its calls; ``finder`` finds what the model was shown.
 
     Without it, that are the batches of reports.
     """
@@ -89,22 +89,22 @@ def _counted(search: Callable[..., Any], shown: _Shown | None = None) -> _Search
         from graphrag.query.usage import CallLog, measure_calls
 
         try:
-            given = parameters.bind_partial(*args, **kwargs).arguments
-            config = GraphRagConfig.model_validate(given["config"])
+            arguments = parameters.bind_partial(*args, **kwargs).arguments
+            config = GraphRagConfig.model_validate(arguments["config"])
         except (TypeError, KeyError, ValidationError):
             await search(*args, **kwargs)  # it says what is wrong
             raise
         log = CallLog(live=True)
         log.prompts = []
         batches = _Batches()
-        if shown is None:
-            given["callbacks"] = [*(given.get("callbacks") or []), batches]
+        if finder is None:
+            arguments["callbacks"] = [*(arguments.get("callbacks") or []), batches]
         started = time.perf_counter()
         with measure_calls(log):
-            response, context = await search(**{**given, "config": count_models(config)})
+            response, context = await search(**{**arguments, "config": count_models(config)})
         seconds = time.perf_counter() - started
-        text = batches.shown if shown is None else shown(config, given, log)
-        abstained = log.abstained or (shown is None and not batches.is_reduced)
+        text = batches.texts if finder is None else finder(config, arguments, log)
+        abstained = log.abstained or (finder is None and not batches.is_reduced)
         return make_result(Outcome(response, context, text, abstained), log.usage(), seconds)
 
     counted.__module__ = __name__
@@ -119,17 +119,17 @@ class _Batches(NoopQueryCallbacks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[str] = []
+        self.texts: list[str] = []
         self.is_reduced = False
 
     def on_map_response_start(self, map_response_contexts: list[str]) -> None:
-        self.shown = map_response_contexts
+        self.texts = map_response_contexts
 
     def on_llm_new_token(self, token: str) -> None:
         self.is_reduced = True
 
 
-def find_context(template: str, fields: _Given, prompt: str) -> str | None:
+def find_context(template: str, fields: _Args, prompt: str) -> str | None:
     """Return what stands in a prompt for its template's ``{context_data}``.
 
     None if the prompt was not made from it; ``""`` for a template without the field.
@@ -143,35 +143,35 @@ def find_context(template: str, fields: _Given, prompt: str) -> str | None:
     return context if context.join([first, *others]) == prompt else None
 
 
-def _shown_in_answer(method: str) -> _Shown:
+def _context_in_answer(method: str) -> _ContextFinder:
     """Find the context of a search whose only completion is its answer."""
 
-    def shown(config: GraphRagConfig, given: _Given, log: "CallLog") -> str:
+    def find(config: GraphRagConfig, arguments: _Args, log: "CallLog") -> str:
         if not log.prompts:
             return ""
         prompt = str(log.prompts[0][0]["content"])
-        fields = {"response_type": given["response_type"]}
+        fields = {"response_type": arguments["response_type"]}
         context = find_context(_template(config, method), fields, prompt)
         return prompt if context is None else context
 
-    return shown
+    return find
 
 
-def _shown_to_follow_ups(config: GraphRagConfig, given: _Given, log: "CallLog") -> dict[str, str]:
+def _follow_up_contexts(config: GraphRagConfig, arguments: _Args, log: "CallLog") -> dict[str, str]:
     """Find the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
     fields = {
         "response_type": "multiple paragraphs",  # the release fixes it, whatever the caller's
-        "global_query": given["query"],
+        "global_query": arguments["query"],
         "followups": config.drift_search.drift_k_followups,
     }
-    found: dict[str, str] = {}
+    contexts: dict[str, str] = {}
     for messages in log.prompts or ():
         if len(messages) == 2:
             template, prompt = _template(config, "drift"), str(messages[0]["content"])
             context = find_context(template, fields, prompt)
             if context is not None:
-                found[str(messages[1]["content"])] = context
-    return found
+                contexts[str(messages[1]["content"])] = context
+    return contexts
 
 
 def _template(config: GraphRagConfig, method: str) -> str:
@@ -189,10 +189,10 @@ def _template(config: GraphRagConfig, method: str) -> str:
     return own or templates[method]
 
 
-local_search = _counted(released.local_search, _shown_in_answer("local"))
-basic_search = _default_response_type(_counted(released.basic_search, _shown_in_answer("basic")))
+local_search = _counted(released.local_search, _context_in_answer("local"))
+basic_search = _default_response_type(_counted(released.basic_search, _context_in_answer("basic")))
 global_search = _counted(released.global_search)
-drift_search = _counted(released.drift_search, _shown_to_follow_ups)
+drift_search = _counted(released.drift_search, _follow_up_contexts)
 
 
 async def _answer(
@@ -281,23 +281,23 @@ def _open_texts(
 
 
 def _searches(
-    method: str, first: str, opened: Callable[..., _Opened], parameters: str
+    method: str, first: str, open_index: Callable[..., _Opened], parameters: str
 ) -> tuple[_Search, _Stream]:
     """Make the two functions of a method: the whole response, and its pieces as they arrive."""
 
     async def search(*args: object, **kwargs: object) -> CountedSearchResult:
-        return await _answer(method, *opened(*args, **kwargs))
+        return await _answer(method, *open_index(*args, **kwargs))
 
     def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
-        given = opened(*args, **kwargs)
-        return stream_from(lambda tell: _answer(method, *given, tell))
+        opened = open_index(*args, **kwargs)
+        return stream_from(lambda tell: _answer(method, *opened, tell))
 
     for function, name in ((search, "search"), (streaming, "search_streaming")):
         function.__name__ = function.__qualname__ = f"{method}_{name}"
         function.__doc__ = _DOC.format(first=first, parameters=parameters)
         result = signature(function).return_annotation
-        vars(function)["__signature__"] = signature(opened).replace(return_annotation=result)
-    return (search if opened is _open_graph else _default_response_type(search), streaming)
+        vars(function)["__signature__"] = signature(open_index).replace(return_annotation=result)
+    return (search if open_index is _open_graph else _default_response_type(search), streaming)
 
 
 _GRAPH, _RANKED = (_open_graph, _GRAPH_PARAMETERS), (_open_texts, _RANKED_PARAMETERS)

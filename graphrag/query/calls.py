@@ -175,14 +175,14 @@ def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:
     if usage is None:
         return 0, 0, None
 
-    def count(name: str, of: object = usage) -> int | None:
-        return told_count(name, getattr(of, name, None))
+    def count(name: str, figures: object = usage) -> int | None:
+        return told_count(name, getattr(figures, name, None))
 
     cached = count("cached_tokens", getattr(usage, "prompt_tokens_details", usage))
     prompt = count("prompt_tokens") or 0
     # More cached tokens than there are can't be meant.
-    known = None if cached is None else min(cached, prompt)
-    return prompt, count("completion_tokens") or 0 if output else 0, known
+    n_cached = None if cached is None else min(cached, prompt)
+    return prompt, count("completion_tokens") or 0 if output else 0, n_cached
 
 
 def told_count(name: str, value: object) -> int | None:
@@ -243,8 +243,8 @@ def retry_after_s(error: BaseException) -> float:
     return 0.0
 
 
-def _read_wait(given: object, unit: float) -> float | None:
-    text = str(given or "").strip()
+def _read_wait(header: object, unit: float) -> float | None:
+    text = str(header or "").strip()
     try:
         seconds = float(text) / unit
     except ValueError:
@@ -274,25 +274,25 @@ class Symptom:
 def read_symptom(error: BaseException) -> Symptom:
     """Read what a failure says of the service, and those that it was made from say."""
     wait_s = retry_after_s(error)
-    statuses = {getattr(each, "status_code", None) for each in _made_from(error)}
+    statuses = {getattr(cause, "status_code", None) for cause in _error_chain(error)}
     too_many = bool(statuses & {429, 529}) or (503 in statuses and wait_s > 0)
     overloaded = bool(statuses & _OVERLOADED_STATUS) or (too_many and wait_s > 0)
     return Symptom(_is_not_there(error) or overloaded, too_many, wait_s)
 
 
-def _made_from(error: BaseException) -> list[BaseException]:
+def _error_chain(error: BaseException) -> list[BaseException]:
     """Return an error and those that it was made from."""
     errors: list[BaseException] = []
-    each: BaseException | None = error
-    while each is not None and each not in errors:
-        errors.append(each)
-        each = each.__cause__ or each.__context__
+    current: BaseException | None = error
+    while current is not None and current not in errors:
+        errors.append(current)
+        current = current.__cause__ or current.__context__
     return errors
 
 
 def _is_not_there(error: BaseException) -> bool:
     """Say whether no connection to the service came about."""
-    names = {type(each).__name__ for each in _made_from(error)}
+    names = {type(cause).__name__ for cause in _error_chain(error)}
     return bool(names & _NOT_THERE) or "Cannot connect to host" in str(error)
 
 
@@ -342,10 +342,10 @@ def _is_wrong_provider(error: BaseException) -> bool:
 def _describe_provider(kind: str, provider: str, where: str) -> str:
     import litellm
 
-    known = sorted({str(getattr(each, "value", each)) for each in litellm.provider_list})
-    if provider in known:
+    providers = sorted({str(getattr(entry, "value", entry)) for entry in litellm.provider_list})
+    if provider in providers:
         return f"{provider} offers no {kind}s: correct model_provider {where}"
-    meant = nearest(provider, known)
+    meant = nearest(provider, providers)
     correct = f"{' C' if meant else '; c'}orrect model_provider {where}"
     return f"there is no provider {provider!r}{meant}{correct}"
 

@@ -196,10 +196,10 @@ class DriftSearch:
                 result = await engine.search(query=question)
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)
-        asked = [step for step in state.graph if step.metadata["llm_calls"]]
-        unread = sum(step.answer is None for step in asked)
+        steps = [step for step in state.graph if step.metadata["llm_calls"]]
+        unread = sum(step.answer is None for step in steps)
         if unread:
-            msg = f"{unread} of {len(asked)} follow-up questions had an unreadable reply"
+            msg = f"{unread} of {len(steps)} follow-up questions had an unreadable reply"
             raise UnusableReplyError(msg)
         response = str(result.response)
         if on_text is not None:
@@ -256,33 +256,33 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
         if key.endswith("prompt")
     }
     is_dynamic = method == "global" and options.dynamic_community_selection
-    given: dict[str, Any] = {"config": config, "response_type": options.response_type}
+    parts: dict[str, Any] = {"config": config, "response_type": options.response_type}
 
     def store(name: str) -> "VectorStore":
         return get_embedding_store(config.vector_store, name)
 
     if method != "global":
-        given["text_units"] = read_indexer_text_units(tables.table("text_units"))
+        parts["text_units"] = read_indexer_text_units(tables.table("text_units"))
     if method == "basic":
         return ContextSearch(
             get_basic_search_engine(
-                **given,
+                **parts,
                 text_unit_embeddings=store(text_unit_text_embedding),
                 system_prompt=prompts["prompt"],
             )
         )
     level, communities = options.community_level, tables.table("communities")
-    given["reports"] = reports = read_indexer_reports(
+    parts["reports"] = reports = read_indexer_reports(
         tables.table("community_reports"),
         communities,
         level,
         dynamic_community_selection=is_dynamic,
     )
     communities = tables.table("communities")
-    given["entities"] = read_indexer_entities(tables.table("entities"), communities, level)
+    parts["entities"] = read_indexer_entities(tables.table("entities"), communities, level)
     if method == "global":
         engine = get_global_search_engine(
-            **given,
+            **parts,
             communities=read_indexer_communities(
                 tables.table("communities"), tables.table("community_reports")
             ),
@@ -292,18 +292,18 @@ def build_released(method: str, header: "IndexHeader", tables: "IndexTables") ->
             general_knowledge_inclusion_prompt=prompts["knowledge_prompt"],
         )
         return GlobalMapReduce(engine)
-    given["relationships"] = read_indexer_relationships(tables.table("relationships"))
-    given["description_embedding_store"] = store(entity_description_embedding)
+    parts["relationships"] = read_indexer_relationships(tables.table("relationships"))
+    parts["description_embedding_store"] = store(entity_description_embedding)
     if method == "local":
         claims = tables.table("covariates") if tables.has("covariates") else None
         covariates = {"claims": [] if claims is None else read_indexer_covariates(claims)}
         return ContextSearch(
-            get_local_search_engine(**given, covariates=covariates, system_prompt=prompts["prompt"])
+            get_local_search_engine(**parts, covariates=covariates, system_prompt=prompts["prompt"])
         )
     read_indexer_report_embeddings(reports, store(community_full_content_embedding))
     return DriftSearch(
         get_drift_search_engine(
-            **given,
+            **parts,
             local_system_prompt=prompts["prompt"],
             reduce_system_prompt=prompts["reduce_prompt"],
         )

@@ -178,11 +178,11 @@ class RateWindow:
         """Return the moment from which ``amount`` may be taken; ``now`` when it is free."""
         ends = sorted((end, t.amount) for t in self._taken if (end := self._end(t)) > now)
         self._taken = deque(t for t in self._taken if self._end(t) > now)
-        room = self._most - sum(each for _, each in ends)
-        wanted = min(amount, self._most)
+        room = self._most - sum(taken for _, taken in ends)
+        need = min(amount, self._most)
         at = now
         for end, freed in ends:
-            if wanted <= room + 1e-9:
+            if need <= room + 1e-9:
                 break
             room += freed
             at = end
@@ -268,7 +268,7 @@ class Place:
     request: Hashable
     prompt_tokens: int
     waits_since: float
-    given: "asyncio.Future[None]"
+    grant: "asyncio.Future[None]"
     sent_at: float = inf
     taken: Taken | None = None
     usd: float = 0.0
@@ -311,7 +311,7 @@ class Lane:
         if self.tokens_rate is not None:
             first.taken = self.tokens_rate.take(self._expected(first), now)
         self.in_flight += 1
-        first.given.set_result(None)
+        first.grant.set_result(None)
 
     def _expected(self, place: Place) -> float:
         """Return a request's tokens: its own, and as many for the reply as replies had so far."""
@@ -328,7 +328,7 @@ class Lane:
             _log.warning("%s answers again", self.name)
         self.outage.answered()
         self.adaptive.answered()
-        self._tell(before, "it answers")
+        self._log_change(before, "it answers")
 
     def failed(self, place: Place, symptom: Symptom) -> None:
         """Note a failure that may pass, and what it says of the service."""
@@ -342,9 +342,9 @@ class Lane:
         self.outage.failed(place.request, symptom.is_of_service, now)
         if self.outage.is_waited_for and not was_down:
             _log.warning("%s is down: one request at a time asks whether it is back", self.name)
-        self._tell(before, "the service turns requests away")
+        self._log_change(before, "the service turns requests away")
 
-    def _tell(self, before: float, why: str) -> None:
+    def _log_change(self, before: float, why: str) -> None:
         if self.adaptive.places != before:
             _log.info("%s: %g requests at once, as %s", self.name, self.adaptive.places, why)
 
@@ -382,7 +382,7 @@ class CallLimit:
         """Return the lane of a model; ``rate`` is its ``rate_limit:`` section, None without one."""
         if key not in self._lanes:
             period_s = float(getattr(rate, "period_in_seconds", None) or 60)
-            amounts = (f"{each}_per_period" for each in ("requests", "tokens"))
+            amounts = (f"{unit}_per_period" for unit in ("requests", "tokens"))
             windows = [
                 RateWindow(most, period_s) if (most := getattr(rate, amount, None)) else None
                 for amount in amounts
@@ -403,14 +403,14 @@ class CallLimit:
         if lane.gone is not None:
             raise lane.gone
         lane.asked_at = now = time.monotonic()
-        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = Place(lane, request, tokens, now, given)
+        grant: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = Place(lane, request, tokens, now, grant)
         lane.waiting.append(place)
-        self._give()
+        self._give_places()
         try:
-            await given
+            await grant
         except asyncio.CancelledError:
-            if given.done() and not given.cancelled() and given.exception() is None:
+            if grant.done() and not grant.cancelled() and grant.exception() is None:
                 self.release(place)
             with suppress(ValueError):
                 lane.waiting.remove(place)
@@ -421,18 +421,18 @@ class CallLimit:
         """Give a place back."""
         place.lane.in_flight -= 1
         self.in_flight -= 1
-        self._give()
+        self._give_places()
 
     def give_up(self, lane: Lane, why: str) -> ServiceDownError:
         """Ask nothing more of a lane's service, and tell all that wait for it."""
         lane.gone = lane.gone or ServiceDownError(why)
         while lane.waiting:
-            given = lane.waiting.popleft().given
-            if not given.done():
-                given.set_exception(lane.gone)
+            grant = lane.waiting.popleft().grant
+            if not grant.done():
+                grant.set_exception(lane.gone)
         return lane.gone
 
-    def _give(self) -> None:
+    def _give_places(self) -> None:
         """Give free places to those that may be sent, and come back when the next one may."""
         if self._timer is not None:
             self._timer.cancel()
@@ -441,7 +441,7 @@ class CallLimit:
             now, soonest = time.monotonic(), inf
             ready: list[Lane] = []
             for lane in self._lanes.values():
-                while lane.waiting and lane.waiting[0].given.done():  # canceled meanwhile
+                while lane.waiting and lane.waiting[0].grant.done():  # canceled meanwhile
                     lane.waiting.popleft()
                 if not lane.waiting:
                     continue
@@ -462,7 +462,7 @@ class CallLimit:
             chosen.send(now)
         if soonest < inf:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, soonest - now) + 1e-3, self._give)
+            self._timer = loop.call_later(max(0.0, soonest - now) + 1e-3, self._give_places)
 
     def _choose(self, ready: list[Lane], now: float) -> Lane | None:
         if not ready or self.in_flight >= self._most:

@@ -105,8 +105,8 @@ def hash_vectors(vectors: "VectorStore") -> str:
 
     It covers how many vectors there are, and the 64 that are nearest to a fixed one.
     """
-    asked = [1.0] * vectors.vector_size
-    hits = vectors.similarity_search_by_vector(asked, k=_HASHED)
+    anchor = [1.0] * vectors.vector_size
+    hits = vectors.similarity_search_by_vector(anchor, k=_HASHED)
     digest = blake2b(f"{vectors.count()}".encode(), digest_size=16)
     for name, vector in sorted((str(hit.document.id), hit.document.vector) for hit in hits):
         digest.update(name.encode() + np.asarray(vector, np.float32).tobytes())
@@ -147,7 +147,7 @@ def _belong_to(weights: _Floats, vectors: _Floats) -> bool:
     rare = (weights[:, is_rare] > 0).astype(np.float32)
     shared = rare @ rare.T > 0
     by_vectors, by_words = (
-        np.take_along_axis(shared, _nearest(each), axis=1).mean() for each in (vectors, weights)
+        np.take_along_axis(shared, _nearest(rows), axis=1).mean() for rows in (vectors, weights)
     )
     by_chance = (shared.sum() - np.trace(shared)) / max(1, n * (n - 1))
     return bool(by_vectors >= (by_words + by_chance) / 2)
@@ -167,11 +167,11 @@ def _beyond_words(weights: _Floats, vectors: _Floats) -> float:
     standing = (weights > 0).sum(axis=0)
     telling = weights * np.log(len(weights) / standing).astype(np.float32)
     left, sizes, _ = np.linalg.svd(_unit(telling)[:, standing > 1], full_matrices=False)
-    words = [cosines(each) for each in (weights, telling, centered(weights))]
-    known, _ = np.linalg.qr(np.column_stack([np.ones(len(words[0])), *words]))
+    words = [cosines(rows) for rows in (weights, telling, centered(weights))]
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(len(words[0])), *words]))
     of_words, of_vectors = (
-        each - known @ (known.T @ each)
-        for each in (
+        rows - basis @ (basis.T @ rows)
+        for rows in (
             cosines(left[:, :_DIRECTIONS] * sizes[:_DIRECTIONS]),
             cosines(centered(vectors)),
         )
@@ -281,9 +281,9 @@ class TextMeaning:
         path = None if self._kept is None else self._kept / "vectors.json"
         if path is not None:
             with suppress(OSError, ValueError, KeyError):
-                known = json.loads(path.read_bytes())
-                if known["vectors"] == key:
-                    return str(known["noise"])
+                record = json.loads(path.read_bytes())
+                if record["vectors"] == key:
+                    return str(record["noise"])
         texts: list[str] = []
         vectors: list[Any] = []
         for name, text in self._probe(PROBED):

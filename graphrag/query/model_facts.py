@@ -66,8 +66,8 @@ def model_price(model: str) -> Price | None:
 
 def input_limit(model: str) -> int | None:
     """Return the most tokens that a model reads, by litellm's map; None when it does not say."""
-    found = known_facts(model).get("max_input_tokens")
-    return int(found) if isinstance(found, int | float) else None
+    limit = known_facts(model).get("max_input_tokens")
+    return int(limit) if isinstance(limit, int | float) else None
 
 
 def known_facts(model: str) -> ModelFacts:
@@ -81,23 +81,23 @@ def known_facts(model: str) -> ModelFacts:
     loaded: Mapping[str, ModelFacts] | None = getattr(
         sys.modules.get("litellm"), "model_cost", None
     )
-    known = loaded or _read_map()
-    if model in known:
-        return known[model]
-    entry = known.get(name)
+    facts = loaded or _read_map()
+    if model in facts:
+        return facts[model]
+    entry = facts.get(name)
     return entry if entry and entry.get("litellm_provider") == provider else {}
 
 
 @cache
 def _read_map() -> Mapping[str, ModelFacts]:
-    found = find_spec("litellm")
-    path = None if found is None or found.origin is None else Path(found.origin).with_name(_MAP)
+    spec = find_spec("litellm")
+    path = None if spec is None or spec.origin is None else Path(spec.origin).with_name(_MAP)
     if path is None or not path.is_file():
         return {}
-    known: dict[str, ModelFacts] = json.loads(path.read_bytes())
-    known.pop("fallback_generalizations", None)
+    facts: dict[str, ModelFacts] = json.loads(path.read_bytes())
+    facts.pop("fallback_generalizations", None)
     others: dict[str, ModelFacts] = {}
-    for entry in known.values():
+    for entry in facts.values():
         for alias in entry.pop("aliases", None) or ():
             others.setdefault(alias, entry)
-    return {**others, **known}
+    return {**others, **facts}

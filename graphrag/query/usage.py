@@ -239,7 +239,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
     for usage in every:
         for model, cost in usage.cost_usd_by_model.items():
             by_model.setdefault(model, []).append(cost)
-    asked = [u for u in every if u.models]
+    with_models = [u for u in every if u.models]
     totals: dict[str, int] = {name: sum(map(attrgetter(name), every)) for name in _TOTALS}
     return Usage(
         **totals,
@@ -251,17 +251,17 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         output_tokens_by_phase=_sum_phases(u.output_tokens_by_phase for u in every),
         models=tuple(sorted({model for u in every for model in u.models})),
         is_counted=all(u.is_counted for u in every),
-        completion_models=_join_known([u.completion_models for u in asked]),
-        embedding_models=_join_known([u.embedding_models for u in asked]),
+        completion_models=_join_known([u.completion_models for u in with_models]),
+        embedding_models=_join_known([u.embedding_models for u in with_models]),
         calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
         cost_usd_at_most=at_most if cost_usd is None else None,
     )
 
 
 def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    known = [names for names in models if names is not None]
-    joined = tuple(sorted({name for names in known for name in names}))
-    return joined if len(known) == len(models) else None
+    groups = [names for names in models if names is not None]
+    joined = tuple(sorted({name for names in groups for name in names}))
+    return joined if len(groups) == len(models) else None
 
 
 def sum_known(values: Iterable[_Number | None]) -> _Number | None:
@@ -391,18 +391,18 @@ class Exchanges:
     ) -> None:
         """Add one, as it ends; ``request`` as of ``ModelCaller.call``."""
         others = {name: request[name] for name in sorted(request) if name not in _SENT}
-        given = {name: value for name, value in others.items() if value is not None}
+        extras = {name: value for name, value in others.items() if value is not None}
         began = time.perf_counter() - (0.0 if attempt is None else attempt.latency_s)
         sent = tuple((role, self._bounded(text)) for role, text in _sent(request))
-        settings = json.dumps(given, default=str, ensure_ascii=False) if given else ""
+        settings = json.dumps(extras, default=str, ensure_ascii=False) if extras else ""
         said = None if reply is None else self._bounded(_reply(reply))
         self.listed.append(Exchange(attempt, sent, settings, said, earlier_run, began))
 
     def rename(self, names: Mapping[CallAttempt, CallAttempt]) -> None:
         """Put attempts in the place of others."""
         self.listed = [
-            replace(each, attempt=each.attempt and names.get(each.attempt, each.attempt))
-            for each in self.listed
+            replace(entry, attempt=entry.attempt and names.get(entry.attempt, entry.attempt))
+            for entry in self.listed
         ]
 
     def _bounded(self, text: str) -> str:
@@ -505,9 +505,9 @@ class CallLog:
 
     def usage(self) -> Usage:
         """Sum up what has been recorded so far."""
-        given = Usage(embedding_models=(), reused_replies=1)
+        usage = Usage(embedding_models=(), reused_replies=1)
         reused = (
-            replace(given, cost_usd_by_model={m: 0.0}, models=(m,), completion_models=(m,))
+            replace(usage, cost_usd_by_model={m: 0.0}, models=(m,), completion_models=(m,))
             for m in self.reused
         )
         return sum_usages([summarize_attempts(self.attempts), *reused])

@@ -27,12 +27,12 @@ class Invocation:
 
 _PROGRAMS = ("graphrag", "gtog")
 _PLAIN = Invocation(("graphrag", "eval"), resumes=True)
-_GIVEN: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
+_INVOCATION: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
 def remember(invocation: Invocation) -> None:
     """Keep the command that was given, for the messages that say how to go on."""
-    _GIVEN.set(invocation)
+    _INVOCATION.set(invocation)
 
 
 def say_instead(word: str, by: str) -> None:
@@ -40,23 +40,23 @@ def say_instead(word: str, by: str) -> None:
 
     So a follow-up means the run that ``latest`` or a file meant when the command was given.
     """
-    given = _GIVEN.get()
-    _GIVEN.set(replace(given, words=tuple(by if each == word else each for each in given.words)))
+    command = _INVOCATION.get()
+    _INVOCATION.set(replace(command, words=tuple(by if w == word else w for w in command.words)))
 
 
 def move_to(place: Sequence[str]) -> None:
     """Have the lines that name the place of the command name this one: its flags and values."""
-    _GIVEN.set(replace(_GIVEN.get(), place=tuple(place)))
+    _INVOCATION.set(replace(_INVOCATION.get(), place=tuple(place)))
 
 
 def can_resume() -> bool:
     """Whether the command that was given can be continued."""
-    return _GIVEN.get().resumes
+    return _INVOCATION.get().resumes
 
 
 def has_place() -> bool:
     """Whether the command that was given says where its configuration is."""
-    return bool(_GIVEN.get().place)
+    return bool(_INVOCATION.get().place)
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
@@ -65,12 +65,12 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
     a flag without a value that is left out.
     """
-    given = _GIVEN.get()
-    before = ("", *given.words)
+    command = _INVOCATION.get()
+    before = ("", *command.words)
     new = instead or {}
-    words = [new.get(name, word) for name, word in zip(before, given.words, strict=False)]
+    words = [new.get(name, word) for name, word in zip(before, command.words, strict=False)]
     kept = [word for word in words if word != but]
-    return _join(*given.program, *kept, *given.place, *([flag] if flag else []))
+    return _join(*command.program, *kept, *command.place, *([flag] if flag else []))
 
 
 def config_name() -> str:
@@ -81,7 +81,7 @@ def config_name() -> str:
 
 def eval_line(*words: str | Path) -> str:
     """Return a command of ``graphrag eval``; a Path is made absolute."""
-    return _join(*_GIVEN.get().program, *words)
+    return _join(*_INVOCATION.get().program, *words)
 
 
 def eval_line_here(*words: str | Path) -> str:
@@ -104,8 +104,8 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
 
 
 def _pairs_of_place() -> list[tuple[str, str]]:
-    given = _GIVEN.get().place
-    return list(zip(given[::2], given[1::2], strict=True))
+    words = _INVOCATION.get().place
+    return list(zip(words[::2], words[1::2], strict=True))
 
 
 def _is_file(pair: tuple[str, str]) -> bool:
@@ -136,14 +136,14 @@ def runnable(program: str) -> tuple[str, ...]:
 
 def _finds_python() -> bool:
     # Not by what a link leads to: the interpreters of all environments may be links to one.
-    found = None if _is_path_lent() else shutil.which("python")
-    return found is not None and Path(found).parent.resolve() == Path(sys.executable).parent
+    program = None if _is_path_lent() else shutil.which("python")
+    return program is not None and Path(program).parent.resolve() == Path(sys.executable).parent
 
 
 def _finds(name: str, path: Path) -> bool:
     """Whether a shell finds this program by its name."""
-    found = None if _is_path_lent() else shutil.which(name)
-    return found is not None and Path(found).resolve() == path.resolve()
+    program = None if _is_path_lent() else shutil.which(name)
+    return program is not None and Path(program).resolve() == path.resolve()
 
 
 def _is_path_lent() -> bool:
@@ -152,5 +152,5 @@ def _is_path_lent() -> bool:
 
 
 def _join(*words: str | Path) -> str:
-    given = [str(word.absolute()) if isinstance(word, Path) else word for word in words]
-    return subprocess.list2cmdline(given) if os.name == "nt" else shlex.join(given)
+    texts = [str(word.absolute()) if isinstance(word, Path) else word for word in words]
+    return subprocess.list2cmdline(texts) if os.name == "nt" else shlex.join(texts)

@@ -41,8 +41,8 @@ class DirectModel:
         if isinstance(form := body.get("response_format"), type):
             body["response_format"] = describe_form(form)
         body["messages"] = [
-            each.model_dump(exclude_none=True) if isinstance(each, BaseModel) else each
-            for each in cast("list[object]", body["messages"])
+            message.model_dump(exclude_none=True) if isinstance(message, BaseModel) else message
+            for message in cast("list[object]", body["messages"])
         ]
         if request.get("stream"):
             return self._stream(body)
@@ -93,15 +93,15 @@ def _strict(part: Json, top: Json) -> dict[str, object]:
     As https://platform.openai.com/docs/guides/structured-outputs, supported schemas, has it.
     """
     if "$ref" in part and len(part) > 1:
-        found: object = top
+        target: object = top
         for name in str(part["$ref"]).removeprefix("#/").split("/"):
-            found = _mapping(found)[name]
+            target = _mapping(target)[name]
         rest = {key: value for key, value in part.items() if key != "$ref"}
-        return _strict({**_mapping(found), **rest}, top)
+        return _strict({**_mapping(target), **rest}, top)
     schema = {key: value for key, value in part.items() if key != "default" or value is not None}
     for key in ("$defs", "definitions", "properties"):
         if _is_mapping(named := schema.get(key)):
-            schema[key] = {name: _strict(_mapping(each), top) for name, each in named.items()}
+            schema[key] = {name: _strict(_mapping(value), top) for name, value in named.items()}
     if schema.get("type") == "object":
         schema.setdefault("additionalProperties", False)
     if _is_mapping(properties := schema.get("properties")):
@@ -110,7 +110,7 @@ def _strict(part: Json, top: Json) -> dict[str, object]:
         schema["items"] = _strict(items, top)
     for key in ("anyOf", "allOf"):
         if _is_list(several := schema.get(key)):
-            schema[key] = [_strict(_mapping(each), top) for each in several]
+            schema[key] = [_strict(_mapping(choice), top) for choice in several]
     if _is_list(only := schema.get("allOf")) and len(only) == 1:
         schema |= _mapping(only[0])
         del schema["allOf"]
@@ -156,7 +156,7 @@ def _read_usage(usage: object) -> TokenUsage | None:
         return None
     details = _mapping(usage.get("prompt_tokens_details"))
     named = (("cached_tokens", details), ("prompt_cache_hit_tokens", usage))
-    counts = [told_count(name, of.get(name)) for name, of in named]
+    counts = [told_count(name, source.get(name)) for name, source in named]
     cached = max((count for count in counts if count is not None), default=None)
     names = ("prompt_tokens", "completion_tokens")
     prompt, output = (told_count(name, usage.get(name)) or 0 for name in names)
@@ -166,9 +166,9 @@ def _read_usage(usage: object) -> TokenUsage | None:
 def _read_vectors(body: Json) -> Embeddings:
     """Read embeddings, as numbers or in base64 (32-bit floats, the lowest byte first)."""
     data = body.get("data")
-    given = data if _is_list(data) else [None]
-    rows = [row for row in given if _is_mapping(row) and "embedding" in row]
-    if len(rows) < len(given):
+    entries = data if _is_list(data) else [None]
+    rows = [row for row in entries if _is_mapping(row) and "embedding" in row]
+    if len(rows) < len(entries):
         raise GarbledReplyError("it holds no embeddings")
     places = [row.get("index") for row in rows]
     if all(isinstance(place, int) for place in places):

@@ -102,8 +102,8 @@ class Context:
         return True
 
 
-_Shown = TextUnit | EntityRow | RelationshipRow
-_CELLS: dict[type[_Shown], Callable[[_Shown], Sequence[object]]] = {
+_TableRow = TextUnit | EntityRow | RelationshipRow
+_CELLS: dict[type[_TableRow], Callable[[_TableRow], Sequence[object]]] = {
     TextUnit: attrgetter("human_readable_id", "document", "text"),
     EntityRow: attrgetter("human_readable_id", "title", "description"),
     RelationshipRow: attrgetter("human_readable_id", "source", "target", "description"),
@@ -114,7 +114,7 @@ _TOLD_BESIDE_TEXTS = 200
 """Characters."""
 
 
-def _line(row: _Shown) -> str:
+def _line(row: _TableRow) -> str:
     if isinstance(row, TextUnit) and row.text.lstrip().startswith(row.document):
         return csv_line([row.human_readable_id, "", row.text])  # it says its title itself
     return csv_line(_CELLS[type(row)](row))
@@ -150,15 +150,15 @@ class Grounder:
         for limit in (n_texts, budget):
             if context.sources:
                 break
-            shown = show_passages(
+            selection = show_passages(
                 map(self._text_units.passage, places),
                 lambda unit: self._count_line(_line(unit) + "\n"),
                 limit - context.n_tokens,
                 passes_over=True,
             )
-            context.n_tokens += shown.cost
-            context.passages = {each.place: each.unit_id for each in shown.passages}
-            context.sources, context.in_part = shown.units, shown.in_part
+            context.n_tokens += selection.cost
+            context.passages = {passage.place: passage.unit_id for passage in selection.passages}
+            context.sources, context.in_part = selection.units, selection.in_part
         if not context.sources:
             for told in context.relationships.values():
                 for title in (told.source, told.target):
@@ -325,9 +325,9 @@ def _find_fault(reply: ReasonedAnswer, context: Context) -> str:
 
 
 def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list[int]]:
-    known = {row.human_readable_id for row in context.relationships.values()}
+    relationships = {row.human_readable_id for row in context.relationships.values()}
     sources = {unit.human_readable_id for unit in context.sources}
-    return sorted(known & {*reply.relationships}), sorted(sources & {*reply.sources})
+    return sorted(relationships & {*reply.relationships}), sorted(sources & {*reply.sources})
 
 
 def _clean(answer: str) -> str:
@@ -421,7 +421,7 @@ def context_frames(
     not shown whole. Ids are human_readable_id, ``text_unit_ids`` the ids of
     the text units table. Every column is there even without rows.
     """
-    shown = context.relationships.values()
+    relationships = context.relationships.values()
 
     def frame(columns: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
         return pd.DataFrame(list(rows), columns=columns.split())
@@ -439,7 +439,7 @@ def context_frames(
         ),
         "relationships": frame(
             "id source target description weight",
-            ((*_CELLS[RelationshipRow](row), row.weight) for row in shown),
+            ((*_CELLS[RelationshipRow](row), row.weight) for row in relationships),
         ),
         "sources": sources,
         "exploration": frame(

@@ -284,8 +284,8 @@ def build_arrays(
         write("entities", coded)
     ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, cited, write)
     edges = _sort_edges(ends, names.n)
-    of_documents = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
-    unit_titles = titles_of_texts(TEXT_UNITS.stream(text_units), of_documents)
+    document_titles = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
+    unit_titles = titles_of_texts(TEXT_UNITS.stream(text_units), document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
@@ -297,17 +297,17 @@ def build_arrays(
             number = cited.numbers.get(name)
             if number is not None and unit_of[number] < 0:
                 unit_of[number] = row
-        units, found = scanned.find(batch.column("text").to_pylist())
+        units, hits = scanned.find(batch.column("text").to_pylist())
         pairs[0].append(units + first)
-        pairs[1].append(found)
+        pairs[1].append(hits)
         write("text_units", add_titles(batch, unit_titles[first : first + batch.num_rows]))
         first += batch.num_rows
     ids = arrow.array(list(cited.numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
     for numbers, nodes in cited_by:
-        known = unit_of[numbers] >= 0
-        pairs[0].append(unit_of[numbers][known])
-        pairs[1].append(nodes[known])
+        is_unit = unit_of[numbers] >= 0
+        pairs[0].append(unit_of[numbers][is_unit])
+        pairs[1].append(nodes[is_unit])
     mentions = _sort_mentions(np.concatenate(pairs[0]), np.concatenate(pairs[1]), first, names.n)
     inside = names.inside(scanned)
     standing = _count_standing(mentions[2], mentions[3], inside, first)
@@ -334,9 +334,9 @@ def _number_topics(titles: Sequence[str], names: Names) -> Ints:
     """Give titles of documents the numbers of names; those that no entity has are new names."""
     keys = word_keys(titles)
     distinct = [key for key in dict.fromkeys(keys) if key]
-    known, entities = names.index().look_up(hash_keys(distinct)[0])
+    rows, entities = names.index().look_up(hash_keys(distinct)[0])
     number: dict[str, int] = {
-        distinct[place]: name for place, name in zip(known.tolist(), entities.tolist(), strict=True)
+        distinct[place]: name for place, name in zip(rows.tolist(), entities.tolist(), strict=True)
     }
     new = [key for key in distinct if key not in number]
     number |= {key: name for name, key in enumerate(new, names.n)}
@@ -353,18 +353,18 @@ def _read_ends(
     batches: Iterator[Batch], titles: list[Column], cited: "_Numbering", write: Write
 ) -> _Ends:
     """Return the nodes at the ends of all relationships, -1 for no entity, and their weights."""
-    known = arrow.chunked_array(titles, type=arrow.string())
+    title_column = arrow.chunked_array(titles, type=arrow.string())
     # An entity without a title is no end of anything.
-    known = compute.if_else(compute.equal(known, ""), None, known)
+    title_column = compute.if_else(compute.equal(title_column, ""), None, title_column)
     waiting: list[Batch] = []
     parts: list[_Ends] = []
     for batch in batches:
         write("relationships", cited.apply(batch))
         waiting.append(batch.select(["source", "target", "weight"]))
-        if sum(part.num_rows for part in waiting) >= max(_MIN_JOINED_ROWS, len(known)):
-            parts.append(_find_ends(waiting, known))
+        if sum(part.num_rows for part in waiting) >= max(_MIN_JOINED_ROWS, len(title_column)):
+            parts.append(_find_ends(waiting, title_column))
             waiting = []
-    sources, targets, weights = zip(*parts, _find_ends(waiting, known), strict=True)
+    sources, targets, weights = zip(*parts, _find_ends(waiting, title_column), strict=True)
     return np.concatenate(sources), np.concatenate(targets), np.concatenate(weights)
 
 
@@ -417,9 +417,9 @@ def _count_standing(
     """Count the text units of each name and of the longer ones that it is a part of, each once."""
     counts = np.diff(pointers).astype(np.int32)
     parts = np.unique(inside[0])
-    of = np.concatenate([inside[0], parts]).astype(np.int64)
+    parts_of = np.concatenate([inside[0], parts]).astype(np.int64)
     owner, at = slices(pointers, np.concatenate([inside[1], parts]))
-    pairs = np.unique(of[owner] * max(1, n_units) + units[at])
+    pairs = np.unique(parts_of[owner] * max(1, n_units) + units[at])
     counts[parts] = np.bincount(pairs // max(1, n_units), minlength=len(counts))[parts]
     return counts
 
