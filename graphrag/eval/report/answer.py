@@ -104,38 +104,42 @@ class _Run:
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
-        self._outcomes = {m: of[self._primary] for m, of in analysis.outcomes.items()}
+        self._outcomes = {m: outcomes[self._primary] for m, outcomes in analysis.outcomes.items()}
         self._usable = usable_methods(self._outcomes)
         self._scored = analysis.scores
-        self._means = {m: of.mean for m, of in self._scored.items() if of.mean is not None}
-        self._family = [each for each in analysis.comparisons if each.in_family]
-        margins = [each.family.equivalence_margin for each in self._family if each.family]
+        self._means = {m: score.mean for m, score in self._scored.items() if score.mean is not None}
+        self._family = [pair for pair in analysis.comparisons if pair.in_family]
+        margins = [pair.family.equivalence_margin for pair in self._family if pair.family]
         self._margin = 100 * min(margins, default=0.0)
-        self._is_corrected = any(each.is_corrected for each in self._family)
+        self._is_corrected = any(pair.is_corrected for pair in self._family)
         self._by = " by the judge's verdicts" if self._is_corrected else ""
         if analysis.scored_by_labels:
             is_whole = analysis.labels_are_complete
             self._by = " by people's labels" if is_whole else " as people's labels correct it"
         self._is_clustered = Structure.CLUSTERED in map(self._structure, self._outcomes)
         self._right = RIGHT.get(self._primary, self._primary)
-        ns = {of.mean.n for of in self._outcomes.values()}
+        ns = {outcomes.mean.n for outcomes in self._outcomes.values()}
         n_trials = 1 if results.repeats is None else results.repeats.n_trials
         # Scores are told as a number of all questions where these are few, else in percent.
         self._few = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else None
-        asked: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
-        for each in results.results:
-            asked[each.method].add((each.imdb_key, each.sample_id or each.question))
-        self._are_asked_alike = all(asked[m] == asked[self._usable[0]] for m in self._usable)
+        ids: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
+        for result in results.results:
+            ids[result.method].add((result.imdb_key, result.sample_id or result.question))
+        self._are_asked_alike = all(ids[m] == ids[self._usable[0]] for m in self._usable)
         self._shared = [
-            f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
-            for a, b in combinations(asked, 2)
-            if asked[a] != asked[b]
+            f"{a} and {b} share {len(ids[a] & ids[b]):,} of {len(ids[a] | ids[b]):,}"
+            for a, b in combinations(ids, 2)
+            if ids[a] != ids[b]
         ]
 
     def _structure(self, method: str) -> Structure:
         """Return how documents enter the interval of a method's mean."""
-        on_each = self._analysis.outcomes_by_document.items()
-        ns = {key or None: of[method][self._primary].mean.n for key, of in on_each if method in of}
+        by_document = self._analysis.outcomes_by_document.items()
+        ns = {
+            key or None: outcomes[method][self._primary].mean.n
+            for key, outcomes in by_document
+            if method in outcomes
+        }
         return choose_structure({document: n for document, n in ns.items() if n})
 
     def answer(self) -> Answer:
@@ -144,24 +148,24 @@ class _Run:
         n, failed = len(self._results.results), [r.failure for r in self._results.results]
         if all(failed):
             why = self._line("show", "--failed")
-            return self._none(f"every search failed ({n:,} of {n:,})", "see why", why)
-        has_answers = any(each.ground_truth for each in self._results.results)
+            return self._answer_nothing(f"every search failed ({n:,} of {n:,})", "see why", why)
+        has_answers = any(result.ground_truth for result in self._results.results)
         if not contenders and self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
             return Answer("", headline, lead="See what was judged instead.")
         if not contenders:
-            return self._none(f"no response has a verdict on {self._primary}")
+            return self._answer_nothing(f"no response has a verdict on {self._primary}")
         if self._absent:
             has = "has" if len(self._absent) == 1 else "have"
-            return self._none(f"{join_names(self._absent)} {has} no result yet")
+            return self._answer_nothing(f"{join_names(self._absent)} {has} no result yet")
         if len(self._usable) == 1:
-            return self._one(contenders[0])
+            return self._answer_single(contenders[0])
         if not any(self._means.get(method) for method in self._usable):
-            return self._none(f"{self._primary} is 0 % for every method")
+            return self._answer_nothing(f"{self._primary} is 0 % for every method")
         if winner is not None:
             rest = (method for method in self._usable if method != winner)
-            nearest = min(rest, key=lambda other: self._behind(winner, other)[0])
-            lead = f"Lead over {nearest}: {_limits(*self._behind(winner, nearest))} points."
+            nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
+            lead = f"Lead over {nearest}: {_limits(*self._deficit(winner, nearest))} points."
             return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
         worse = self._worse()
         least = self._prices.least_of_an_index(contenders)
@@ -215,7 +219,7 @@ class _Run:
         return Answer(
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),
-            f"{self._scores(taken)} {self._asked()}",
+            f"{self._scores(taken)} {self._count_questions()}",
             f"{lead} {self._scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
             "" if self._missing() else answer_kinds(self._results, taken),
             "" if method is None else self._prices.line(method, beside, is_named=chip != "WINNER"),
@@ -227,20 +231,20 @@ class _Run:
 
     def _best_but(self, method: str | None) -> str | None:
         """Return the contender that scores best beside a method, which its price is held to."""
-        others = [each for each in self._best.contenders if each != method]
-        return max(others, key=lambda each: self._means.get(each, 0.0), default=None)
+        others = [contender for contender in self._best.contenders if contender != method]
+        return max(others, key=lambda contender: self._means.get(contender, 0.0), default=None)
 
-    def _none(self, why: str, next_: str = "", command: str = "") -> Answer:
+    def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._missing() and not next_:
             next_, command = "get what is missing", self._retry()
         headline, lead = f"No answer: {why}.", " ".join(self._missing())
-        return Answer("", headline, self._asked(), lead, next=next_, command=command)
+        return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
 
-    def _one(self, method: str) -> Answer:
-        of = self._scored[method]
+    def _answer_single(self, method: str) -> Answer:
+        score = self._scored[method]
         lead = ""
-        if of.low is not None and of.high is not None:
-            low, high = floor(1000 * of.low) / 10, ceil(1000 * of.high) / 10
+        if score.low is not None and score.high is not None:
+            low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
         next_, command = "compare it with another method, by --methods", ""
         if self._missing():
@@ -248,7 +252,7 @@ class _Run:
         return Answer(
             "",
             f"{method} is {self._right} on {self._share(method)}{self._by}.",
-            f"{self._judge([method])} {self._asked()}".lstrip(),
+            f"{self._judge([method])} {self._count_questions()}".lstrip(),
             f"{lead}{self._scope(None)}",
             "",
             self._prices.line(method, None),
@@ -260,7 +264,7 @@ class _Run:
 
     def _how(self) -> Iterator[str]:
         """Yield what the answer rests on, a sentence each."""
-        yield from describe_tests([each.result for each in self._family])
+        yield from describe_tests([pair.result for pair in self._family])
         yield from self._missing()
         if self._shared:
             yield (
@@ -279,13 +283,13 @@ class _Run:
     def _missing(self) -> list[str]:
         """Return which verdicts are missing, where there are too many for an answer."""
         missing = [
-            f"{n:,} of {of.n_planned:,} {what} of {method}"
-            for method, of in self._outcomes.items()
+            f"{n:,} of {outcomes.n_planned:,} {what} of {method}"
+            for method, outcomes in self._outcomes.items()
             for n, what in (
-                (of.n_judge_failed + of.n_judge_unparseable, "verdicts are missing"),
-                (of.n_not_run, "searches are not made"),
+                (outcomes.n_judge_failed + outcomes.n_judge_unparseable, "verdicts are missing"),
+                (outcomes.n_not_run, "searches are not made"),
             )
-            if n > (1 - MIN_COVERAGE) * of.n_planned
+            if n > (1 - MIN_COVERAGE) * outcomes.n_planned
         ]
         if self._absent:
             missing.append(f"all of {join_names(self._absent)}")
@@ -294,21 +298,22 @@ class _Run:
     @property
     def _absent(self) -> list[str]:
         """The methods of an unfinished run that have no result yet."""
-        told = self._results.metadata
-        asked: list[str] = [] if told.get("is_complete", True) else told["asked"]["methods"]
-        return [m for m in asked if m not in self._outcomes and m != "oracle"]  # may have no unit
+        meta = self._results.metadata
+        names: list[str] = [] if meta.get("is_complete", True) else meta["asked"]["methods"]
+        return [m for m in names if m not in self._outcomes and m != "oracle"]  # may have no unit
 
     def _n_not_made(self) -> int:
-        n, told = sum(of.n_not_run for of in self._outcomes.values()), self._results.metadata
-        return max(n, told["n_planned"] - told["n_done"]) if self._absent else n
+        n = sum(outcomes.n_not_run for outcomes in self._outcomes.values())
+        meta = self._results.metadata
+        return max(n, meta["n_planned"] - meta["n_done"]) if self._absent else n
 
     def _share(self, method: str) -> str:
         """Return on how much of the questions a method is right."""
         if self._few is None:
-            return f"{self._of(method)} % of questions"
-        return f"{self._of(method)} of {counted(self._few, 'question')}"
+            return f"{self._format_score(method)} % of questions"
+        return f"{self._format_score(method)} of {counted(self._few, 'question')}"
 
-    def _of(self, method: str, by_judge: bool = False) -> str:
+    def _format_score(self, method: str, by_judge: bool = False) -> str:
         """Return a score as a number: 0 or all only where it is exactly that."""
         whole, mean = 100 if self._few is None else self._few, self._means[method]
         number = whole * ((self._outcomes[method].mean.mean or 0) if by_judge else mean)
@@ -318,7 +323,7 @@ class _Run:
     def _scores(self, method: str | None) -> str:
         """Return how many questions each method is right on."""
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
-        cells, by = [f"{each} {self._of(each)}" for each in ranked], self._by
+        cells, by = [f"{name} {self._format_score(name)}" for name in ranked], self._by
         judge = f" {self._judge(ranked)}".rstrip()
         if method is None:
             few, right = self._few, f"{self._right}{by}"
@@ -332,25 +337,25 @@ class _Run:
         """Return what the judge says where the scores are not its own, else ""."""
         if not self._analysis.scored_by_labels:
             return ""
-        cells = [f"{method} {self._of(method, by_judge=True)}" for method in methods]
+        cells = [f"{method} {self._format_score(method, by_judge=True)}" for method in methods]
         return f"The judge says {join_names(cells, _MOST + 1, ', ')}."
 
-    def _asked(self) -> str:
+    def _count_questions(self) -> str:
         """Return how many questions were asked, and what of them is missing."""
-        results, outcomes = self._results, self._outcomes.values()
+        results, summaries = self._results, self._outcomes.values()
         documents = results.by_movie
         trials = 1 if results.repeats is None else results.repeats.n_trials
         missing = (
-            ("search", "searches", "failed", sum(of.n_search_failed for of in outcomes)),
+            ("search", "searches", "failed", sum(summary.n_search_failed for summary in summaries)),
             ("search", "searches", "not made", self._n_not_made()),
             (
                 *("verdict", "verdicts", "missing"),
-                sum(of.n_judge_failed + of.n_judge_unparseable for of in outcomes),
+                sum(summary.n_judge_failed + summary.n_judge_unparseable for summary in summaries),
             ),
-            ("answer", "answers", "not judged", sum(of.n_not_judged for of in outcomes)),
+            ("answer", "answers", "not judged", sum(summary.n_not_judged for summary in summaries)),
         )
         parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
-        declined = any(each.abstained for each in results.results)
+        declined = any(result.abstained for result in results.results)
         return "".join(
             (
                 counted(results.metadata["total_questions"], "question"),
@@ -363,13 +368,13 @@ class _Run:
 
     def _gap(self, pivot: str, rival: str) -> str:
         """Return how far apart the two may be that keep the answer open."""
-        choices = [each for each in self._family if {each.a, each.b} <= {*self._usable}]
-        if not all(has_verdicts(each.result) for each in choices):
+        choices = [pair for pair in self._family if {pair.a, pair.b} <= {*self._usable}]
+        if not all(has_verdicts(pair.result) for pair in choices):
             return "".join(self._missing()) or "Too many verdicts are missing."
-        compared = self._find(rival, pivot)
-        if compared is None or compared.result.difference is None:
+        pair = self._find(rival, pivot)
+        if pair is None or pair.result.difference is None:
             return f"No question has a verdict on both {pivot} and {rival}."
-        low, high = self._behind(rival, pivot)
+        low, high = self._deficit(rival, pivot)
         better = f", or {-low:.1f} better" if low < 0 else ""
         return f"{pivot} may be up to {high:.1f} points worse than {rival}{better}."
 
@@ -391,8 +396,8 @@ class _Run:
         if self._is_clustered:
             return f"{start} indexes like these {n:,}."
         for outcomes in by_document.values():
-            known = (m for m in self._usable if m in outcomes)
-            means = {m: outcomes[m][self._primary].mean.mean or 0 for m in known}
+            methods = (m for m in self._usable if m in outcomes)
+            means = {m: outcomes[m][self._primary].mean.mean or 0 for m in methods}
             own = means.pop(method or "", 0)
             led += bool(means) and own > max(means.values())
         led_on = is_lead and n > 1 and not self._is_corrected
@@ -407,18 +412,18 @@ class _Run:
         0 is shown to lie within the margin with 80 % power, and to where the difference that was
         seen would be decided if it stays.
         """
-        each, margin = self._find(rival, pivot), self._margin / 100
-        if each is None or each.result.difference is None or not each.result.n_pairs or not margin:
+        pair, margin = self._find(rival, pivot), self._margin / 100
+        if pair is None or pair.result.difference is None or not pair.result.n_pairs or not margin:
             return "ask all methods the same questions"
-        low, high = (limit / 100 for limit in self._behind(rival, pivot))
-        half, seen = (high - low) / 2, abs(each.result.difference)
-        n_tests = sum(compared.result.p is not None for compared in self._family)
+        low, high = (limit / 100 for limit in self._deficit(rival, pivot))
+        half, seen = (high - low) / 2, abs(pair.result.difference)
+        n_tests = sum(other.result.p is not None for other in self._family)
         normal = NormalDist()
         level = normal.inv_cdf(1 - ALPHA / max(1, 2 * n_tests - 1) / 2)
         power = 1 + normal.inv_cdf((1 + POWER) / 2) / level
         times = max(power * half / margin, half / max(seen, margin - seen))
-        more = each.result.n_pairs * (times**2 - 1)
-        return describe_more(more, each.result.n_pairs) if more >= 1 else "ask further questions"
+        more = pair.result.n_pairs * (times**2 - 1)
+        return describe_more(more, pair.result.n_pairs) if more >= 1 else "ask further questions"
 
     def _check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
@@ -443,59 +448,59 @@ class _Run:
 
     def _is_near(self, method: str, rival: str) -> bool:
         """Say whether a method is shown to lose less than the margin to another."""
-        each = self._find(rival, method)
-        known = each is not None and has_verdicts(each.result)
-        return known and self._may_lose(method, rival) < self._margin
+        pair = self._find(rival, method)
+        is_judged = pair is not None and has_verdicts(pair.result)
+        return is_judged and self._may_lose(method, rival) < self._margin
 
     def _find(self, a: str, b: str) -> "Comparison | None":
-        return next((each for each in self._family if {each.a, each.b} == {a, b}), None)
+        return next((pair for pair in self._family if {pair.a, pair.b} == {a, b}), None)
 
-    def _behind(self, ahead: str, other: str) -> tuple[float, float]:
+    def _deficit(self, ahead: str, other: str) -> tuple[float, float]:
         """Return the simultaneous limits of how many points a method is behind another."""
-        each = self._find(ahead, other)
-        family = None if each is None else each.decided[1]
-        if each is None or family is None:
+        pair = self._find(ahead, other)
+        family = None if pair is None else pair.decided[1]
+        if pair is None or family is None:
             return -100.0, 100.0
         low, high = family.low_simultaneous, family.high_simultaneous
         if low is None or high is None:
             return -100.0, 100.0
-        limits = (low, high) if each.a == ahead else (-high, -low)
+        limits = (low, high) if pair.a == ahead else (-high, -low)
         return floor(1000 * limits[0] + 1e-9) / 10, ceil(1000 * limits[1] - 1e-9) / 10
 
     def _may_lose(self, method: str, rival: str) -> float:
         """Return how many points a method may be behind another, however missing verdicts fell."""
-        each, high = self._find(rival, method), self._behind(rival, method)[1]
-        if each is None or each.result.difference is None or each.result.difference_bounds is None:
+        pair, high = self._find(rival, method), self._deficit(rival, method)[1]
+        if pair is None or pair.result.difference is None or pair.result.difference_bounds is None:
             return high
-        (low, up), seen = each.result.difference_bounds, each.result.difference
-        return high + 100 * max(0.0, up - seen if each.a == rival else seen - low)
+        (low, up), seen = pair.result.difference_bounds, pair.result.difference
+        return high + 100 * max(0.0, up - seen if pair.a == rival else seen - low)
 
 
 def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
     """Return which method's area is shown to be the largest on the primary figure."""
-    known = {c.method: c.areas[figure] for c in curves.curves if figure in c.areas}
+    areas = {c.method: c.areas[figure] for c in curves.curves if figure in c.areas}
     over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens"
     how = (
         f"By the area under {name_figure(figure)} {over} of context. WINNER: it is shown to be "
         "larger than that of every other method. p is corrected by Holm.",
     )
-    if not any(area.n for area in known.values()):
+    if not any(area.n for area in areas.values()):
         return Answer("", "No answer: no method has a score at every budget.", how=how)
-    ranked = sorted(known, key=lambda m: (m != curves.winner, -(known[m].mean or 0)))
-    cells = join_names([f"{m} {percent(known[m])}" for m in ranked], _MOST, ", ")
+    ranked = sorted(areas, key=lambda m: (m != curves.winner, -(areas[m].mean or 0)))
+    cells = join_names([f"{m} {percent(areas[m])}" for m in ranked], _MOST, ", ")
     score = f"Area under {name_figure(figure)} in %, {over}: {cells}."
-    if len(known) == 1:
+    if len(areas) == 1:
         return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
     if curves.winner is None:
         return Answer("TOO FEW", f"Undecided between {join_names(ranked)}.", score, how=how)
     leads: dict[str, tuple[float, float]] = {}  # the other -> limits of the lead, each alone
-    for each in curves.differences:
-        low, high = each.result.low, each.result.high
-        if each.figure != figure or curves.winner not in (each.a, each.b):
+    for pair in curves.differences:
+        low, high = pair.result.low, pair.result.high
+        if pair.figure != figure or curves.winner not in (pair.a, pair.b):
             continue
         if low is not None and high is not None:
-            is_first = each.a == curves.winner
-            leads[each.b if is_first else each.a] = (low, high) if is_first else (-high, -low)
+            is_first = pair.a == curves.winner
+            leads[pair.b if is_first else pair.a] = (low, high) if is_first else (-high, -low)
     nearest = min(leads, key=lambda other: leads[other][0], default="")
     limits = _limits(*(100 * limit for limit in leads[nearest])) if nearest else ""
     lead = f"Lead over {nearest}: {limits} points." if nearest else ""
