@@ -96,7 +96,7 @@ def label_results(results: "EvaluationResults") -> str | None:
 
 def by_score(analysis: "Analysis") -> list[str]:
     """Return the methods, the highest score on the primary metric first, then those without."""
-    means = {method: of.mean for method, of in analysis.scores.items()}
+    means = {method: score.mean for method, score in analysis.scores.items()}
     return sorted(means, key=lambda m: (means[m] is None, -(means[m] or 0)))
 
 
@@ -109,20 +109,20 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     primary, rows = analysis.primary, list[list[Value]]()
     corrected = analysis.scores if analysis.scored_by_labels else {}
     for method in by_score(analysis):
-        of, n = analysis.outcomes[method][primary], results.counts[method]["n"]
+        outcomes, n = analysis.outcomes[method][primary], results.counts[method]["n"]
         answered = [r for r in results.results if r.method == method and r.failure is None]
-        spent = results.efficiency[method]
+        usage = results.efficiency[method]
         rows.append(
             [
                 method,
                 percent(corrected[method]) if method in corrected else None,
-                mean_cell(of) if results.metrics else None,
-                f"{of.n_scored:,} of {of.n_planned:,}" if results.metrics else None,
+                mean_cell(outcomes) if results.metrics else None,
+                f"{outcomes.n_scored:,} of {outcomes.n_planned:,}" if results.metrics else None,
                 results.counts[method]["n_search_failed"],
                 sum(result.abstained for result in answered),
-                sum_known([spent["avg_prompt_tokens"], spent["avg_output_tokens"]]),
+                sum_known([usage["avg_prompt_tokens"], usage["avg_output_tokens"]]),
                 seconds(analysis.efficiency[method].latency_median),
-                None if spent["cost_usd"] is None else spent["cost_usd"] / n,
+                None if usage["cost_usd"] is None else usage["cost_usd"] / n,
             ]
         )
     right = f"{RIGHT.get(primary, primary)} %"
@@ -139,10 +139,10 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         ("seconds", "seconds", "seconds: median"),
         ("$", "money", ""),
     ]
-    planned = {f"{of[primary].n_planned:,}" for of in analysis.outcomes.values()}
+    planned = {f"{by_metric[primary].n_planned:,}" for by_metric in analysis.outcomes.values()}
     nothing = (None, MISSING, 0, *(f"{n} of {n}" for n in planned))
-    shown = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
-    note = "; ".join(filter(None, (columns[n][2] for n in shown)))
+    places = [n for n in range(len(columns)) if any(row[n] not in nothing for row in rows)]
+    note = "; ".join(filter(None, (columns[n][2] for n in places)))
     note = f"{note[:1].upper()}{note[1:]}."
     if results.repeats is not None and results.repeats.n_trials > 1:
         note += (
@@ -151,7 +151,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
         )
     title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
-        title, [columns[n][:2] for n in shown], [[row[n] for n in shown] for row in rows], note
+        title, [columns[n][:2] for n in places], [[row[n] for n in places] for row in rows], note
     )
 
 
@@ -170,14 +170,14 @@ def means_table(
     """
     columns = list[tuple[str, bool]]()
     for metric in metrics:
-        differs = any(has_two_means(of[metric]) for of in outcomes.values())
+        differs = any(has_two_means(by_metric[metric]) for by_metric in outcomes.values())
         columns += [(metric, False)] + [(metric, True)] * differs
     return Table(
         f"Every metric in %{by_judge} (95 % interval each), n questions",
         [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
         [
-            [name, *(mean_and_n(of[metric], failed_as_0=as_0) for metric, as_0 in columns)]
-            for name, of in outcomes.items()
+            [name, *(mean_and_n(by_metric[metric], failed_as_0=as_0) for metric, as_0 in columns)]
+            for name, by_metric in outcomes.items()
         ],
         EACH_ALONE,
     )
@@ -194,9 +194,9 @@ def documents_table(analysis: "Analysis") -> Table | None:
     if len(by_document) < 2:
         return None
     rows: list[list[Value]] = []
-    for document, outcomes in list(by_document.items())[:_MOST_DOCUMENTS]:
-        of = [outcomes.get(method, {}).get(analysis.primary) for method in methods]
-        rows.append([document, *(None if each is None else mean_and_n(each) for each in of)])
+    for document, by_method in list(by_document.items())[:_MOST_DOCUMENTS]:
+        cells = [by_method.get(method, {}).get(analysis.primary) for method in methods]
+        rows.append([document, *(None if cell is None else mean_and_n(cell) for cell in cells)])
     left = len(by_document) - len(rows)
     return Table(
         f"Documents x methods: {analysis.primary} in %{_by_judge(analysis)} "
@@ -215,15 +215,15 @@ _BESIDE = {
 
 def spent_beside(results: "EvaluationResults") -> dict[str, tuple[int, int, float | None]]:
     """Return what is part of no result -> its calls, tokens and dollars (None: unknown)."""
-    found: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
+    usages: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
     return {
         what: (
-            taken["calls"],
-            sum(count for name, count in taken.items() if name.endswith("_tokens")),
-            taken["cost_usd"],
+            usage["calls"],
+            sum(count for name, count in usage.items() if name.endswith("_tokens")),
+            usage["cost_usd"],
         )
-        for what, taken in found.items()
-        if taken
+        for what, usage in usages.items()
+        if usage
     }
 
 
@@ -239,12 +239,12 @@ def spent_table(results: "EvaluationResults") -> Table:
     origin: str | None = results.metadata.get("setup", {}).get("responses_of")
     spent: dict[str, list[float | None]] = {}
     if origin is None:
-        spent = {m: [of[n] for n in names] for m, of in by_method.items()}
-    spent["judging"] = [sum_known(of[f"judge_{n}"] for of in by_method.values()) for n in names]
+        spent = {m: [row[n] for n in names] for m, row in by_method.items()}
+    spent["judging"] = [sum_known(row[f"judge_{n}"] for row in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
     spent |= {what: [*taken] for what, taken in spent_beside(results).items()}
-    spent["total"] = [sum_known(each) for each in zip(*spent.values(), strict=True)]
+    spent["total"] = [sum_known(column) for column in zip(*spent.values(), strict=True)]
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
     return Table(
@@ -261,17 +261,17 @@ def spent_table(results: "EvaluationResults") -> Table:
 
 def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     """Return how quick and how dear each method's searches are."""
-    paid = any(of["cost_usd"] != 0 for of in results.efficiency.values())
+    paid = any(usage["cost_usd"] != 0 for usage in results.efficiency.values())
     rows: list[list[Value]] = []
     for method in by_score(analysis):
-        of, further = results.efficiency[method], analysis.efficiency[method]
+        usage, further = results.efficiency[method], analysis.efficiency[method]
         latencies = (further.latency_median, further.latency_p95)
         rows.append(
             [
                 method,
-                *(seconds(each) + unfinished(each) for each in latencies),
-                number(of["avg_llm_calls"]),
-                number(of["avg_exploring_calls"]),
+                *(seconds(latency) + unfinished(latency) for latency in latencies),
+                number(usage["avg_llm_calls"]),
+                number(usage["avg_exploring_calls"]),
                 *([further.cost_per_correct.value] if paid else []),
                 {None: None, True: "yes", False: "no"}[further.is_pareto],
             ]
@@ -281,7 +281,7 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
         "answer. Pareto: no other method beats it in score, tokens or median seconds without "
         "losing in another; chance is left aside."
     )
-    if any(each.latency_median.censored_share for each in analysis.efficiency.values()):
+    if any(efficiency.latency_median.censored_share for efficiency in analysis.efficiency.values()):
         note += " Unfinished: searches that failed; they count as the slowest."
     return Table(
         "Efficiency of the searches",
@@ -311,19 +311,19 @@ def repeats_table(repeats: "RepeatAnalysis") -> Table:
 def pairs_table(analysis: "Analysis") -> Table:
     """Return every pair of methods on the primary metric."""
     rows: list[list[Value]] = []
-    for each in analysis.comparisons:
-        decided, limits = each.decided
-        if not each.in_family or limits is None:
+    for pair in analysis.comparisons:
+        decided, limits = pair.decided
+        if not pair.in_family or limits is None:
             continue
         rows.append(
             [
-                f"{each.a} - {each.b}",
-                each.result.n_pairs,
+                f"{pair.a} - {pair.b}",
+                pair.result.n_pairs,
                 decided.difference,
                 (limits.low_simultaneous, limits.high_simultaneous),
                 f"{decided.n10} : {decided.n01}",
                 p_value(decided.p_holm),
-                each.verdict,
+                pair.verdict,
             ]
         )
     return Table(
@@ -377,14 +377,14 @@ def areas_table(curves: "BudgetCurves") -> Table:
         ],
         [
             [
-                f"{each.a} - {each.b}",
-                name_figure(each.figure),
-                each.result.difference,
-                (each.result.low, each.result.high),
-                p_value(each.result.p if each.p_holm is None else each.p_holm),
-                "exploratory" if each.p_holm is None else (each.shown or ("no difference",))[0],
+                f"{pair.a} - {pair.b}",
+                name_figure(pair.figure),
+                pair.result.difference,
+                (pair.result.low, pair.result.high),
+                p_value(pair.result.p if pair.p_holm is None else pair.p_holm),
+                "exploratory" if pair.p_holm is None else (pair.shown or ("no difference",))[0],
             ]
-            for each in curves.differences
+            for pair in curves.differences
         ],
         "p is corrected by Holm over the pairs on the first figure; on the others each stands "
         "alone, and nothing is claimed. 95 % intervals, each for its own difference.",
@@ -425,19 +425,20 @@ def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]
     for title, groups in _MEASURES.items():
         by_name = {
             name: summary.form
-            for of in measures.values()
-            for name, summary in of.measures.items()
+            for row in measures.values()
+            for name, summary in row.measures.items()
             if summary.form.measure.group in groups
         }
         means = {
-            name: [of.measures[name].estimate.mean for of in measures.values()] for name in by_name
+            name: [row.measures[name].estimate.mean for row in measures.values()]
+            for name in by_name
         }
         forms = [f for f in _columns(list(by_name.values())) if set(means[f.name]) != {None}]
         if not forms:
             continue
         full = [f for f in forms if len(measures) > 1 and set(means[f.name]) == {1}]
-        shown = [form for form in forms if form not in full]
-        sizes = {of.measures[form.name].estimate.n for of in measures.values() for form in forms}
+        columns = [form for form in forms if form not in full]
+        sizes = {row.measures[form.name].estimate.n for row in measures.values() for form in forms}
         least, most = min(sizes), max(sizes)
         n = f"{most:,}" if least == most else f"{least:,} to {most:,}"
         note = f"Over {n} questions, as labels allow. {EACH_ALONE}"
@@ -445,10 +446,10 @@ def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]
             note = f"100 % in every row: {', '.join(form.heading for form in full)}. {note}"
         yield Table(
             f"{title}, in % (95 % interval)",
-            [METHOD, *((form.heading, "percent") for form in shown)],
+            [METHOD, *((form.heading, "percent") for form in columns)],
             [
-                [method, *(percent(of.measures[form.name].estimate) for form in shown)]
-                for method, of in measures.items()
+                [method, *(percent(row.measures[form.name].estimate) for form in columns)]
+                for method, row in measures.items()
             ],
             note,
         )
@@ -458,13 +459,13 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
     """Return the measures over everything and at the middle cutoff, in the order of columns."""
     cutoffs = sorted({form.k for form in forms if form.k is not None})
     middle = cutoffs[len(cutoffs) // 2] if cutoffs else None
-    shown = [
+    columns = [
         (form.measure.column, form)
         for form in forms
         if form.measure.column is not None
         and (form.k is None or (form.k == middle and form.measure.shows_cutoff))
     ]
-    return [form for _, form in sorted(shown, key=lambda each: each[0])]
+    return [form for _, form in sorted(columns, key=lambda column: column[0])]
 
 
 def loss_label(row: LossRow) -> str:
@@ -484,14 +485,14 @@ def loss_table(figures: "Figures") -> Table | None:
     if not traced:
         return None
     counts = {loss_label(row): _count_ends(row) for row in traced}
-    names = [name for name in _count_ends(traced[0]) if any(of[name] for of in counts.values())]
+    names = [name for name in _count_ends(traced[0]) if any(ends[name] for ends in counts.values())]
     # Every method is asked the same questions, but for an oracle: the largest count is theirs.
-    of_all = [row for row in figures.loss if row.imdb_key is None]
+    totals = [row for row in figures.loss if row.imdb_key is None]
     left_out = [
         f"{part} evidence of {counted(n, 'question')}"
         for part, n in (
-            ("all", max((row.n_unmatched for row in of_all), default=0)),
-            ("a part of the", max((row.n_partly_unmatched for row in of_all), default=0)),
+            ("all", max((row.n_unmatched for row in totals), default=0)),
+            ("a part of the", max((row.n_partly_unmatched for row in totals), default=0)),
         )
         if n
     ]
@@ -514,7 +515,7 @@ def loss_table(figures: "Figures") -> Table | None:
     return Table(
         "Where answers were lost: each question once, by the first stage",
         [("index  method", "text"), *((name, "count") for name in names)],
-        [[label, *(of[name] for name in names)] for label, of in counts.items()],
+        [[label, *(ends[name] for name in names)] for label, ends in counts.items()],
         note,
     )
 
@@ -534,32 +535,32 @@ def score_tables(figures: "Figures") -> list[Table]:
     """Return a table of each scorer that has said anything: means of its parts, and counts."""
     tables: list[Table] = []
     for name, by_method in figures.scores.items():
-        summaries = by_method.values()
-        if not any(of.counts or any(p.estimate.n for p in of.parts.values()) for of in summaries):
+        rows = by_method.values()
+        if not any(row.counts or any(p.estimate.n for p in row.parts.values()) for row in rows):
             continue
         scorer = SCORERS[name]
-        shown = percent if name in SHARES else partial(plain, missing=UNSCORED)
-        counts = {method: of.counts for method, of in by_method.items()}
-        counted = scorer.counted
-        if not counted and len(scorer.parts) == 1:
+        render = percent if name in SHARES else partial(plain, missing=UNSCORED)
+        counts = {method: row.counts for method, row in by_method.items()}
+        titles = scorer.counted
+        if not titles and len(scorer.parts) == 1:
             (part,) = scorer.parts
-            counts = {method: of.parts[part].distribution for method, of in by_method.items()}
-            counted = {g: g for g in sorted({g for of in counts.values() for g in of}, key=float)}
+            counts = {method: row.parts[part].distribution for method, row in by_method.items()}
+            titles = {g: g for g in sorted({g for row in counts.values() for g in row}, key=float)}
         tables.append(
             Table(
                 f"{scorer.title} (95 % interval)",
                 [
                     METHOD,
                     *((part.replace("_", " "), "percent") for part in scorer.parts),
-                    *((heading, "count") for heading in counted.values()),
+                    *((heading, "count") for heading in titles.values()),
                 ],
                 [
                     [
                         method,
-                        *(f"{shown(p.estimate)} n {p.estimate.n:,}" for p in of.parts.values()),
-                        *(counts[method].get(what, 0) for what in counted),
+                        *(f"{render(p.estimate)} n {p.estimate.n:,}" for p in row.parts.values()),
+                        *(counts[method].get(what, 0) for what in titles),
                     ]
-                    for method, of in by_method.items()
+                    for method, row in by_method.items()
                 ],
                 f"{scorer.note} n: responses with a score. {EACH_ALONE}".strip(),
             )
@@ -569,19 +570,19 @@ def score_tables(figures: "Figures") -> list[Table]:
 
 def criteria_table(figures: "Figures") -> Table | None:
     """Return what each method reached of the success criteria; None without any."""
-    methods = list(dict.fromkeys(each.method for each in figures.criteria))
+    methods = list(dict.fromkeys(criterion.method for criterion in figures.criteria))
     cells: dict[str, dict[str, str]] = {}
-    for each in figures.criteria:
-        beyond = "below" if each.lower_is_better else "above"
-        bounds = [b for b in (each.minimum, each.target) if b is not None]
-        wanted = f"{each.metric} {beyond} {', target '.join(f'{bound:g}' for bound in bounds)}"
-        if each.value is not None or wanted in cells:
-            value = number(each.value, ".3f", UNKNOWN)
-            cells.setdefault(wanted, {})[each.method] = f"{value} {each.result}"
+    for criterion in figures.criteria:
+        beyond = "below" if criterion.lower_is_better else "above"
+        bounds = [b for b in (criterion.minimum, criterion.target) if b is not None]
+        label = f"{criterion.metric} {beyond} {', target '.join(f'{bound:g}' for bound in bounds)}"
+        if criterion.value is not None or label in cells:
+            value = number(criterion.value, ".3f", UNKNOWN)
+            cells.setdefault(label, {})[criterion.method] = f"{value} {criterion.result}"
     if not cells:
         return None
     return Table(
         "Success criteria",
         [("measure", "text"), *((method, "count") for method in methods)],
-        [[wanted, *(of.get(method) for method in methods)] for wanted, of in cells.items()],
+        [[label, *(row.get(method) for method in methods)] for label, row in cells.items()],
     )
