@@ -46,18 +46,18 @@ def answer_comparison(
 ) -> Answer:
     """Return the gate's answer; ``usages``: run id -> all that the run took, where it is known."""
     outcome, flips, decided = comparison.outcome, comparison.flips, comparison.decided
-    decisive = [each for each in decided if each.decision.outcome is outcome]
+    decisive = [item for item in decided if item.decision.outcome is outcome]
     items = [item for item in comparison.items if item.decision.outcome is outcome]
-    has_one = len({each.metric for each in decided}) == 1
+    has_one = len({item.metric for item in decided}) == 1
     reasons = {
-        each.method if has_one else f"{each.method}'s {each.metric}": each.decision.reason
-        for each in decisive
+        item.method if has_one else f"{item.method}'s {item.metric}": item.decision.reason
+        for item in decisive
     }
-    who = join_names(list(dict.fromkeys(each.method for each in decisive)))
-    n_wrong, n_right = (sum(each.newly == word for each in flips) for word in ("wrong", "right"))
+    who = join_names(list(dict.fromkeys(item.method for item in decisive)))
+    n_wrong, n_right = (sum(flip.newly == word for flip in flips) for word in ("wrong", "right"))
     dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
-    asked = [each.decision.n_pairs for each in comparison.items or decided]
-    n_pairs, more = max(asked, default=0), max((_more(i.decision) for i in items), default=0)
+    counts = [item.decision.n_pairs for item in comparison.items or decided]
+    n_pairs, more = max(counts, default=0), max((_more(i.decision) for i in items), default=0)
     chip: Chip = "PASS"
     headline = f"{who}: no loss beyond what is accepted."
     run_id = comparison.new.run_id
@@ -78,7 +78,7 @@ def answer_comparison(
     return Answer(
         chip,
         f"{_changed_budgets(comparison)}{headline}",
-        f"{counted(n_pairs, 'question')} in both runs{_answers(comparison, asked)}, {n_wrong:,} "
+        f"{counted(n_pairs, 'question')} in both runs{_answers(comparison, counts)}, {n_wrong:,} "
         f"newly wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
         tell_reasons(reasons),
         "",
@@ -97,43 +97,43 @@ def _changed_budgets(comparison: RunComparison) -> str:
     """
     sides = comparison.baseline, comparison.new
     then, now = (read_terms(side.setup, side.search_methods).budgets for side in sides)
-    compared = dict.fromkeys(each.method for each in comparison.decided)
-    each: list[str] = []
+    compared = dict.fromkeys(item.method for item in comparison.decided)
+    changes: list[str] = []
     for method in compared:
         keys = then.get(method, {}).keys() & now.get(method, {}).keys()
-        earlier, later = ({key: of[method][key] for key in keys} for of in (then, now))
+        earlier, later = ({key: budgets[method][key] for key in keys} for budgets in (then, now))
         if earlier != later:
-            each.append(f"{method} {tell_budget(earlier)} -> {tell_budget(later)}")
-    return f"Budgets of context changed: {'; '.join(each)} tokens. " if each else ""
+            changes.append(f"{method} {tell_budget(earlier)} -> {tell_budget(later)}")
+    return f"Budgets of context changed: {'; '.join(changes)} tokens. " if changes else ""
 
 
-def _answers(comparison: RunComparison, asked: Sequence[int]) -> str:
+def _answers(comparison: RunComparison, counts: Sequence[int]) -> str:
     """Return how many answers, or verdicts on them, flips are counted of, where it isn't plain."""
     if len(comparison.items) < 2:
         return ""
     what = "answers" if len({item.metric for item in comparison.items}) == 1 else "verdicts"
-    return f"; of {sum(asked):,} {what}"
+    return f"; of {sum(counts):,} {what}"
 
 
 def tell_reasons(reasons: Mapping[str, Reason]) -> str:
     """Return the reasons, by what each is of, as a text; what differs by a figure alone is one."""
-    told: list[str] = []
-    kinds = grouped((reason.kind, (of, reason)) for of, reason in reasons.items())
+    lines: list[str] = []
+    kinds = grouped((reason.kind, (name, reason)) for name, reason in reasons.items())
     for kind, group in kinds.items():
         figures = [*zip(*(reason.figures for _, reason in group), strict=True)]
-        differing = [n for n, each in enumerate(figures) if len({*each}) > 1]
+        differing = [n for n, column in enumerate(figures) if len({*column}) > 1]
         if len(differing) > 1:  # too much for one sentence
-            told += (f"{of}: {reason}" for of, reason in group)
+            lines += (f"{name}: {reason}" for name, reason in group)
         elif differing:
-            by_figure = grouped((reason.figures[differing[0]], of) for of, reason in group)
-            each = [f"{figure} ({join_names(of)})" for figure, of in by_figure.items()]
-            shown = [of[0] for of in figures]
-            shown[differing[0]] = join_names(each)
-            told.append(Reason(kind, tuple(shown)))
+            by_figure = grouped((reason.figures[differing[0]], name) for name, reason in group)
+            phrases = [f"{figure} ({join_names(names)})" for figure, names in by_figure.items()]
+            texts = [column[0] for column in figures]
+            texts[differing[0]] = join_names(phrases)
+            lines.append(Reason(kind, tuple(texts)))
         else:
-            who = join_names([of for of, _ in group])
-            told.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else group[0][1])
-    return f"{told[0][:1].upper()}{told[0][1:]}." if len(told) == 1 else "; ".join(told)
+            who = join_names([name for name, _ in group])
+            lines.append(f"{who}: {group[0][1]}" if len(kinds) > 1 else group[0][1])
+    return f"{lines[0][:1].upper()}{lines[0][1:]}." if len(lines) == 1 else "; ".join(lines)
 
 
 def _more(decision: GateDecision) -> float:
@@ -186,7 +186,7 @@ def label_of(comparison: RunComparison) -> str:
     new, old = comparison.new.embedded_models, comparison.baseline.embedded_models
     label = new
     if new != old:
-        label = "; ".join(f"{side}: {each}" for side, each in ((NEW, new), (BASELINE, old)) if each)
+        label = "; ".join(f"{side}: {text}" for side, text in ((NEW, new), (BASELINE, old)) if text)
     return in_brackets(label)
 
 
@@ -225,33 +225,33 @@ def list_weaknesses(comparison: RunComparison) -> list[str]:
 
 def list_unjoined(comparison: RunComparison) -> list[str]:
     """Say how many questions only one run holds, a line each run and set of methods."""
-    methods: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for item in comparison.items:
         for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
             if ids:
-                methods.setdefault((side, ids), {})[item.method] = None
+                groups.setdefault((side, ids), {})[item.method] = None
     return [
-        f"Only in the {side} ({', '.join(of)}), {len(ids):,} not compared"
+        f"Only in the {side} ({', '.join(methods)}), {len(ids):,} not compared"
         f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
-        for (side, ids), of in methods.items()
+        for (side, ids), methods in groups.items()
     ]
 
 
-def describe_decision(each: MethodComparison | FigureComparison) -> str:
+def describe_decision(item: MethodComparison | FigureComparison) -> str:
     """Return what the gate decided on a method and a metric or an amount, and why, as a line."""
-    if isinstance(each, MethodComparison):
-        gate, note = each.decision, None
-        told = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
-        told += _dropped(each) or "0 without both verdicts"
+    if isinstance(item, MethodComparison):
+        gate, note = item.decision, None
+        pairs = f"{gate.newly_wrong} newly wrong, {gate.newly_right} newly right, "
+        pairs += _dropped(item) or "0 without both verdicts"
     else:
-        amount, note, told = each.decision, each.note, "no pairs"
+        amount, note, pairs = item.decision, item.note, "no pairs"
         if amount.baseline is not None and amount.new is not None:
             values = " -> ".join(map(plain_amount, (amount.baseline, amount.new)))
-            told = f"{values} over {amount.n_pairs:,} pairs"
+            pairs = f"{values} over {amount.n_pairs:,} pairs"
         n = amount.n_dropped_pairs
-        told += f", {n:,} without both values" if n else ""
-    why = f"{word_of(each.decision.outcome)}: {each.decision.reason} ({told})"
-    return f"{each.method}, {each.metric}: {why}{'' if note is None else f'; {note}'}"
+        pairs += f", {n:,} without both values" if n else ""
+    why = f"{word_of(item.decision.outcome)}: {item.decision.reason} ({pairs})"
+    return f"{item.method}, {item.metric}: {why}{'' if note is None else f'; {note}'}"
 
 
 def _dropped(item: MethodComparison) -> str:
@@ -262,14 +262,14 @@ def _dropped(item: MethodComparison) -> str:
         "only in the new run": len(item.only_new),
         "with another accepted answer now": item.n_other_reference,
     }
-    told = [f"{n:,} {reason}" for reason, n in why.items() if n]
-    return ", ".join(told)
+    parts = [f"{n:,} {reason}" for reason, n in why.items() if n]
+    return ", ".join(parts)
 
 
 def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
     """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
-    flips = [each for each in comparison.flips if full or each.newly == "wrong"]
-    lines = [f"Newly {describe_flip(each)}" for each in (flips if full else flips[:_FEW])]
+    flips = [flip for flip in comparison.flips if full or flip.newly == "wrong"]
+    lines = [f"Newly {describe_flip(flip)}" for flip in (flips if full else flips[:_FEW])]
     if len(flips) > len(lines):
         lines.append(f"... and {len(flips) - len(lines):,} more newly wrong; --full names all.")
     return lines
@@ -280,11 +280,11 @@ def describe_flip(flip: Flip, n_chars: int = 90) -> str:
     return f"{flip.newly}: {flip.method}, {flip.metric}: {name_asked(flip, n_chars)}"
 
 
-def name_asked(of: Flip | QuestionChange, n_chars: int) -> str:
+def name_asked(change: Flip | QuestionChange, n_chars: int) -> str:
     """Return a question's id, its document and so many characters of its words."""
-    where = f" of {of.document}" if of.document else ""
-    words = "" if of.question is None else f": {shorten(of.question, n_chars)}"
-    return f"{of.question_id}{where}{words}"
+    where = f" of {change.document}" if change.document else ""
+    words = "" if change.question is None else f": {shorten(change.question, n_chars)}"
+    return f"{change.question_id}{where}{words}"
 
 
 def look_line(comparison: RunComparison) -> str:
@@ -364,7 +364,7 @@ def render_json(comparison: RunComparison) -> str:
         "baseline": old.name,
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
         "items": [asdict(item) for item in comparison.items],
-        "figures": [asdict(each) for each in comparison.figures],
+        "figures": [asdict(change) for change in comparison.figures],
         "break_even": [payoff.to_dict() for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
@@ -377,14 +377,14 @@ def runs_table(runs: Sequence[StoredRun]) -> Table:
     rows: list[list[Value]] = []
     for run in runs:
         started = f"{run.started_at[:16].replace('T', ' ')}{', pinned' if run.is_pinned else ''}"
-        said = (run.label, run.run_id, started, f"by {run.origin}", run.embedded_models, run.note)
+        lines = (run.label, run.run_id, started, f"by {run.origin}", run.embedded_models, run.note)
         means: list[str] = []
         for method, mean in run.correctness.items():
             n = run.n.get(method, {}).get("correctness", 0)
             means.append(f"{method} {share(mean)}{f' (n {n:,})' if n else ''}")
         rows.append(
             [
-                "\n".join(shorten(line, _MOST_OF_A_NOTE) for line in said if line),
+                "\n".join(shorten(line, _MOST_OF_A_NOTE) for line in lines if line),
                 *(run.status, run.n_questions, "\n".join(means)),
                 *([run.cost_usd] if paid else []),
             ]

@@ -37,7 +37,7 @@ class Prices:
 
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
         self._results, self._terms = results, results.terms
-        medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
+        medians = {m: figures.latency_median.value for m, figures in analysis.efficiency.items()}
         self._seconds = {m: s for m in usable_methods(medians) if (s := medians[m])}
 
     @property
@@ -48,8 +48,8 @@ class Prices:
         groups: dict[str, list[str]] = {}
         for method, by_index in self._terms.budgets.items():
             groups.setdefault(tell_budget(by_index), []).append(method)
-        each = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
-        return f"Budgets of context differ: {'; '.join(each)} tokens."
+        phrases = [f"{join_names(methods)} {size}" for size, methods in groups.items()]
+        return f"Budgets of context differ: {'; '.join(phrases)} tokens."
 
     def in_all(self, methods: Sequence[str]) -> dict[str, float | None]:
         """Return method -> price of 1,000 questions with the index; None where that is not known.
@@ -60,37 +60,37 @@ class Prices:
 
     def _in_all(self, amounts: Mapping[str, float | None]) -> dict[str, float | None]:
         methods = list(amounts)
-        if not any(self._terms.differ_in_index(methods[0], each) for each in methods):
+        if not any(self._terms.differ_in_index(methods[0], method) for method in methods):
             return {}
         prices: dict[str, float | None] = {}
         for method, own in amounts.items():
             index = cost_of(self._terms, method, self.unit)
-            of_own = None if own is None else N_PRICED * own
+            searches = None if own is None else N_PRICED * own
             is_known = self._terms.need_of(method) is not None
-            prices[method] = sum_known([index, of_own]) if is_known else None
+            prices[method] = sum_known([index, searches]) if is_known else None
         return prices
 
     @property
     def unit(self) -> Unit:
         """What a question's cost is told in: dollars where any are paid, else tokens."""
-        dollars = [of["cost_usd"] for of in self._results.efficiency.values()]
+        dollars = [usage["cost_usd"] for usage in self._results.efficiency.values()]
         return "cost_usd" if None not in dollars and any(dollars) else "tokens"
 
     def amount(self, method: str) -> float | None:
         """Return what a question costs, see :attr:`unit`; None where that is not known."""
-        of = self._results.efficiency[method]
+        usage = self._results.efficiency[method]
         if self.unit == "cost_usd":
-            return of["cost_usd"] / self._results.counts[method]["n"]
-        return sum_known([of["avg_prompt_tokens"], of["avg_output_tokens"]])
+            return usage["cost_usd"] / self._results.counts[method]["n"]
+        return sum_known([usage["avg_prompt_tokens"], usage["avg_output_tokens"]])
 
     def _compared(self, methods: Sequence[str]) -> dict[str, float | None]:
         """Return what a question costs each method, of those that all of them answered."""
         if not any(self._results.counts[method]["n_search_failed"] for method in methods):
             return {method: self.amount(method) for method in methods}
         costs = costs_by_method([r for r in self._results.rows if r.method in methods], self.unit)
-        of_each = [costs.get(method, {}) for method in methods]
-        keys = [key for key in of_each[0] if all(key in of for of in of_each)]
-        sums = [sum_known(of[key] for key in keys) for of in of_each]
+        rows = [costs.get(method, {}) for method in methods]
+        keys = [key for key in rows[0] if all(key in row for row in rows)]
+        sums = [sum_known(row[key] for key in keys) for row in rows]
         return {
             method: None if total is None or not keys else total / len(keys)
             for method, total in zip(methods, sums, strict=True)
@@ -113,10 +113,10 @@ class Prices:
             return next(iter(methods), None)
         amounts = self._compared(methods)
         amounts = self._in_all(amounts) or amounts
-        known = {method: amount for method, amount in amounts.items() if amount is not None}
-        if len(known) < len(amounts) or not self._are_equal(methods):
+        costs = {method: amount for method, amount in amounts.items() if amount is not None}
+        if len(costs) < len(amounts) or not self._are_equal(methods):
             return None
-        return min(known, key=known.__getitem__)
+        return min(costs, key=costs.__getitem__)
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
         """Return why a method is taken that is as good as its rivals, as what "it" does."""
@@ -124,15 +124,15 @@ class Prices:
         others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
         if own is not None and len(others) == len(rivals) and own < min(others):
-            told = f"{self._tell(own)} against {self._tell(min(others))} or more"
+            told = f"{self._tell_amount(own)} against {self._tell_amount(min(others))} or more"
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
         amounts = self._compared([method, *alike])
-        own, others = amounts[method], [amounts[each] for each in alike]
-        known = [amount for amount in others if amount is not None]
-        if own is not None and known and len(known) == len(others):
-            is_less = own < min(known)
+        own, others = amounts[method], [amounts[rival] for rival in alike]
+        costs = [amount for amount in others if amount is not None]
+        if own is not None and costs and len(costs) == len(others):
+            is_less = own < min(costs)
             fewer = "fewer tokens" if is_less else "no more tokens"
             told = f"takes {fewer}"
             if self.unit == "cost_usd":
@@ -142,7 +142,7 @@ class Prices:
 
     def _lacks(self, method: str, dearer: Sequence[str]) -> list[str]:
         """Return which parts of an index that known rivals need a method does without."""
-        needs = {self._terms.need_of(each) for each in dearer}
+        needs = {self._terms.need_of(rival) for rival in dearer}
         parts = [need for need in reversed(NEEDS) if need in needs]
         if not dearer:
             return []
@@ -160,9 +160,9 @@ class Prices:
         own = self.amount(method)
         if own is None:
             return ""
-        own_line = f"{f'{method} takes ' * is_named}{self._tell(own)} a question"
+        own_line = f"{f'{method} takes ' * is_named}{self._tell_amount(own)} a question"
         sentences = [
-            f"{own_line}{self._beside(method, rival)}.",
+            f"{own_line}{self._compare_cost(method, rival)}.",
             *map(self._failures, dict.fromkeys((method, rival or method))),
             self._index(method, rival, is_named),
         ]
@@ -170,20 +170,20 @@ class Prices:
 
     def _failures(self, method: str) -> str:
         """Say of a method that failed often where what its failed searches took is counted."""
-        of = self._results.counts[method]
-        n, failed = of["n"], of["n_search_failed"]
+        counts = self._results.counts[method]
+        n, failed = counts["n"], counts["n_search_failed"]
         if not failed or failed < _MANY_FAILED * n:
             return ""
         told = f"{failed:,} of {n:,} searches of {method} failed"
         return f"{told}; they count in its mean, and in no comparison."
 
-    def _beside(self, method: str, rival: str | None) -> str:
+    def _compare_cost(self, method: str, rival: str | None) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
         mine = seconds.pop(method, None)
         own = other = None
         if rival is not None and rival != method and self._terms.are_equal(method, rival):
             own, other = self._compared([method, rival]).values()
-        told = f", {_times(own / other)} {rival}" if other and own else ""
+        told = f", {_format_ratio(own / other)} {rival}" if other and own else ""
         fastest = min(seconds, key=seconds.__getitem__, default="")
         if mine and fastest and mine / seconds[fastest] >= _MUCH:
             return f"{told}; {fastest} is {mine / seconds[fastest]:.0f} times faster"
@@ -219,12 +219,14 @@ class Prices:
         if payoff is None:
             return ""
         dear, cheap = payoff.first, payoff.second
-        known = {each: cost_of(self._terms, each, payoff.unit) for each in (method, rival)}
-        if lacking := [each for each, cost in known.items() if cost is None]:
+        by_method = {name: cost_of(self._terms, name, payoff.unit) for name in (method, rival)}
+        if lacking := [name for name, cost in by_method.items() if cost is None]:
             return f"What the index of {join_names(lacking)} took to build is not known."
-        costs = [known[each] or 0.0 for each in (dear, cheap)]
-        told = f"{dear}'s index took {self._tell(costs[0], payoff.unit)} to build, {cheap}'s "
-        told += f"{self._tell(costs[1], payoff.unit) if costs[1] else 'nothing'}"
+        costs = [by_method[name] or 0.0 for name in (dear, cheap)]
+        told = (
+            f"{dear}'s index took {self._tell_amount(costs[0], payoff.unit)} to build, {cheap}'s "
+        )
+        told += f"{self._tell_amount(costs[1], payoff.unit) if costs[1] else 'nothing'}"
         if payoff.questions is not None and payoff.at_most is not None:
             return f"{told}; it pays after about {round_up(payoff.questions):,} questions."
         if payoff.saved is None:
@@ -239,7 +241,7 @@ class Prices:
     def _payoff(self, a: str, b: str) -> "Payoff | None":
         return payoff_of(self._results.rows, self._terms, a, b)
 
-    def _tell(self, amount: float, unit: Unit | None = None) -> str:
+    def _tell_amount(self, amount: float, unit: Unit | None = None) -> str:
         return money(amount, "$") if (unit or self.unit) == "cost_usd" else f"{amount:,.0f} tokens"
 
     def _index_amount(self, method: str, beside: str | None) -> str | None:
@@ -250,7 +252,7 @@ class Prices:
                 continue
             more = costs[0] - sum(cost for cost in costs[1:] if cost)
             if more > 0:
-                return self._tell(more, unit)
+                return self._tell_amount(more, unit)
         return None
 
     def _are_equal(self, methods: Sequence[str]) -> bool:
@@ -270,6 +272,6 @@ def tell_budget(by_index: Mapping[str, int]) -> str:
     return " to ".join(f"{size:,}" for size in sizes)
 
 
-def _times(times: float) -> str:
-    shown = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
-    return "about as" if 0.9 <= times <= 1.1 else f"{shown} times"
+def _format_ratio(times: float) -> str:
+    factor = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
+    return "about as" if 0.9 <= times <= 1.1 else f"{factor} times"

@@ -48,11 +48,11 @@ def show_question(
     for name, result, measures, calls in answers:
         console.print()
         lines = [f"{name}: {result.response if result.failure is None else 'no answer'}"]
-        told = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
-        lines += (f"  {line}" for line in (*told, _cost(result)))
+        details = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
+        lines += (f"  {line}" for line in (*details, _cost(result)))
         show(console, map(Line, lines))
-        told = result.retrieved
-        tree = None if told is None else _tree_of(result, told)
+        retrieved = result.retrieved
+        tree = None if retrieved is None else _tree_of(result, retrieved)
         if tree is not None:
             console.print(tree)
         if full and result.context_text is None:
@@ -85,27 +85,27 @@ def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) 
     """
     wrong: dict[str, set[str]] = {}
     for result in results:
-        of = wrong.setdefault(result.sample_id, set())
+        methods = wrong.setdefault(result.sample_id, set())
         verdict = result.scores.get(metric) if metric else None
         is_wrong = verdict is not None and (verdict.score == 0 or verdict.failure is not None)
         if is_wrong or result.failure is not None:
-            of.add(result.method)
+            methods.add(result.method)
     doubted = {result.sample_id for result in results if result.doubt}
-    wrong = dict(sorted(wrong.items(), key=lambda of: of[0] not in doubted))
-    own = tuple(each for each, of in wrong.items() if method in of)
-    return WrongAnswers(method, own, tuple(e for e, of in wrong.items() if of and e not in own))
+    wrong = dict(sorted(wrong.items(), key=lambda item: item[0] not in doubted))
+    own = tuple(sample_id for sample_id, methods in wrong.items() if method in methods)
+    return WrongAnswers(method, own, tuple(k for k, m in wrong.items() if m and k not in own))
 
 
 def list_wrong(
     samples: Sequence[Sample], results: Iterable[QueryResult], ids: Iterable[str]
 ) -> Iterator[str]:
     """Yield a line a question, in the order of ``ids``, of what is wrong with its answers."""
-    known = {sample.id: sample for sample in samples}
-    by_id = grouped((result.sample_id, result) for result in results)
-    for each in ids:
-        named = {r.method: name_wrong(r) for r in by_id.get(each, ())}
-        said = "; ".join(f"{method} {what}" for method, what in named.items() if what)
-        yield f"{each}  {shorten(known[each].question, _MOST_QUESTION)}  {said}"
+    by_id = {sample.id: sample for sample in samples}
+    answers = grouped((result.sample_id, result) for result in results)
+    for sample_id in ids:
+        named = {r.method: name_wrong(r) for r in answers.get(sample_id, ())}
+        reasons = "; ".join(f"{method} {what}" for method, what in named.items() if what)
+        yield f"{sample_id}  {shorten(by_id[sample_id].question, _MOST_QUESTION)}  {reasons}"
 
 
 def name_wrong(result: QueryResult) -> str:
@@ -144,24 +144,24 @@ def _verdicts(result: QueryResult) -> list[str]:
 
 def _assertions(result: QueryResult) -> Iterator[str]:
     """Yield what each assertion of the question came to, in the judge's words."""
-    given = result.grades.get("assertions")
-    for each in () if given is None else AssertionEvaluation.from_dict(given).rulings:
-        end = {True: "met", False: "not met", None: "unscored"}[each.is_met]
-        what = f"{each.weight}{'' if each.must == 'say' else ', must not be said'}"
-        why = f"{each.ruling or 'no ruling'}: {each.reason or '-'}"
-        yield f"assertion {end} ({what}): {each.text} ({why})"
+    grading = result.grades.get("assertions")
+    for ruling in () if grading is None else AssertionEvaluation.from_dict(grading).rulings:
+        end = {True: "met", False: "not met", None: "unscored"}[ruling.is_met]
+        what = f"{ruling.weight}{'' if ruling.must == 'say' else ', must not be said'}"
+        why = f"{ruling.ruling or 'no ruling'}: {ruling.reason or '-'}"
+        yield f"assertion {end} ({what}): {ruling.text} ({why})"
 
 
-def _claims(found: ClaimEvaluation) -> Iterator[str]:
+def _claims(evaluation: ClaimEvaluation) -> Iterator[str]:
     """Yield a line a claim, or that there is none, and one a citation that is misplaced."""
-    if not found.claims and found.failure is None:
+    if not evaluation.claims and evaluation.failure is None:
         yield "faithfulness: no claims"
-    for claim in found.claims:
+    for claim in evaluation.claims:
         texts = f" [{', '.join(claim.texts)}]" if claim.texts else ""
         why = f" ({claim.reason})" if claim.reason else ""
         yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}{why}"
-    for each in found.misplaced:
-        yield f"  misplaced citation: {each.citation} in: {each.sentence}"
+    for misplaced in evaluation.misplaced:
+        yield f"  misplaced citation: {misplaced.citation} in: {misplaced.sentence}"
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:
@@ -188,8 +188,8 @@ def _cost(result: QueryResult) -> str:
     return f"{calls}, {number(spent.tokens, ',', UNKNOWN)} tokens, {seconds} s{paid}"
 
 
-def _tree_of(result: QueryResult, found: Retrieved) -> "Tree | None":
-    if not found.walk:
+def _tree_of(result: QueryResult, retrieved: Retrieved) -> "Tree | None":
+    if not retrieved.walk:
         return None
     steps = [
         replace(
@@ -198,7 +198,7 @@ def _tree_of(result: QueryResult, found: Retrieved) -> "Tree | None":
             looked_up=tuple(map(redact, step.looked_up)),
             missing=redact(step.missing),
         )
-        for step in found.walk.steps
+        for step in retrieved.walk.steps
     ]
     return way_tree(steps, cited_sources(result.response))
 
@@ -210,12 +210,12 @@ def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line
     """
     if not calls:
         yield Line("  Calls: not kept; output.keep_calls keeps them", "dim")
-    for each in calls:
+    for record in calls:
         who = {"search": "the search", "judge": "the judge"}.get(
-            each["work"], f"the judge ({each['work']})"
+            record["work"], f"the judge ({record['work']})"
         )
-        yield Line(f"  Calls of {who}: {len(each['exchanges']) or _UNSEEN}", "bold")
-        for place, exchange in enumerate(each["exchanges"], 1):
+        yield Line(f"  Calls of {who}: {len(record['exchanges']) or _UNSEEN}", "bold")
+        for place, exchange in enumerate(record["exchanges"], 1):
             yield Line(f"  {place}. {_describe_call(exchange)}", "bold")
             for role, text in _texts(exchange):
                 yield Line(f"  {role}:", "italic")
@@ -227,10 +227,10 @@ def _describe_call(exchange: KeptExchange) -> str:
     if exchange["earlier_run"] is not None:
         return f"judged before, in run {exchange['earlier_run']}: nothing was sent"
     values: Mapping[str, object] = {"error": "", **exchange["attempt"]}
-    told = f"{values['phase']} by {values['model']}"
+    head = f"{values['phase']} by {values['model']}"
     counts = f"{values['prompt_tokens']:,} tokens in, {values['output_tokens']:,} out"
     failed = f", failed: {values['error']}" if values["error"] else ""
-    return f"{told}: {counts}, {values['latency_s']:.2f} s{failed}"
+    return f"{head}: {counts}, {values['latency_s']:.2f} s{failed}"
 
 
 def _texts(exchange: KeptExchange) -> Iterator[tuple[str, str]]:

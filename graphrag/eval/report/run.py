@@ -218,27 +218,27 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
     """Yield after how many questions the more expensive indexes pay, where that is known."""
     never: dict[tuple[str, str, str], list[str]] = {}
     unknown: dict[str, None] = {}
-    of: dict[str, None] = {}
-    for each in payoffs:
-        more, saved, by = each.more, each.saved, "tokens" if each.unit == "tokens" else "cost"
+    methods: dict[str, None] = {}
+    for payoff in payoffs:
+        more, saved, by = payoff.more, payoff.saved, "tokens" if payoff.unit == "tokens" else "cost"
         if more is None or saved is None:
             unknown |= dict.fromkeys(["indexes"] * (more is None) + ["searches"] * (saved is None))
-            of |= dict.fromkeys([each.first, each.second])
-        elif each.questions is None:
-            pays = "never pays" if each.never_pays else "is not shown to pay"
-            never.setdefault((each.first, pays, by), []).append(each.second)
+            methods |= dict.fromkeys([payoff.first, payoff.second])
+        elif payoff.questions is None:
+            pays = "never pays" if payoff.never_pays else "is not shown to pay"
+            never.setdefault((payoff.first, pays, by), []).append(payoff.second)
         else:
-            shown = f"but {counted(saved.n, 'question')} do not show that they cost less"
-            if each.at_most is not None:
-                shown = f"at most {each.at_most:,} with 95 % confidence"
+            limit = f"but {counted(saved.n, 'question')} do not show that they cost less"
+            if payoff.at_most is not None:
+                limit = f"at most {payoff.at_most:,} with 95 % confidence"
             amounts = [
-                money(of, "$") if by == "cost" else f"{of:,.0f} tokens"
-                for of in (more, 1000 * (saved.mean or 0))
+                money(amount, "$") if by == "cost" else f"{amount:,.0f} tokens"
+                for amount in (more, 1000 * (saved.mean or 0))
             ]
             yield (
-                f"{each.first} pays after about {counted(each.questions, 'question')} against "
-                f"{each.second}: its index costs {amounts[0]} more, a thousand of its "
-                f"searches {amounts[1]} less on average; {shown}."
+                f"{payoff.first} pays after about {counted(payoff.questions, 'question')} against "
+                f"{payoff.second}: its index costs {amounts[0]} more, a thousand of its "
+                f"searches {amounts[1]} less on average; {limit}."
             )
     for (first, pays, by), others in never.items():
         yield (
@@ -247,25 +247,25 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
         )
     if unknown:
         yield (
-            f"What the {join_names([*unknown])} of {join_names([*of])} cost is not all known, so "
-            "nobody can say after how many questions the more expensive ones pay."
+            f"What the {join_names([*unknown])} of {join_names([*methods])} cost is not all known, "
+            "so nobody can say after how many questions the more expensive ones pay."
         )
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:
     """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
     lines: list[str] = []
-    for each in analysis.comparisons:
-        (decided, family), dropped = each.decided, each.result.n_dropped_pairs
+    for pair in analysis.comparisons:
+        (decided, family), dropped = pair.decided, pair.result.n_dropped_pairs
         if family is None:
             continue
         end = f" ({counted(dropped, 'question')} without both verdicts left out)" if dropped else ""
-        if each.is_corrected:
-            end = f"; by the judge alone {points(each.result.difference)}"
+        if pair.is_corrected:
+            end = f"; by the judge alone {points(pair.result.difference)}"
         lines.append(
-            f"{each.a} - {each.b}: {points(decided.difference, UNKNOWN)} "
+            f"{pair.a} - {pair.b}: {points(decided.difference, UNKNOWN)} "
             f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
-            f"{p_value(decided.p_holm)}: {each.verdict}{end}"
+            f"{p_value(decided.p_holm)}: {pair.verdict}{end}"
         )
     return lines
 
@@ -273,9 +273,9 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
 def describe_uncorrected(analysis: "Analysis") -> list[str]:
     """Return why labels corrected nothing, a line each reason."""
     refused: dict[str, list[str]] = {}
-    for each in analysis.comparisons:
-        if each.in_family and each.corrected is not None and each.corrected.refused is not None:
-            refused.setdefault(each.corrected.refused, []).append(f"{each.a} - {each.b}")
+    for pair in analysis.comparisons:
+        if pair.in_family and pair.corrected is not None and pair.corrected.refused is not None:
+            refused.setdefault(pair.corrected.refused, []).append(f"{pair.a} - {pair.b}")
     return [
         f"Not corrected by labels ({', '.join(pairs)}): {why}." for why, pairs in refused.items()
     ]
@@ -284,15 +284,15 @@ def describe_uncorrected(analysis: "Analysis") -> list[str]:
 def describe_documents(analysis: "Analysis") -> list[str]:
     """Return what may be said of other documents, a line each comparison on the main metric."""
     lines: list[str] = []
-    for each in analysis.comparisons:
-        view = each.result.by_document
-        if not each.in_family or view is None or len(view.documents) < 2:
+    for pair in analysis.comparisons:
+        view = pair.result.by_document
+        if not pair.in_family or view is None or len(view.documents) < 2:
             continue
         agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
         mean = view.estimate
         limits = f"({span(mean.low, mean.high)})"
         lines.append(
-            f"{each.a} - {each.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"{pair.a} - {pair.b}: of {len(view.documents)} documents {agree}; mean over "
             f"documents {points(mean.mean, UNKNOWN)} "
             f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
         )
@@ -314,11 +314,11 @@ def describe_preferences(figures: "Figures") -> Iterator[str]:
     """Yield how responses fared that were held against each other."""
     if figures.pairwise:
         yield "Responses held against each other, in both orders:"
-    for (a, b), of in figures.pairwise.items():
+    for (a, b), summary in figures.pairwise.items():
         yield (
-            f"{a} against {b}: {of.n_a} better, {of.n_b} worse, {of.n_ties} ties, "
-            f"{of.n_missing} missing; sign test {p_value(of.p)} (not corrected); the order decided "
-            f"{share(of.flip_rate.mean, '%', UNKNOWN)}"
+            f"{a} against {b}: {summary.n_a} better, {summary.n_b} worse, {summary.n_ties} ties, "
+            f"{summary.n_missing} missing; sign test {p_value(summary.p)} (not corrected); the order "
+            f"decided {share(summary.flip_rate.mean, '%', UNKNOWN)}"
         )
 
 
@@ -345,8 +345,10 @@ def describe_doubts(results: "EvaluationResults") -> list[str]:
             doubts.setdefault(result.sample_id, f"{result.doubt} ({result.method})")
     if not doubts:
         return []
-    of = counted(results.metadata["asked"]["questions"], "question")
-    head = f"The judge doubts the ground truth of {len(doubts):,} of {of}; no score hangs on that:"
+    total = counted(results.metadata["asked"]["questions"], "question")
+    head = (
+        f"The judge doubts the ground truth of {len(doubts):,} of {total}; no score hangs on that:"
+    )
     lines = [f"  {name}: {doubt}" for name, doubt in doubts.items()]
     left = [f"  ... and {len(lines) - _MOST_DOUBTS:,} more"] * (len(lines) > _MOST_DOUBTS)
     return [head, *lines[:_MOST_DOUBTS], *left]
@@ -359,8 +361,8 @@ def describe_gold(results: "EvaluationResults") -> list[str]:
         return []
     n = results.metadata["asked"]["questions"]
     if n_gold:
-        of = counted(n, "question")
-        return [f"{n_gold:,} of {of} are gold: a person accepted or mended them."]
+        total = counted(n, "question")
+        return [f"{n_gold:,} of {total} are gold: a person accepted or mended them."]
     review = eval_line_here("view", "--review", "DATASET")
     return [f"No person has vetted any of the {counted(n, 'question')}; review them with: {review}"]
 
@@ -368,19 +370,19 @@ def describe_gold(results: "EvaluationResults") -> list[str]:
 def describe_costs(results: "EvaluationResults") -> list[str]:
     """Return what the tables leave out: what was cached, and what is part of no result."""
     cached: list[str] = []
-    for method, of in results.efficiency.items():
-        tokens, n = of.get("cached_prompt_tokens"), of.get("calls_reporting_cached_tokens")
+    for method, usage in results.efficiency.items():
+        tokens, n = usage.get("cached_prompt_tokens"), usage.get("calls_reporting_cached_tokens")
         if tokens is not None:
-            calls = f"{n or 0:,} of {sum(of['llm_calls_by_phase'].values()):,} calls report"
-            known = "by how many calls is not known" if n is None else calls
-            read = sum(of["prompt_tokens_by_phase"].values())
-            cached.append(f"{method} {tokens:,} of {read:,} ({known})")
-    judged = [of.get("judge_cached_prompt_tokens") for of in results.efficiency.values()]
+            calls = f"{n or 0:,} of {sum(usage['llm_calls_by_phase'].values()):,} calls report"
+            report = "by how many calls is not known" if n is None else calls
+            n_read = sum(usage["prompt_tokens_by_phase"].values())
+            cached.append(f"{method} {tokens:,} of {n_read:,} ({report})")
+    judged = [usage.get("judge_cached_prompt_tokens") for usage in results.efficiency.values()]
     if any(tokens is not None for tokens in judged):
         cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
     lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
     further: Mapping[str, int] = results.figures.get("further_judges") or {}
-    n_reused = sum(of.get("judge_reused_replies", 0) for of in results.efficiency.values())
+    n_reused = sum(usage.get("judge_reused_replies", 0) for usage in results.efficiency.values())
     n_reused += further.get("reused_replies", 0)
     if n_reused:
         lines.append(
@@ -411,21 +413,21 @@ def describe_price(model: str) -> str:
 def describe_failures(results: "EvaluationResults") -> list[str]:
     """Return a line on each method's failed searches and one on its unscored verdicts."""
     lines: list[str] = []
-    for method, of_method in _by_method(results):
-        causes = [r.failure.message for r in of_method if r.failure is not None]
+    for method, searches in _by_method(results):
+        causes = [r.failure.message for r in searches if r.failure is not None]
         if causes:
             lines.append(
-                f"{method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
+                f"{method}: {len(causes)} of {len(searches)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
-        unscored = [r.scores.failures for r in of_method if r.scores.failures]
-        failures = [(m, of[m]) for m in METRICS for of in unscored if m in of]
+        unscored = [r.scores.failures for r in searches if r.scores.failures]
+        failures = [(m, by_metric[m]) for m in METRICS for by_metric in unscored if m in by_metric]
         if failures:
             n, cause = len(unscored), failures[0][1]
             missing = Counter(metric for metric, _ in failures)
             counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
             lines.append(
-                f"{method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "
+                f"{method}: verdicts on {n:,} of {counted(len(searches), 'response')} are "
                 f"unscored and left out, {counts}, e.g. {cause.message}"
             )
     return lines
@@ -434,14 +436,14 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
 def describe_abstentions(results: "EvaluationResults") -> list[str]:
     """Return a line for each method that abstained in more than half of its searches."""
     lines: list[str] = []
-    for method, of_method in _by_method(results):
-        declined = [r for r in of_method if r.failure is None and r.abstained]
-        if 2 * len(declined) <= len(of_method):
+    for method, searches in _by_method(results):
+        declined = [r for r in searches if r.failure is None and r.abstained]
+        if 2 * len(declined) <= len(searches):
             continue
         sources = [r.retrieved for r in declined if r.retrieved is not None]
         n_bare = sum(r.text_unit_ids is not None and not r.n_sources for r in sources)
         bare = f", {n_bare} of them without a text in the context" if n_bare else ""
-        n = counted(len(of_method), "answer")
+        n = counted(len(searches), "answer")
         lines.append(f"{method}: {len(declined)} of {n} abstained{bare}")
     return lines
 
@@ -449,14 +451,14 @@ def describe_abstentions(results: "EvaluationResults") -> list[str]:
 def describe_oddities(results: "EvaluationResults") -> list[str]:
     """Return a line for each method with replies that were cut off."""
     lines: list[str] = []
-    for method, of_method in _by_method(results):
-        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
+    for method, searches in _by_method(results):
+        cut = [r for r in searches if r.usage is not None and r.usage.cut_replies]
         if cut:
             n_answered = sum(r.failure is None for r in cut)
             judged = f"; {n_answered} of these answered and are judged as they are"
             question = name_question(cut[0].sample_id, cut[0].imdb_key, cut[0].question)
             lines.append(
-                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
+                f"{method}: in {len(cut)} of {len(searches)} searches a reply was cut off, e.g. "
                 f"at {question}{judged if n_answered else ''}; "
                 "max_output_tokens and tog_search's own bounds say how long a reply may be"
             )
