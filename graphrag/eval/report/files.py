@@ -63,19 +63,19 @@ def read_shown_run(output_dir: Path) -> ShownRun | None:
         return ShownRun(None, None, f"of-unknown-origin-{path.stat().st_mtime:.0f}")
 
 
-def set_aside(output_dir: Path, shown: ShownRun) -> Path:
+def set_aside(output_dir: Path, run: ShownRun) -> Path:
     """Keep the files beside eval.db in a folder of their own, and return it.
 
     Where that run has its own files already they are left as they are. StoreError if they can't be
     copied.
     """
-    folder = run_folder(output_dir, shown.run_id or f"saved-{shown.timestamp.replace(':', '')}")
+    folder = run_folder(output_dir, run.run_id or f"saved-{run.timestamp.replace(':', '')}")
     if (folder / SUMMARY_FILE).exists():
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [output_dir / name for name in _NAMES if (output_dir / name).exists()]
-        for path in (*_evaluations_in(output_dir, shown.run_id), *paths):
+        for path in (*_evaluations_in(output_dir, run.run_id), *paths):
             shutil.copy2(path, folder / path.name)  # the summary last: it says the rest is there
     except OSError as error:
         raise StoreError(
@@ -132,10 +132,10 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
             "sample_id": question["id"],
             "method": method,
             "trial": 0,
-            **of["measures"],
+            **entry["measures"],
         }
         for question in retrieval["results"]
-        for method, of in question["methods"].items()
+        for method, entry in question["methods"].items()
     ]
     table.insert(0, "run_id", results.metadata.get("run_id"))
     table["abstained"] = [r.abstained for r in results.results]
@@ -166,7 +166,7 @@ def _exporter(suffix: str) -> PlugIn | None:
 def check_table_file(path: Path) -> None:
     """Refuse a file whose ending names no format; raises UsageError."""
     if path.suffix.lower() not in SUFFIXES and _exporter(path.suffix) is None:
-        brought = [f".{each.name}" for each in list_plug_ins("exporters")]
+        brought = [f".{plug_in.name}" for plug_in in list_plug_ins("exporters")]
         msg = f"--export {path}: name a file that ends in {' or '.join([*SUFFIXES, *brought])}."
         raise UsageError(msg)
 

@@ -39,10 +39,10 @@ def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
     ``taken``: the method that the answer is to use; None where it is undecided.
     """
     better = [
-        (group, *found)
+        (group, *choice)
         for grouping in results.kinds
         for group in grouping.groups
-        if (found := _better(group, taken)) is not None
+        if (choice := _better(group, taken)) is not None
     ]
     if not better:
         return ""
@@ -60,12 +60,12 @@ def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:
     if taken is None:
         return None if group.winner is None else (group.winner, "")
     leads: dict[str, str] = {}
-    for each in group.leads:
-        low, high = each.low, each.high
-        if each.b == taken and each.shown > 0:
-            leads[each.a] = f"{span(low, high)} points, "
-        elif each.a == taken and each.shown < 0 and low is not None and high is not None:
-            leads[each.b] = f"{span(-high, -low)} points, "
+    for lead in group.leads:
+        low, high = lead.low, lead.high
+        if lead.b == taken and lead.shown > 0:
+            leads[lead.a] = f"{span(low, high)} points, "
+        elif lead.a == taken and lead.shown < 0 and low is not None and high is not None:
+            leads[lead.b] = f"{span(-high, -low)} points, "
     means = {m: group.means[m].mean or 0.0 for m in leads}
     best = max(means, key=means.__getitem__, default=None)
     return None if best is None else (best, leads[best])

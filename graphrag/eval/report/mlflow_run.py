@@ -68,8 +68,8 @@ def _log(
     ):
         values = {name: about.get(name) for name in _PARAMETERS}
         values |= {f"judge.{name}": value for name, value in _judge(about).items()}
-        known = {name: value for name, value in values.items() if value not in (None, [], {})}
-        mlflow.log_params({name: _text(value)[:6000] for name, value in known.items()})
+        parameters = {name: value for name, value in values.items() if value not in (None, [], {})}
+        mlflow.log_params({name: _text(value)[:6000] for name, value in parameters.items()})
         mlflow.log_metrics(numbers)
         write_whole(Path(folder), files)
         mlflow.log_artifacts(folder)
@@ -91,12 +91,12 @@ def _text(value: object) -> str:
 
 def _numbers(results: EvaluationResults, figures: Figures) -> Iterator[tuple[str, float]]:
     """Yield what is known: means as the tables have them, their limits, what a search took."""
-    outcomes = {} if results.analysis is None else results.analysis.outcomes
-    for method, of in outcomes.items():
-        for metric, found in of.items():
-            yield from _estimate(f"{method}/{metric}", found.mean)
-            if has_two_means(found):
-                yield from _estimate(f"{method}/{metric}.failed_as_0", found.end_to_end)
+    by_method = {} if results.analysis is None else results.analysis.outcomes
+    for method, by_metric in by_method.items():
+        for metric, outcomes in by_metric.items():
+            yield from _estimate(f"{method}/{metric}", outcomes.mean)
+            if has_two_means(outcomes):
+                yield from _estimate(f"{method}/{metric}.failed_as_0", outcomes.end_to_end)
         if method in figures.measures:
             for measure, summary in figures.measures[method].measures.items():
                 yield from _estimate(f"{method}/{measure}", summary.estimate)
@@ -108,17 +108,17 @@ def _numbers(results: EvaluationResults, figures: Figures) -> Iterator[tuple[str
         yield "cost_usd", cost
 
 
-def _estimate(name: str, of: Estimate) -> Iterator[tuple[str, float]]:
-    for suffix, value in (("", of.mean), (".low", of.low), (".high", of.high)):
+def _estimate(name: str, estimate: Estimate) -> Iterator[tuple[str, float]]:
+    for suffix, value in (("", estimate.mean), (".low", estimate.low), (".high", estimate.high)):
         if value is not None:
             yield _key(name + suffix), value
             if not suffix:
-                yield _key(f"{name}.n"), of.n
+                yield _key(f"{name}.n"), estimate.n
 
 
 def _key(name: str) -> str:
     """Return a name as MLflow takes it; no two become one."""
-    return re.sub(r"[^\w\-. :/]|_x", lambda found: f"_x{ord(found[0][0]):x}_", name)
+    return re.sub(r"[^\w\-. :/]|_x", lambda match: f"_x{ord(match[0][0]):x}_", name)
 
 
 def _log_answers(mlflow: MLflow, results: EvaluationResults, experiment: str, run: str) -> None:

@@ -72,9 +72,9 @@ def list_annotations(comparison: RunComparison) -> list[str]:
     label = label_of(comparison)
     lines = [
         *(
-            (kinds[each.decision.outcome], f"{describe_decision(each)}{label}")
-            for each in comparison.decided
-            if each.decision.outcome in kinds
+            (kinds[item.decision.outcome], f"{describe_decision(item)}{label}")
+            for item in comparison.decided
+            if item.decision.outcome in kinds
         ),
         *(("warning", line) for line in comparison.warnings),
     ]
@@ -85,7 +85,7 @@ def list_annotations(comparison: RunComparison) -> list[str]:
 def _flips(flips: Sequence[Flip]) -> list[str]:
     n_wrong = sum(flip.newly == "wrong" for flip in flips)
     ordered = sorted(flips, key=lambda flip: flip.newly == "right")
-    lines = [f"- newly {escape(describe_flip(each, 200))}" for each in ordered[:_MOST_FLIPS]]
+    lines = [f"- newly {escape(describe_flip(flip, 200))}" for flip in ordered[:_MOST_FLIPS]]
     if len(flips) > _MOST_FLIPS:
         lines.append(f"- ... and {len(flips) - _MOST_FLIPS:,} more")
     name = f"Answers that flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"
@@ -123,23 +123,23 @@ def render_junit(comparison: RunComparison) -> str:
     """
     suites, label = ElementTree.Element("testsuites"), label_of(comparison)
     cases: list[ElementTree.Element] = []
-    for each in comparison.decided:
-        cases.append(_case(f"graphrag.eval.{each.metric}", each.method))
-        if (end := _OUTCOMES.get(each.decision.outcome)) is not None:
-            ElementTree.SubElement(cases[-1], end, message=_allowed(describe_decision(each)))
+    for item in comparison.decided:
+        cases.append(_case(f"graphrag.eval.{item.metric}", item.method))
+        if (end := _OUTCOMES.get(item.decision.outcome)) is not None:
+            ElementTree.SubElement(cases[-1], end, message=_allowed(describe_decision(item)))
     suites.append(_suite(f"graphrag eval compare{label}", cases))
     cases = []
-    for each in comparison.questions:
-        case = _case(f"graphrag.eval.{each.metric}.{each.method}", name_asked(each, 120))
-        if each.seconds is not None:
-            case.set("time", f"{each.seconds:.3f}")
-        told = _allowed(f"{each.method}: {each.change}: {each.told}{label}")
-        if each.change in _CHANGES:
-            end = ElementTree.SubElement(case, _CHANGES[each.change], message=told)
-            end.set("type", each.change)
-            end.text = _allowed(each.question or "") or None
-        elif each.change == "newly right":
-            ElementTree.SubElement(case, "system-out").text = told
+    for change in comparison.questions:
+        case = _case(f"graphrag.eval.{change.metric}.{change.method}", name_asked(change, 120))
+        if change.seconds is not None:
+            case.set("time", f"{change.seconds:.3f}")
+        message = _allowed(f"{change.method}: {change.change}: {change.told}{label}")
+        if change.change in _CHANGES:
+            end = ElementTree.SubElement(case, _CHANGES[change.change], message=message)
+            end.set("type", change.change)
+            end.text = _allowed(change.question or "") or None
+        elif change.change == "newly right":
+            ElementTree.SubElement(case, "system-out").text = message
         cases.append(case)
     if cases:
         suites.append(_suite(f"questions{label}", cases))

@@ -317,8 +317,8 @@ def describe_preferences(figures: "Figures") -> Iterator[str]:
     for (a, b), summary in figures.pairwise.items():
         yield (
             f"{a} against {b}: {summary.n_a} better, {summary.n_b} worse, {summary.n_ties} ties, "
-            f"{summary.n_missing} missing; sign test {p_value(summary.p)} (not corrected); the order "
-            f"decided {share(summary.flip_rate.mean, '%', UNKNOWN)}"
+            f"{summary.n_missing} missing; sign test {p_value(summary.p)} (not corrected); the "
+            f"order decided {share(summary.flip_rate.mean, '%', UNKNOWN)}"
         )
 
 
