@@ -46,20 +46,20 @@ def list_setup_changes(
     changes: list[str] = []
     unknown: list[str] = []
     for section, meaning in _SECTIONS.items():
-        old, now = (_section(each, section, methods) for each in (baseline, new))
+        old, now = (_section(setup, section, methods) for setup in (baseline, new))
         if old is None or now is None:
             unknown.append(section)
         elif old != now:
             keys = [key for key in {**old, **now} if old.get(key) != now.get(key)]
-            shown = "; ".join(_change(section, key, (old, now), facts) for key in keys)
-            changes.append(f"{meaning} ({shown})")
+            details = "; ".join(_change(section, key, (old, now), facts) for key in keys)
+            changes.append(f"{meaning} ({details})")
     if "indexes" not in unknown:
         changes += _list_method_changes(new, baseline, methods)
     if unknown:
         return [*changes, f"not known whether the runs agree in: {', '.join(unknown)}"]
     old, now = (  # only of setups that are whole is a section that is missing a default
-        RunSetup({k: each.root[k] for k in _OF_THE_RUN if k in each.root})
-        for each in (baseline, new)
+        RunSetup({k: setup.root[k] for k in _OF_THE_RUN if k in setup.root})
+        for setup in (baseline, new)
     )
     if differences := list_differences(old, now):
         changes.append(f"the runs' own settings differ ({', '.join(differences.values())})")
@@ -111,7 +111,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
     alike: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for method in methods:
         for key in keys:
-            before, after = (RunSetup(_described(each[key].get(method))) for each in (old, now))
+            before, after = (RunSetup(_described(side[key].get(method))) for side in (old, now))
             if lines := list_differences(before, after):
                 alike.setdefault(tuple(lines.values()), {}).setdefault(method, []).append(key)
     changes: list[str] = []
@@ -196,9 +196,9 @@ def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tu
     costs = [{u: costs_by_method(side.rows, u) for u in UNITS} for side in (new, baseline)]
 
     def cost_of(side: int, name: str, search: str, unit: Unit) -> float | None:
-        asked = sides[side].setup.searched([name])
-        known = (ours, theirs)[side]
-        return index_cost(search, {index: known.get(index) for index in asked if known}, unit)
+        keys = sides[side].setup.searched([name])
+        by_index = (ours, theirs)[side]
+        return index_cost(search, {index: by_index.get(index) for index in keys if by_index}, unit)
 
     payoffs = (
         hold_in_units(

@@ -173,7 +173,7 @@ class RunComparison:
     @property
     def outcome(self) -> GateOutcome:
         """FAIL if any item or figure fails, PASS if all pass, else INCONCLUSIVE."""
-        return combine_outcomes(each.decision.outcome for each in self.decided)
+        return combine_outcomes(item.decision.outcome for item in self.decided)
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
@@ -197,25 +197,25 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
 def compare_rows(
     rows: tuple[RunRows, RunRows],
     store_path: Path,
-    wanted: list[str] | None = None,
+    terms: list[str] | None = None,
     methods: list[str] | None = None,
     margin: float = MARGIN,
     accept_index_change: bool = False,
 ) -> RunComparison:
     """Compare two runs, the new one first.
 
-    ``wanted`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
+    ``terms`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
     """
-    named = read_metric_terms(wanted) if wanted else {}
-    judged = {name: of for name, of in named.items() if name in METRICS}
-    for name, of in judged.items():
-        if of is not None and of.is_relative:
+    named = read_metric_terms(terms) if terms else {}
+    judged = {name: limit for name, limit in named.items() if name in METRICS}
+    for name, limit in judged.items():
+        if limit is not None and limit.is_relative:
             raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
-    amounts = {name: of for name, of in named.items() if name not in METRICS}
+    amounts = {name: limit for name, limit in named.items() if name not in METRICS}
     return compare_runs(
         *rows,
         methods,
-        {name: of and of.value for name, of in judged.items()} if wanted else None,
+        {name: limit and limit.value for name, limit in judged.items()} if terms else None,
         margin,
         accept_index_change,
         read_amounts(*rows, amounts, store_path) if amounts else {},
@@ -247,7 +247,7 @@ def compare_runs(
         shared = shared_metrics(new.metrics, baseline.metrics)
         metrics = ["correctness" if "correctness" in shared else shared[0]]
     own = metrics if isinstance(metrics, Mapping) else dict[str, float | None].fromkeys(metrics)
-    margins = {metric: margin if of is None else of for metric, of in own.items()}
+    margins = {metric: margin if limit is None else limit for metric, limit in own.items()}
     _check(new, baseline, list(margins), (margin, *margins.values()), bool(amounts))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
@@ -310,7 +310,7 @@ def compare_runs(
             for key, case in (amounts or {}).items()
             if key[0] in chosen
         ),
-        tuple(each for key in keys for each in _changes_of(joined[key[0]], pairs[key], key)),
+        tuple(change for key in keys for change in _changes_of(joined[key[0]], pairs[key], key)),
         index_payoffs(new, baseline, chosen),
     )
 
@@ -353,11 +353,11 @@ def _methods(rows: Sequence[Row]) -> list[str]:
 
 
 def _choose_methods(
-    new: Sequence[Row], baseline: Sequence[Row], wanted: Sequence[str] | None
+    new: Sequence[Row], baseline: Sequence[Row], names: Sequence[str] | None
 ) -> list[str]:
     ours, theirs = _methods(new), _methods(baseline)
     both = [method for method in ours if method in theirs]
-    for method in wanted or ():
+    for method in names or ():
         if method not in both:
             msg = f"Not both runs hold method {method!r}{nearest(method, both)}"
             raise UsageError(as_sentence(msg))
@@ -366,7 +366,7 @@ def _choose_methods(
             f"No method is in both runs: the new run holds {', '.join(ours) or 'none'}, the "
             f"baseline {', '.join(theirs) or 'none'}."
         )
-    return both if wanted is None else list(wanted)
+    return both if names is None else list(names)
 
 
 def _list_lone_methods(
@@ -398,8 +398,8 @@ def _coverages(joined: Joined, metric: str) -> tuple[float, float]:
             for pair in joined.pairs
             if metric != "correctness" or _has_reference(pair[side])
         )
-        asked = states.total() - sum(states[state] for state in _NEVER_ASKED)
-        return states[State.SCORED] / asked if asked else 1.0
+        n_asked = states.total() - sum(states[state] for state in _NEVER_ASKED)
+        return states[State.SCORED] / n_asked if n_asked else 1.0
 
     return share(0), share(1)
 
@@ -461,7 +461,7 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
     and id, or the same id in another document only. Case and blanks make no other words. Warned of
     are accepted answers that changed.
     """
-    pairs = {old.key: (new, old) for each in joined.values() for new, old in each.pairs}
+    pairs = {old.key: (new, old) for rows in joined.values() for new, old in rows.pairs}
     other = [pair for pair in pairs.values() if _has_other_words(*pair)]
     if other:
         new, old = other[0]
@@ -532,10 +532,10 @@ def _word(row: Row, metric: str) -> str:
 def _refuse_moved(joined: Mapping[str, Joined]) -> None:
     """Refuse ids that stand in one document in the one run and only in another in the other."""
     moved: dict[str, tuple[str, str]] = {}
-    for each in joined.values():
-        kept = {old.question_id for _, old in each.pairs}
-        then = {row.question_id: row.document for row in each.baseline}
-        for row in each.new:
+    for rows in joined.values():
+        kept = {old.question_id for _, old in rows.pairs}
+        then = {row.question_id: row.document for row in rows.baseline}
+        for row in rows.new:
             if row.question_id in then and row.question_id not in kept:
                 moved.setdefault(row.question_id, (row.document, then[row.question_id]))
     if moved:

@@ -87,7 +87,7 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
         runs = {run.run_id: run for run in store.runs()}
         if new_run not in runs or baseline_run not in runs:
             return []
-        ours, theirs = (_all_figures(store, runs[each]) for each in (new_run, baseline_run))
+        ours, theirs = (_all_figures(store, runs[run_id]) for run_id in (new_run, baseline_run))
     changes: list[FigureChange] = []
     for key in (key for key in ours if key in theirs):
         now, then = ours[key], theirs[key]
@@ -110,7 +110,7 @@ def read_metric_terms(texts: Sequence[str]) -> dict[str, Margin | None]:
     number, or a name is given twice.
     """
     terms: dict[str, Margin | None] = {}
-    for text in (each.strip() for line in texts for each in line.split(",")):
+    for text in (term.strip() for line in texts for term in line.split(",")):
         name, has_margin, margin = (part.strip() for part in text.partition("="))
         if not name:
             if has_margin:
@@ -137,17 +137,17 @@ def _read_margin(name: str, text: str) -> Margin:
 
 
 def read_amounts(
-    new: RunRows, baseline: RunRows, wanted: Mapping[str, Margin | None], store_path: Path
+    new: RunRows, baseline: RunRows, margins: Mapping[str, Margin | None], store_path: Path
 ) -> dict[FigureKey, AmountCase]:
     """Read amounts of two runs of a store, question by question.
 
-    ``wanted``: amount -> the increase that is accepted; None: 5 % of the baseline's mean. Returns
+    ``margins``: amount -> the increase that is accepted; None: 5 % of the baseline's mean. Returns
     (method, amount) -> case, of every method that both runs have the amount for. A failed search
     has none: it makes a run neither quick nor cheap. UsageError if the store does not hold both
     runs, or not both have the amount, or it is none; StoreError if another process holds the store.
     """
     names = [*METRICS, *sorted(LOWER_IS_BETTER)]
-    for name in wanted:
+    for name in margins:
         if name not in LOWER_IS_BETTER:
             msg = f"The gate does not decide on {name!r}{nearest(name, names)}"
             raise UsageError(f"{as_sentence(msg)} It decides on: {', '.join(names)}.")
@@ -156,7 +156,7 @@ def read_amounts(
         for side, name in ((new, "new run"), (baseline, "baseline")):
             if side.metadata.run_id not in runs:
                 raise UsageError(
-                    f"{', '.join(wanted)} can't be compared: {store_path} does not hold the {name}"
+                    f"{', '.join(margins)} can't be compared: {store_path} does not hold the {name}"
                     f" ({side.metadata.name}), and its file has the verdicts alone; name a run "
                     "that is in the store."
                 )
@@ -164,20 +164,20 @@ def read_amounts(
             _all_figures(store, runs[side.metadata.run_id or ""]) for side in (new, baseline)
         )
     shared = [key for key in ours if key in theirs]
-    known = list(dict.fromkeys(name for _, name in shared if name in LOWER_IS_BETTER))
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"Not both runs have {name}; both have: {', '.join(known) or 'none'}.")
+    both = list(dict.fromkeys(name for _, name in shared if name in LOWER_IS_BETTER))
+    for name in margins:
+        if name not in both:
+            raise UsageError(f"Not both runs have {name}; both have: {', '.join(both) or 'none'}.")
     failed = [
         {(row.method, *row.key) for row in side.rows if row.censored} for side in (new, baseline)
     ]
     cases: dict[FigureKey, AmountCase] = {}
-    for method, name in (key for key in shared if key[1] in wanted):
+    for method, name in (key for key in shared if key[1] in margins):
         now, then = (
             {key: None if (method, *key) in lost else v for key, v in side[method, name].items()}
             for side, lost in zip((ours, theirs), failed, strict=True)
         )
-        margin = wanted[name] or Margin(AMOUNT_MARGIN, is_relative=True)
+        margin = margins[name] or Margin(AMOUNT_MARGIN, is_relative=True)
         cases[method, name] = AmountCase(
             pairs=[(now.get(key), value) for key, value in then.items()],
             margin=margin.value,

@@ -40,13 +40,13 @@ def mean_cell(outcomes: "Outcomes") -> str:
 
 def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
     """Return ``mean_cell`` with its n; ``failed_as_0``: of the mean that ``by_method`` holds."""
-    of = outcomes.end_to_end if failed_as_0 else outcomes.mean
-    return mean_with_n(of) if of.n else mean_cell(outcomes)
+    estimate = outcomes.end_to_end if failed_as_0 else outcomes.mean
+    return mean_with_n(estimate) if estimate.n else mean_cell(outcomes)
 
 
-def mean_with_n(of: "Estimate") -> str:
+def mean_with_n(estimate: "Estimate") -> str:
     """Return a mean in per cent, its limits and its n."""
-    return f"{percent(of)} n {of.n:,}" if of.n else MISSING
+    return f"{percent(estimate)} n {estimate.n:,}" if estimate.n else MISSING
 
 
 def has_two_means(outcomes: "Outcomes") -> bool:
@@ -134,14 +134,14 @@ def plain(
 def span(
     low: float | None,
     high: float | None,
-    shown: Callable[[float], str] = points,
+    render: Callable[[float], str] = points,
     decimals: int = 3,
     missing: str = MISSING,
 ) -> str:
-    """Return two limits, each as ``shown`` shows it, rounded outwards to so many decimals."""
+    """Return two limits, each as ``render`` shows it, rounded outwards to so many decimals."""
     if low is None or high is None:
         return missing
-    return f"{shown(_outwards(low, decimals, floor))} to {shown(_outwards(high, decimals, ceil))}"
+    return f"{render(_outwards(low, decimals, floor))} to {render(_outwards(high, decimals, ceil))}"
 
 
 def _limits(estimate: "Estimate", scale: float, form: str) -> str:

@@ -123,32 +123,32 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     A table's title and note are lines of their own: within it they would be broken at its width,
     however narrow it is.
     """
-    for each in parts:
-        if isinstance(each, Line):
-            wraps = console.is_terminal and not each.is_command
-            console.print(each.text, style=each.style, soft_wrap=not wraps)
+    for part in parts:
+        if isinstance(part, Line):
+            wraps = console.is_terminal and not part.is_command
+            console.print(part.text, style=part.style, soft_wrap=not wraps)
             continue
-        if each.title:
-            show(console, [Line(each.title, "italic")])
-        if len(each.columns) > 1:  # names alone say nothing
-            console.print(_rich(each))
-        if each.note:
-            show(console, [Line(each.note, "dim italic")])
+        if part.title:
+            show(console, [Line(part.title, "italic")])
+        if len(part.columns) > 1:  # names alone say nothing
+            console.print(_rich(part))
+        if part.note:
+            show(console, [Line(part.note, "dim italic")])
 
 
 def _rich(table: Table) -> RichTable:
     widths = [max(map(len, column)) for column in zip(table.names, *table.texts, strict=True)]
     padding = (0, 1 if sum(widths) + 3 * len(widths) <= _TERMINAL else 0)
-    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
+    grid = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for place, (name, kind) in enumerate(table.columns):
         fold = "fold" if kind == "text" else "ellipsis"
-        shown.add_column(name, justify="left" if kind == "text" else "right", overflow=fold)
+        grid.add_column(name, justify="left" if kind == "text" else "right", overflow=fold)
         is_prose = name in ("cause", "what was found")
         if kind == "text" and not is_prose and (place or widths[0] <= _SHORT_NAME):
-            shown.columns[place].no_wrap = True
+            grid.columns[place].no_wrap = True
     for row in table.texts:
-        shown.add_row(*(Text(redact(cell), STYLES.get(cell, "")) for cell in row))
-    return shown
+        grid.add_row(*(Text(redact(cell), STYLES.get(cell, "")) for cell in row))
+    return grid
 
 
 def markdown_table(table: Table) -> list[str]:

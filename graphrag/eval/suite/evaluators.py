@@ -109,10 +109,10 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Compare ``extracted_entities``; ValueError without a list of named entities."""
-        wanted = mapping_of(test_case.expected_output).get("entities")
-        expected = _read(_NAMES, wanted or (), "the expected entities")
-        found = _read(_NAMES, system_output.get("extracted_entities"), "extracted_entities")
-        scores = score_entities(found, expected)
+        entities = mapping_of(test_case.expected_output).get("entities")
+        expected = _read(_NAMES, entities or (), "the expected entities")
+        extracted = _read(_NAMES, system_output.get("extracted_entities"), "extracted_entities")
+        scores = score_entities(extracted, expected)
         nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
         precision, recall, f1 = (
             nothing if value is None else value
@@ -126,7 +126,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
             "false_positives": scores.n_found - scores.n_matched,
             "false_negatives": scores.n_expected - scores.n_matched,
             "expected_entities": expected,
-            "extracted_entities": found,
+            "extracted_entities": extracted,
         }
         return _result(self.metric, f1, details)
 
@@ -232,15 +232,15 @@ class UserSatisfactionEvaluator(BaseEvaluator):
     """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
 
     def __init__(self, ratings: "Iterable[Rating]") -> None:
-        self._ratings = grouped((each.question_id, each.rating) for each in ratings)
+        self._ratings = grouped((rating.question_id, rating.rating) for rating in ratings)
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Look up the case's ratings; ValueError if nobody rated it."""
-        given = self._ratings.get(test_case.id)
-        if not given:
+        ratings = self._ratings.get(test_case.id)
+        if not ratings:
             raise ValueError(f"nobody rated the case {test_case.id!r}")
-        mean = fmean(given)
-        details: dict[str, object] = {"mean_rating": mean, "n_ratings": len(given)}
+        mean = fmean(ratings)
+        details: dict[str, object] = {"mean_rating": mean, "n_ratings": len(ratings)}
         return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
 
 
@@ -281,10 +281,10 @@ class EntityExtraction(StrictSection, BaseEvaluator):
 
     def check(self, case: TestCase) -> None:
         """Refuse a case whose input or expected output can't be used."""
-        given, expected = self._read(case)
+        inputs, expected = self._read(case)
         if expected.entities is None and expected.relationships is None:
             raise ValueError("expected_output: expects neither entities nor relationships")
-        if self.source == "text" and not (given.text or "").strip():
+        if self.source == "text" and not (inputs.text or "").strip():
             raise ValueError("input_data.text is missing")
 
     def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
@@ -294,28 +294,28 @@ class EntityExtraction(StrictSection, BaseEvaluator):
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Compare the ``extraction``."""
         _, expected = self._read(test_case)
-        found = cast("Extraction", system_output["extraction"])
+        extraction = cast("Extraction", system_output["extraction"])
         rule = NameRule(aliases=expected.aliases)
         scores: dict[Literal["entities", "relationships"], MatchScores] = {}
         if expected.entities is not None:
-            scores["entities"] = score_entities(found.entities, expected.entities, rule)
+            scores["entities"] = score_entities(extraction.entities, expected.entities, rule)
         if expected.relationships is not None:
             pairs = expected.relationships
-            scores["relationships"] = score_relationships(found.relationships, pairs, rule)
+            scores["relationships"] = score_relationships(extraction.relationships, pairs, rule)
         parts: dict[str, float] = {}
         details: dict[str, object] = {}
         reasons: list[str] = []
-        for name, each in scores.items():
+        for name, match in scores.items():
             measure: Measure = getattr(self, name)
-            value: float | None = getattr(each, measure)
+            value: float | None = getattr(match, measure)
             # Nothing found where nothing is expected is right.
-            parts[name] = float(each.n_expected == 0) if value is None else value
-            details[f"missed_{name}"] = list(each.missed)
+            parts[name] = float(match.n_expected == 0) if value is None else value
+            details[f"missed_{name}"] = list(match.missed)
             if measure != "recall":
-                details[f"unexpected_{name}"] = list(each.unexpected)
+                details[f"unexpected_{name}"] = list(match.unexpected)
             reasons.append(
-                f"{name} {measure} {parts[name]:.2f} ({each.n_matched} of {each.n_expected} "
-                f"expected among {each.n_found} found)"
+                f"{name} {measure} {parts[name]:.2f} ({match.n_matched} of {match.n_expected} "
+                f"expected among {match.n_found} found)"
             )
         seconds = cast("float | None", system_output.get("processing_time"))
         if expected.max_processing_time is not None and seconds is not None:
@@ -357,7 +357,7 @@ class QueryResponse(StrictSection, BaseEvaluator):
         _, expected = self._read(case)
         measured = self._measured(expected, "", 0.0)
         measured["answer"] = 0.0 if expected.answer else None
-        if not any(self.weights.get(part) for part, each in measured.items() if each is not None):
+        if not any(self.weights.get(part) for part, value in measured.items() if value is not None):
             names = ", ".join(get_args(Part))
             raise ValueError(f"expected_output names nothing that has a weight, of {names}")
 
@@ -378,13 +378,13 @@ class QueryResponse(StrictSection, BaseEvaluator):
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Compare the answer; the ``judge`` is asked where one is expected."""
-        given, expected = self._read(test_case)
+        inputs, expected = self._read(test_case)
         answer = _answer(system_output)
         seconds = cast("float | None", system_output.get("processing_time"))
         measured = self._measured(expected, answer, seconds)
         if expected.answer and self.weights.get("answer"):
             judge = cast("Callable[[str, str, str], Awaitable[int]]", system_output["judge"])
-            measured["answer"] = float(await judge(given.query or "", expected.answer, answer))
+            measured["answer"] = float(await judge(inputs.query or "", expected.answer, answer))
         parts: dict[str, float] = {}
         total = reached = 0.0
         for part in get_args(Part):

@@ -177,8 +177,8 @@ class _Evaluators:
 
         scored = output
         if not isinstance(scored, Failure):
-            asked = score_case(job.evaluator, job.case, {**scored, "judge": grade})
-            scored = await self._attempt(asked, log, "judge")
+            scoring = score_case(job.evaluator, job.case, {**scored, "judge": grade})
+            scored = await self._attempt(scoring, log, "judge")
         check_asked(log)
         result = job.result(response, scored, log.usage())
         value, failed = _RESULT.dump_python(result, mode="json"), result.failure is not None
@@ -420,13 +420,13 @@ def _setup(
         if job.index is None or job.unit.method in indexes.setdefault(job.index, {}):
             continue
         header = headers[job.index]
-        asked = (
+        description = (
             ModelExtractor(header.config).describe()
             if job.method is None
             else methods.describe(job.method, header)
         )
         built = {"index": header.fingerprint} if job.reads_index else {}
-        indexes[job.index][job.unit.method] = {**built, **asked}
+        indexes[job.index][job.unit.method] = {**built, **description}
     labels = tuple(dict.fromkeys(job.unit.method for job in jobs))
     asking = config.model_copy(update={"methods": labels, "trials": 1, "equal_terms": None})
     sections = describe_setup(asking, samples, indexes, judge_setup).root

@@ -277,8 +277,8 @@ def find_part_regressions(
 def _parts_of(reports: Iterable[SuiteReport]) -> dict[tuple[str, str], Scores]:
     by_method = grouped(((report.name, r.method), r) for report in reports for r in report.results)
     return {
-        place: mean_by_case((part, r.case_id, score) for r in of for part, score in r.parts.items())
-        for place, of in by_method.items()
+        key: mean_by_case((part, r.case_id, score) for r in rows for part, score in r.parts.items())
+        for key, rows in by_method.items()
     }
 
 
@@ -323,12 +323,12 @@ def _performance(results: Sequence[CaseResult]) -> Performance:
         if (seconds := result.latency_s) is not None
     ]
     usage = sum_usages(result.usage for result in results)
-    counted = EfficiencyMetrics.of(None, usage)
+    efficiency = EfficiencyMetrics.of(None, usage)
     return Performance(
         latency_median=latency_quantile(latencies, 0.5),
         latency_p95=latency_quantile(latencies, 0.95),
-        llm_calls=counted.llm_calls,
-        tokens=counted.tokens,
+        llm_calls=efficiency.llm_calls,
+        tokens=efficiency.tokens,
         cost_usd=usage.cost_usd,
         judge_cost_usd=sum_usages(result.judge_usage for result in results).cost_usd,
     )
