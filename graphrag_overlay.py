@@ -76,6 +76,7 @@ _NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"
 _LATER: "dict[str, tuple[str, ...]]" = {
     "graphrag.config.models.graph_rag_config": ("devtools",),
     "graphrag_llm.middleware.with_errors_for_testing": ("litellm",),
+    "graphrag_llm.model_cost_registry.model_cost_registry": ("litellm",),
     "graphrag_llm.types.types": ("litellm",),
     "graphrag_storage.tables.table_provider": ("pandas",),
     f"{_NOUNS}.base": ("spacy",),
@@ -221,6 +222,9 @@ class _Later:
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         return self._resolve()(*args, **kwargs)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self._found()[key] = value
 
     @property
     def __dict__(self) -> "dict[str, object]":  # pyright: ignore[reportIncompatibleVariableOverride]

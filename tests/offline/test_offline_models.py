@@ -85,13 +85,15 @@ def test_a_setting_that_nothing_could_read_is_refused(create, field, value, mess
 PROBE = """
 import sys, graphrag.offline
 assert not {"litellm", "numpy"} & {*sys.modules}
-from graphrag.offline.models import reply
-from graphrag.offline.requests import read_request
 from graphrag.offline.vectors import hash_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 text = "So Mara, Otto and Ines of Rome met Dr. Paul Berg. Berg told Mara of Vik Castle."
 prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person,geo", input_text=text)
-print(reply(read_request([{"role": "user", "content": prompt}])).text)
+from graphrag_llm.completion import create_completion
+from graphrag_llm.config import ModelConfig
+rules = ModelConfig(type="offline", model_provider="offline", model="rules")
+print(create_completion(rules).completion(messages=prompt).content)
+assert "litellm" not in sys.modules
 print(hash_text(text, 384).tolist())
 """
 

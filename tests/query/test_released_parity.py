@@ -187,6 +187,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_
 def test_packages_that_the_release_names_are_imported_when_they_are_used():
     code = """
 import sys, graphrag.api, graphrag.cli.main, graphrag_llm.middleware
+from graphrag_llm.model_cost_registry import model_cost_registry
 from graphrag.index.operations.build_noun_graph.np_extractors import regex_extractor
 from graphrag.index.operations.build_noun_graph.np_extractors import resource_loader
 assert not {"litellm", "nltk", "scipy", "sklearn", "spacy", "textblob"} & set(sys.modules)
@@ -196,6 +197,10 @@ except LookupError:
     pass
 assert "nltk" in sys.modules
 assert type(regex_extractor.TextBlob("A lamp.")).__name__ == "TextBlob"
+price = {"input_cost_per_token": 1.0, "output_cost_per_token": 2.0}
+model_cost_registry.register_model_costs("own/model", price)
+assert model_cost_registry.get_model_costs("own/model") == price
+assert "input_cost_per_token" in model_cost_registry.get_model_costs("gpt-4o")
 testing = sys.modules["graphrag_llm.middleware.with_errors_for_testing"]
 assert testing.exceptions.__dict__["RateLimitError"].__module__ == "litellm.exceptions"
 """
