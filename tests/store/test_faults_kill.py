@@ -117,7 +117,7 @@ def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path):
         (found,) = store.runs()
         paid = sum_usages(paid_usages(store, found))
         (left,) = store.forgotten_usage(found.run_id)
-        spent = StoredSession(store, found.run_id).spent_usd()
+        spent = StoredSession(store, found.run_id).spent_usd
     assert (left.llm_calls, left.prompt_tokens) == (1, len("Plan: What is ?"))
     assert (paid.llm_calls, paid.failed_calls) == (len(lines), 0)
     assert spent == pytest.approx(paid.cost_usd)

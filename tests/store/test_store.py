@@ -232,7 +232,7 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
         for key in ("replayed", "left"):
             begun.journal(scope).finish(key, RecordedCall("Ann", (attempt(),)))
     session = StoredSession(store, run.run_id)
-    assert session.spent_usd() == pytest.approx(6 * (one.cost_usd or 0))
+    assert session.spent_usd == pytest.approx(6 * (one.cost_usd or 0))
     later = session.journal(scopes[0])
     later.finish("in a worker that died", RecordedCall("Ann", (attempt(),)))
     session.keep_response(response(), {"replayed"})
@@ -240,7 +240,7 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
     session.keep_judgement(Judgement("u", "rubric", {}, False, one), {"replayed"})
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [2, 1, 1]
     assert store.unclaimed_usage(run.run_id) == {}
-    assert StoredSession(store, run.run_id).spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
+    assert StoredSession(store, run.run_id).spent_usd == pytest.approx(7 * (one.cost_usd or 0))
     others = (CallScope.of_search("v"), CallScope.of_verdicts("u"), CallScope.of_search("w"))
     for scope in others:
         StoredSession(store, run.run_id).journal(scope).finish("k", RecordedCall("A", (attempt(),)))
@@ -261,7 +261,7 @@ def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(store
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [3]
     assert store.unclaimed_usage(run.run_id)[scope.stored].llm_calls == 2
     later = StoredSession(store, run.run_id)
-    assert later.spent_usd() == pytest.approx(5 * (one.cost_usd or 0))
+    assert later.spent_usd == pytest.approx(5 * (one.cost_usd or 0))
     later.keep_response(response(), {"k"})
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [3]
 
@@ -285,7 +285,7 @@ def test_retrying_forgets_failures_and_nothing_else(store):
     assert session.response("good") == response("good")
     assert session.standing("good") == Standing(False, frozenset({"correctness"}))
     # What the forgotten search cost was spent all the same.
-    assert session.spent_usd() == pytest.approx(kept.spent_usd())
+    assert session.spent_usd == pytest.approx(kept.spent_usd)
 
 
 def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store):

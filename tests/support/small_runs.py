@@ -141,7 +141,7 @@ class SmallRun:
         usages = [found.usage for found in store.responses(runs[0].run_id).values()]
         usages += [u for each in store.judge_usage(runs[0].run_id).values() for u in each]
         usages += store.unclaimed_usage(runs[0].run_id).values()
-        assert session.spent_usd() == pytest.approx(sum(u.cost_usd or 0 for u in usages))
+        assert session.spent_usd == pytest.approx(sum(u.cost_usd or 0 for u in usages))
         return store.calls_in_flight(runs[0].run_id), sum(u.llm_calls for u in usages)
 
     def kept(self) -> list[Any]:
@@ -157,7 +157,7 @@ class SmallRun:
                     store.forgotten_usage(run.run_id),
                     store.calls_in_flight(run.run_id),
                     store.unclaimed_usage(run.run_id),
-                    StoredSession(store, run.run_id).spent_usd(),
+                    StoredSession(store, run.run_id).spent_usd,
                 )
                 for run in store.runs()
             ]

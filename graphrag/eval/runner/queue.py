@@ -290,7 +290,7 @@ class Work:
         self._executor = executor
         self._stop: RunStoppedError | None = None
         self._stopped = asyncio.Event()
-        usd, tokens = request.session.spent_usd(), request.session.spent_tokens()
+        usd, tokens = request.session.spent_usd, request.session.spent_tokens
         self._spending = Spending(request.max_cost_usd, usd, tokens)
         self._limit = CallLimit(
             config.concurrency,

@@ -63,6 +63,8 @@ class MemorySession:
 
     reads_again = False
     """Whether responses are kept elsewhere than in memory, so that none need be held."""
+    spent_usd, spent_tokens = 0.0, 0
+    """What the run had taken when the session was opened; see ``Usage.spent_usd``."""
 
     def __init__(self) -> None:
         self._responses: dict[str, StoredResponse] = {}
@@ -142,14 +144,6 @@ class MemorySession:
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what a search or a judging that was cut off has cost by then."""
-
-    def spent_usd(self) -> float:
-        """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
-        return 0.0
-
-    def spent_tokens(self) -> int:
-        """Return the tokens that the run had taken when the session was opened."""
-        return 0
 
     def finish(self) -> None:
         """Note that nothing is left to do."""
@@ -286,8 +280,8 @@ class StoredSession(_SessionInStore):
         usages += [judgement.usage for judgement in judgements]
         usages += [] if prepaid else [search.usage for search in searches]
         usages.append(summarize_attempts(a for call in calls for a in call.attempts))
-        self._spent_usd = sum(usage.spent_usd for usage in usages)
-        self._spent_tokens = sum(usage.tokens for usage in usages)
+        self.spent_usd = sum(usage.spent_usd for usage in usages)
+        self.spent_tokens = sum(usage.tokens for usage in usages)
         if retry_errors and not prepaid:
             for unit in [unit for unit, standing in self._standings.items() if standing.failed]:
                 del self._standings[unit]
@@ -295,14 +289,6 @@ class StoredSession(_SessionInStore):
 
     def _shared(self, standing: Standing) -> Standing:
         return self._met.setdefault(standing, standing)
-
-    def spent_usd(self) -> float:
-        """Return what the run had cost when the session was opened."""
-        return self._spent_usd
-
-    def spent_tokens(self) -> int:
-        """Return the tokens that the run had taken when the session was opened."""
-        return self._spent_tokens
 
     def finish(self) -> None:
         """Mark the run as finished."""
