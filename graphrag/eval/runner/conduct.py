@@ -133,8 +133,8 @@ def check_settings(
 def _read_judging(
     config: EvaluationConfig, samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> dict[str, IndexHeader]:
-    asked = {sample.imdb_key for sample in samples}
-    folders = {key: root for key, root in config.project_folders().items() if key in asked}
+    keys = {sample.imdb_key for sample in samples}
+    folders = {key: root for key, root in config.project_folders().items() if key in keys}
     others = read_model_settings({k: root for k, root in folders.items() if k not in headers})
     return {key: {**others, **headers}[key] for key in folders}
 
@@ -171,8 +171,8 @@ async def prepare_run(
     ``roots``: the projects of the indexes that are asked, by name. ``unbuilt``: those of which the
     settings alone are read; ``warnings``: those of before.
     """
-    methods, asked = MethodSet(config), {sample.imdb_key for sample in samples}
-    folders = {key: root for key, root in config.project_folders().items() if key in asked}
+    methods, keys = MethodSet(config), {sample.imdb_key for sample in samples}
+    folders = {key: root for key, root in config.project_folders().items() if key in keys}
     built = await read_headers(
         {key: root for key, root in roots.items() if key not in unbuilt},
         vectors=methods.reads_vectors(),

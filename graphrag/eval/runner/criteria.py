@@ -22,21 +22,21 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     Those that hold for every run by default are left alone: they say "not measured". Raises
     ConfigError naming the criterion, and the nearest known name or what is missing.
     """
-    of = config.measures
-    forms = {form.name: form.measure for form in list_forms(of.cutoffs, of.further)}
+    settings = config.measures
+    forms = {form.name: form.measure for form in list_forms(settings.cutoffs, settings.further)}
     for name in config.judge.graded:
         if SCORERS.find(name) is None:
             raise ConfigError(f"judge.graded: no installed package brings {name}; leave it out.")
-    known = [
+    names = [
         *forms,
         *METRICS,
         *AVERAGES,
-        *(f"{each.name}.{part}" for each in SCORERS.values() for part in each.parts),
+        *(f"{scorer.name}.{part}" for scorer in SCORERS.values() for part in scorer.parts),
     ]
     for criterion in config.measures.criteria:
         name = criterion.metric
-        if name not in known:
-            msg = f"measures.criteria: unknown name {name!r}{nearest(name, known)}"
+        if name not in names:
+            msg = f"measures.criteria: unknown name {name!r}{nearest(name, names)}"
             raise ConfigError(as_sentence(msg))
         if criterion in DEFAULT_CRITERIA:
             continue

@@ -60,27 +60,27 @@ class Materials:
 
     def find(self, quote: str) -> Passage | None:
         """Return the first text unit that holds a quote letter by letter, None without one."""
-        return next((each for each in self._passages.values() if quote in each.text), None)
+        return next((passage for passage in self._passages.values() if quote in passage.text), None)
 
     def best(self, question: str, k: int = 5) -> tuple[Passage, ...]:
         """Return the text units that BM25 ranks highest for a question."""
         passages = list(self._passages.values())
-        self._words = self._words or WordIndex([each.text for each in passages])
+        self._words = self._words or WordIndex([passage.text for passage in passages])
         return tuple(passages[place] for place, _ in self._words.best(question, k))
 
     def of(self, kind: str) -> Iterator[Material]:
         """Go through the materials of a kind of question, each once."""
-        drawn = random.Random(f"{self._seed}:{kind}")
+        rng = random.Random(f"{self._seed}:{kind}")
         if kind == "link":
-            return self._links(drawn)
+            return self._links(rng)
         if kind == "global":
-            return self._communities(drawn)
+            return self._communities(rng)
         long = [p for p in self._passages.values() if len(p.text.split()) >= _LEAST_WORDS]
         by_document = grouped((p.document, p) for p in long or self._passages.values())
-        spread = _spread([_shuffled(each, drawn) for each in by_document.values()], drawn)
+        spread = _spread([_shuffled(group, rng) for group in by_document.values()], rng)
         return (Material(kind, (passage,)) for passage in spread)
 
-    def _links(self, drawn: random.Random) -> Iterator[Material]:
+    def _links(self, rng: random.Random) -> Iterator[Material]:
         """Give two relationships that share an entity, and stand in different text units."""
         columns = ("source", "target", "description", "text_unit_ids")
         edges = [
@@ -96,41 +96,41 @@ class Materials:
         most = max(2.0, _HUB * len(self._passages))
         bridges = [e for e, places in at.items() if len(places) > 1 and len(units_of[e]) <= most]
         links: list[Material] = []
-        for number, bridge in enumerate(_shuffled(bridges, drawn)):
+        for number, bridge in enumerate(_shuffled(bridges, rng)):
             form = _LINK_FORMS[number % len(_LINK_FORMS)]
             path: dict[str, _Edge] = {}  # text unit -> the edge that it is taken for
-            for edge in (edges[place] for place in _shuffled(at[bridge], drawn)):
+            for edge in (edges[place] for place in _shuffled(at[bridge], rng)):
                 new = next((unit for unit in edge.units if unit not in path), None)
                 if new is not None and len(path) < (3 if form == "set" else 2):
                     path[new] = edge
             if len(path) > 1:
-                told = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in path.values())
+                relations = "; ".join(f"{e.source} - {e.target}: {e.text}" for e in path.values())
                 passages = tuple(self._passages[unit] for unit in path)
-                links.append(Material("link", passages, f"{bridge} joins them. {told}", form))
+                links.append(Material("link", passages, f"{bridge} joins them. {relations}", form))
         by_document = grouped((link.passages[0].document, link) for link in links)
-        return _spread(list(by_document.values()), drawn)
+        return _spread(list(by_document.values()), rng)
 
-    def _communities(self, drawn: random.Random) -> Iterator[Material]:
+    def _communities(self, rng: random.Random) -> Iterator[Material]:
         summaries: dict[str, str] = dict(self._rows("community_reports", "community", "summary"))
         by_level = defaultdict[str, list[Material]](list)
         columns = ("community", "level", "title", "text_unit_ids")
         for key, level, title, units in self._rows("communities", *columns):
-            known = [self._passages[unit] for unit in units if unit in self._passages]
-            if len(known) < 2:
+            members = [self._passages[unit] for unit in units if unit in self._passages]
+            if len(members) < 2:
                 continue
-            by_document = grouped((p.document, p) for p in _shuffled(known, drawn))
-            passages = tuple(_spread(list(by_document.values()), drawn))[:_IN_COMMUNITY]
+            by_document = grouped((p.document, p) for p in _shuffled(members, rng))
+            passages = tuple(_spread(list(by_document.values()), rng))[:_IN_COMMUNITY]
             about = summaries.get(key, str(title))
             by_level[level].append(Material("global", passages, about))
-        return _spread([_shuffled(each, drawn) for each in by_level.values()], drawn)
+        return _spread([_shuffled(group, rng) for group in by_level.values()], rng)
 
 
-def _shuffled(items: Sequence[T], drawn: random.Random) -> list[T]:
-    return drawn.sample(items, len(items))
+def _shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
+    return rng.sample(items, len(items))
 
 
-def _spread(groups: Sequence[Sequence[T]], drawn: random.Random) -> Iterator[T]:
+def _spread(groups: Sequence[Sequence[T]], rng: random.Random) -> Iterator[T]:
     """Take one of each group in turn."""
     missing = object()
-    turns = zip_longest(*_shuffled(groups, drawn), fillvalue=missing)
-    return (cast("T", each) for each in chain.from_iterable(turns) if each is not missing)
+    turns = zip_longest(*_shuffled(groups, rng), fillvalue=missing)
+    return (cast("T", item) for item in chain.from_iterable(turns) if item is not missing)

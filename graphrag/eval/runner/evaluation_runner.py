@@ -166,22 +166,22 @@ class EvaluationRunner:
             raise ConfigError(f"methods must be a list of names, such as [{methods!r}], not text.")
         chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
-        asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
-        names = {config.index_of(key, name) for key in asked for name in chosen} | asked
-        found = {name: root for name in sorted(names) if (root := self._find_root(name))}
+        keys, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
+        names = {config.index_of(key, name) for key in keys for name in chosen} | keys
+        roots = {name: root for name in sorted(names) if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         reads = keeps or bool(self._own_roots)
-        kept = {k: r for k, r in found.items() if reads and is_project(r)}
+        kept = {k: r for k, r in roots.items() if reads and is_project(r)}
         headers = await read_headers(kept, self._methods.reads_vectors(chosen))
         await check_indexes(config, samples, headers)
-        descriptions = describe_indexes(config, self._methods, headers, asked)
+        descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
             watch, session = _watch(progress_callback), MemorySession()
             if keeps:
                 store = stack.enter_context(EvaluationStore(config.store_path))
                 judge = describe_judge(config, samples, headers, self.judge)
-                indexes = {key: str(root) for key, root in found.items() if key in asked}
+                indexes = {key: str(root) for key, root in roots.items() if key in keys}
                 details = RunDetails(
                     origin="python",
                     n_units=len(units),
@@ -209,8 +209,8 @@ class EvaluationRunner:
         Raises ConfigError if the judge can't grade one of the metrics; nothing is asked; StoreError
         if something that was paid for can't be kept; nothing further is asked.
         """
-        metrics, asked = self._settings.metrics, self._executor
-        judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
+        metrics, inner = self._settings.metrics, self._executor
+        judges_here = inner is self or not set(metrics) <= set(DEFAULT_METRICS)
         samples = [unit.sample for unit in request.units if unit.trial == 0]
         if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
             check_judge(await self._load_judge(), self._settings)  # before anything is paid for
@@ -218,8 +218,8 @@ class EvaluationRunner:
         if not request.skip_judge and asks_further(self._settings, samples):
             model = further_model(await self._load_judge(), self._settings)
         self.watch.begin()
-        executor = asked if self._telemetry is None else self._telemetry.around(asked)
-        self._work = work = Work(request, self._settings, executor, asked is not self)
+        executor = inner if self._telemetry is None else self._telemetry.around(inner)
+        self._work = work = Work(request, self._settings, executor, inner is not self)
         outcome = await work.run()
         if request.skip_judge:
             return outcome
@@ -404,7 +404,7 @@ def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
         method=unit.method,
         response=str(cast("object", response)),
         context_text=None if context is None else _as_text(context),
-        latency_s=_told(partial(read_figure, most=MOST_SECONDS), "completion_time", result),
+        latency_s=_read_attr(partial(read_figure, most=MOST_SECONDS), "completion_time", result),
         usage=_usage_of(result, log),
         trial=unit.trial,
         abstained=getattr(result, "abstained", None) is True or log.abstained,
@@ -418,14 +418,14 @@ def _usage_of(result: object, log: CallLog) -> Usage:
     if isinstance(own, Usage):
         return Usage.from_dict(own.to_dict())
     names = ("llm_calls", "prompt_tokens", "output_tokens")
-    counts = [_told(read_count, name, result) for name in names]
+    counts = [_read_attr(read_count, name, result) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
     if None in counts:
         return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
     return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
 
 
-def _told(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:
+def _read_attr(read: Callable[[str, object], _Figure], name: str, result: object) -> _Figure | None:
     try:
         return read(name, getattr(result, name, None))
     except ImpossibleFigureError:
@@ -462,8 +462,8 @@ async def run_evaluation(
     from graphrag.eval.results.terms import read_terms
 
     roots = {key: str(root) for key, root in index_configs.items()}
-    given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
-    config = parse_config(given, "run_evaluation")
+    settings = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
+    config = parse_config(settings, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
     method_set = MethodSet(config)
     headers = await read_headers(config.project_folders(), method_set.reads_vectors())

@@ -151,9 +151,9 @@ async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dic
         if name not in roots:
             continue
         try:
-            found = (await read_headers({name: roots[name]}, vectors=False))[name]
+            header = (await read_headers({name: roots[name]}, vectors=False))[name]
         except (ConfigError, IndexUnavailableError):
             continue
-        if searched <= {found.fingerprint}:
-            same[name] = found
+        if searched <= {header.fingerprint}:
+            same[name] = header
     return await read_index_views(same)

@@ -99,17 +99,17 @@ class LoopWatch:
             if inspect.iscoroutine(work):
                 work.close()
             raise self._why
-        asked, before = object(), _ASKED.set(what)
+        token, before = object(), _ASKED.set(what)
         if not self._asked:
             self._begin()
-        self._asked[asked] = what
+        self._asked[token] = what
         try:
             return await work
         except LoopHeldError as held:
             raise held.why from held
         finally:
             _ASKED.reset(before)
-            del self._asked[asked]
+            del self._asked[token]
             if not self._asked:
                 self._end()
 
@@ -214,12 +214,12 @@ def own_frames(frame: FrameType | None) -> list[FrameType]:
         frame = frame.f_back
     if frame is None:
         return []  # in no step of a task
-    asking = next((n for n, each in enumerate(frames) if each.f_code is _ASKING), None)
+    asking = next((n for n, f in enumerate(frames) if f.f_code is _ASKING), None)
     # A task that a method began is not below what asked the method.
     own = frames[:asking]
     while asking is None and own and _is_installed(own[-1]):
         own.pop()
-    return [] if any(each.f_code.co_filename.startswith(_OURS) for each in own) else own
+    return [] if any(f.f_code.co_filename.startswith(_OURS) for f in own) else own
 
 
 def _is_installed(frame: FrameType) -> bool:

@@ -39,7 +39,7 @@ class Import:
         self._names: dict[tuple[str, str], str] = {}
         self._by_title: dict[str, list[str]] = {}
         self._quotable: dict[str, QuotableTexts] = {}
-        asked: list[tuple[str, str, Row, list[Support]]] = []
+        pending: list[tuple[str, str, Row, list[Support]]] = []
         questions: set[str] = set()
         for where, entry in read_entries(name, files, self.reading):
             if entry.row is not None and "question" not in entry.row:
@@ -49,14 +49,14 @@ class Import:
                 if len(questions) == limit and question not in questions:
                     continue
                 questions.add(question)
-                asked.append((where, question, entry.row, [*entry.supports]))
+                pending.append((where, question, entry.row, [*entry.supports]))
             for problem, what in entry.problems:
                 self.reading.note(problem, f"{where}: {what}")
             for document in entry.documents:
                 self._add(document, where)
         rows: dict[str, Row] = {}
         ids: set[str] = set()
-        for where, question, row, supports in asked:
+        for where, question, row, supports in pending:
             for support in supports:
                 self._match(support, row, where)
             before = rows.setdefault(question, row)
@@ -65,7 +65,7 @@ class Import:
                     self.reading.note(_SAME_ID, f"{where}: {row.pop('id')}")
                 elif "id" in row:
                     ids.add(str(row["id"]))
-            elif len({str(each["answer"]) for each in (before, row) if "answer" in each}) > 1:
+            elif len({str(r["answer"]) for r in (before, row) if "answer" in r}) > 1:
                 self.reading.note(_CONTRADICTED, where)
             elif row.keys() - before.keys():  # assertions may be in a file of their own
                 before |= {**row, **before}
@@ -97,16 +97,16 @@ class Import:
         if not names:
             self.reading.note(NO_DOCUMENT, f"{where}: {title!r}")
         elif isinstance(document, str) and quote:
-            wanted = read_quote(quote)
-            names = [name for name in names if self._quotable_text(name).rows_with(wanted)]
+            needle = read_quote(quote)
+            names = [name for name in names if self._quotable_text(name).rows_with(needle)]
             if not names:
                 self.reading.note(NOT_IN_DOCUMENT, f"{where}: {quote[:60]!r} in {title!r}")
         lists = {"expected_sources": names} if self._by_passage else {}
         lists |= {"evidence" if names else "unmatched_evidence": [quote]} if quote else {}
         for field, texts in lists.items():
-            known = row.get(field)
+            items = row.get(field)
             if texts:
-                row[field] = [*dict.fromkeys([*(known if isinstance(known, list) else ()), *texts])]
+                row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
 
     def _quotable_text(self, name: str) -> QuotableTexts:
         return self._quotable.setdefault(name, QuotableTexts([self.documents[name].text]))

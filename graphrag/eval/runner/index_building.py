@@ -221,8 +221,8 @@ async def _run(
                 result = await workflow(config, context)
         except Exception as error:
             cause = " ".join(str(error).split()) or type(error).__name__
-            if found := _OTHER_LENGTH.search(cause):
-                cause += f"; set vector_store.vector_size in its settings.yaml to {found[1]}"
+            if match := _OTHER_LENGTH.search(cause):
+                cause += f"; set vector_store.vector_size in its settings.yaml to {match[1]}"
             msg = f"Building the index of {root} failed in {name}: {cause}"
             raise IndexBuildError(msg) from error
         if result.stop:

@@ -77,15 +77,15 @@ class WorkerSetup:
 class Share:
     """One worker's part of what a run may ask and spend; the parts add up to the configured.
 
-    ``index``, ``of``: which worker, from 0, of how many. ``concurrency``: requests in flight of all
-    workers together, >= ``of``. ``patience_s``: see ``CallLimit``. ``most_usd``: what this worker
-    may spend; None: as much as it takes. ``is_successor``: whether it takes the place of one that
-    died: what that one asked within the period of a rate is not known, so that a whole period is
-    waited for.
+    ``index``, ``n_workers``: which worker, from 0, of how many. ``concurrency``: requests in flight
+    of all workers together, >= ``n_workers``. ``patience_s``: see ``CallLimit``. ``most_usd``: what
+    this worker may spend; None: as much as it takes. ``is_successor``: whether it takes the place
+    of one that died: what that one asked within the period of a rate is not known, so that a whole
+    period is waited for.
     """
 
     index: int
-    of: int
+    n_workers: int
     concurrency: int
     patience_s: float
     most_usd: float | None = None
@@ -93,9 +93,9 @@ class Share:
 
     def part(self, whole: int) -> float:
         """Return the part of a whole: a whole number, a fraction where there is less than one."""
-        if whole < self.of:
-            return whole / self.of
-        return whole // self.of + (self.index < whole % self.of)
+        if whole < self.n_workers:
+            return whole / self.n_workers
+        return whole // self.n_workers + (self.index < whole % self.n_workers)
 
     def of_rate(self, rate: object) -> SimpleNamespace | None:
         """Return the part of a ``rate_limit:`` section; None without one."""
@@ -225,10 +225,10 @@ class _Lines(logging.Handler):
 def find_problem(setup: WorkerSetup) -> str | None:
     """Say in one sentence why this process can't work on a run; None when it can."""
     machine = platform.node() or "the worker's machine"
-    for name, wanted in setup.releases.items():
-        if version(name) != wanted:
+    for name, release in setup.releases.items():
+        if version(name) != release:
             return (
-                f"{machine} has {name} {version(name)}, and the run {wanted}; install the same "
+                f"{machine} has {name} {version(name)}, and the run {release}; install the same "
                 "release on every machine."
             )
     for key, root in setup.index_roots.items():
@@ -285,14 +285,14 @@ class Crew:
 
     async def _do(self, log: CallLog, *work: object) -> object:
         assert isinstance(log.limit, CallLimit)
-        spending, told = log.limit.spending, log.exchanges
+        spending, exchanges = log.limit.spending, log.exchanges
         for n_left in reversed(range(_TRIES)):
             member = self._choose(spending)
             member.n_items += 1
             try:
                 worker = await asyncio.shield(member.worker)
                 reply: Reply = pickle.loads(
-                    await worker.work(*work, log.bound, log.time, told is not None)
+                    await worker.work(*work, log.bound, log.time, exchanges is not None)
                 )
             except WorkerDiedError as error:
                 self._replace(member, error)
@@ -312,8 +312,8 @@ class Crew:
             member.spent_usd += spending.spent_usd - before
             log.attempts.extend(reply.attempts)
             log.failures.extend(reply.failures)
-            if told is not None:
-                told.listed.extend(reply.exchanges)
+            if exchanges is not None:
+                exchanges.listed.extend(reply.exchanges)
             if reply.error is not None:
                 raise reply.error
             return reply.result
@@ -393,13 +393,13 @@ def _pack(
     methods: Mapping[str, Method] | None,
 ) -> bytes:
     parts: dict[str, object] = {"The judge": judge}
-    parts.update({f"The method {name}": each for name, each in (methods or {}).items()})
-    for name, each in parts.items():
-        kind: object = each if isinstance(each, type) or callable(each) else type(each)
+    parts.update({f"The method {name}": method for name, method in (methods or {}).items()})
+    for name, part in parts.items():
+        kind: object = part if isinstance(part, type) or callable(part) else type(part)
         try:
-            if "__main__" in (getattr(each, "__module__", ""), getattr(kind, "__module__", "")):
+            if "__main__" in (getattr(part, "__module__", ""), getattr(kind, "__module__", "")):
                 raise TypeError("it stands in the program itself")
-            pickle.dumps(each)
+            pickle.dumps(part)
         except Exception as error:  # whatever the user's own class raises
             raise ConfigError(
                 f"{name} can't be handed to workers ({error}); make it of what can be pickled, in "
@@ -489,16 +489,16 @@ def choose_variables(
     That is what the projects' settings name, what is a key by its name, and how the libraries
     behave; nothing of Ray's own.
     """
-    wanted = set(_ALSO)
+    names = set(_ALSO)
     for root in roots.values():
         for name in ("settings.yaml", "settings.yml", "settings.json"):
             with contextlib.suppress(OSError):
                 text = (Path(root) / name).read_text(encoding="utf-8", errors="replace")
-                wanted.update(_REFERENCE.findall(text))
+                names.update(_REFERENCE.findall(text))
     return {
         name: value
         for name, value in environment.items()
-        if (name in wanted or is_secret_variable(name)) and not name.startswith("RAY_")
+        if (name in names or is_secret_variable(name)) and not name.startswith("RAY_")
     }
 
 

@@ -104,16 +104,16 @@ def describe_judging(
 
 def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
     metrics = {name: JUDGED_METRICS[name] for name in config.metrics}
-    found: dict[str, dict[str, object]] = {
+    descriptions: dict[str, dict[str, object]] = {
         name: {"prompt": _hash(m.prompt), "version": m.version, **package_of(name)}
         for name, m in metrics.items()
     }
-    if "correctness" in found:
-        found["correctness"]["refusal"] = _hash(REFUSAL.prompt)
+    if "correctness" in descriptions:
+        descriptions["correctness"]["refusal"] = _hash(REFUSAL.prompt)
     if config.judges_claims:
         prompt = _hash([SPLIT_PROMPT, RULING_PROMPT])
-        found[FAITHFULNESS] = {"prompt": prompt, "version": CLAIMS_VERSION, "by": "claim"}
-    return found
+        descriptions[FAITHFULNESS] = {"prompt": prompt, "version": CLAIMS_VERSION, "by": "claim"}
+    return descriptions
 
 
 def _describe_further(
@@ -121,17 +121,17 @@ def _describe_further(
 ) -> dict[str, dict[str, dict[str, object]]]:
     judge = config.judge
     kinds = list_further(config, samples)
-    found: dict[str, dict[str, object]] = {kind: _describe_scorer(kind) for kind in kinds}
+    descriptions: dict[str, dict[str, object]] = {kind: _describe_scorer(kind) for kind in kinds}
     if judge.pairwise:
-        found["pairwise"] = {"prompt": _hash(PAIRWISE_PROMPT), "version": PAIRWISE_VERSION}
-        found["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]
-    return {"further": found} if found else {}
+        descriptions["pairwise"] = {"prompt": _hash(PAIRWISE_PROMPT), "version": PAIRWISE_VERSION}
+        descriptions["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]
+    return {"further": descriptions} if descriptions else {}
 
 
 def _describe_scorer(name: str) -> dict[str, object]:
     scorer, package = SCORERS[name], package_of(name)
-    told: dict[str, object] = {"prompt": _hash(scorer.prompt), "version": scorer.version}
-    return {**told, "limits": list(scorer.limits), **package} if package else told
+    description: dict[str, object] = {"prompt": _hash(scorer.prompt), "version": scorer.version}
+    return {**description, "limits": list(scorer.limits), **package} if package else description
 
 
 def plan_judging(
@@ -143,8 +143,8 @@ def plan_judging(
     """
     by_id = {sample.id: (position, sample) for position, sample in enumerate(samples)}
     order = {method: position for position, method in enumerate(methods)}
-    found = sorted(responses, key=lambda r: (r.trial, by_id[r.sample_id][0], order[r.method]))
-    return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in found]
+    ordered = sorted(responses, key=lambda r: (r.trial, by_id[r.sample_id][0], order[r.method]))
+    return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in ordered]
 
 
 def _hash(value: object) -> str:
@@ -207,7 +207,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     if not (options.retry_errors or plan.details.skip_judge or plan.details.origin == "suite"):
         ended = [r for r in alike if r.status == "finished" and r.origin == plan.details.origin]
     if not left and not ended:
-        raise ResumeError(_why_not(store, runs, plan, options))
+        raise ResumeError(_explain_refusal(store, runs, plan, options))
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(left or ended, key=lambda run: run.origin != plan.details.origin)
     folders = [(run, run_folder(store.path.parent, run.run_id)) for run in ended]
@@ -241,19 +241,19 @@ def _count_there(
 ) -> str:
     """Say how many responses are there, and how many of them the run begins to count with."""
     responses = store.outlines(run.run_id)
-    said = f"{len(responses)} of {details.n_units} responses are there"
-    failed = {unit for unit, found in responses.items() if found.failure is not None}
+    text = f"{len(responses)} of {details.n_units} responses are there"
+    failed = {unit for unit, response in responses.items() if response.failure is not None}
     if failed and options.retry_errors:
-        said += f", {len(failed)} failed and asked again"
+        text += f", {len(failed)} failed and asked again"
     if details.skip_judge or details.origin == "suite":  # which has its own scores
-        return said
+        return text
     verdicts = store.verdicts(run.run_id)
     metrics = cast("list[str]", details.config["metrics"])
     judged = [unit for unit in responses if all(m in verdicts.get(unit, {}) for m in metrics)]
-    return f"{said}, {len(judged)} of them judged"
+    return f"{text}, {len(judged)} of them judged"
 
 
-def _why_not(
+def _explain_refusal(
     store: EvaluationStore, runs: Sequence[Run], plan: RunPlan, options: ResumeOptions
 ) -> str:
     path = store.path
@@ -274,18 +274,18 @@ def _why_not(
     # An added method alone gives many lines about the indexes, so these come last.
     ordered = sorted(lines, key=lambda key: key.startswith(("indexes.", "releases.")))
     differences = [lines[key] for key in ordered]
-    shown = "; ".join(differences[:8])
+    summary = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
     refused = "its failures can't be asked again" if options.retry_errors else "it can't be resumed"
     anew = f"leave {options.flags} out to begin a new run, which asks everything again"
     if not options.retry_errors and last.status == "finished":
-        but = f", and was set up differently: {shown}{more}" if differences else ""
+        but = f", and was set up differently: {summary}{more}" if differences else ""
         return (
             f"There is no unfinished run in {path} to resume. The last run ({last.run_id}) is "
             f"finished{but}. See it with: {eval_line_here('show', last.run_id)}; or {anew}."
         )
     return (
-        f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
+        f"The last run ({last.run_id}) was set up differently, so {refused}: {summary}{more}. "
         f"{_name_remedy(last, plan, others)}, or {anew}."
     )
 
@@ -296,8 +296,8 @@ def _list_other_indexes(before: RunSetup, now: RunSetup) -> list[str]:
         key
         for key, methods in before.indexes.items()
         if any(
-            of.get("index") != now.indexes[key][method].get("index")
-            for method, of in methods.items()
+            description.get("index") != now.indexes[key][method].get("index")
+            for method, description in methods.items()
             if method in now.indexes.get(key, {})
         )
     ]
@@ -315,13 +315,13 @@ def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
         "gone": [old[key].name for key in old if key not in new],
         "new": [new[key].name for key in new if key not in old],
     }
-    told = [
+    parts = [
         f"{counted(len(names), 'question')} {'is' if len(names) == 1 else 'are'} {how} "
         f"({join_names(names, most=3)})"
         for how, names in changed.items()
         if names
     ]
-    return join_names(told) or "the questions are in another order"
+    return join_names(parts) or "the questions are in another order"
 
 
 def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
@@ -400,7 +400,7 @@ class RunDescription:
         return replace(self, views=views, unread=unread)
 
 
-def _of_parts_here(config: Mapping[str, object]) -> dict[str, object]:
+def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
     """Leave out of a run's settings what packages brought that are no longer installed."""
     measures = cast("Mapping[str, list[str]]", config["measures"])
     # Before 1.0.0 there were none.
@@ -419,7 +419,7 @@ def read_run(
     damaged.
     """
     details, samples = run.details, store.samples(run.run_id)
-    values = {**_of_parts_here(details.config), **({} if root is None else {"root": root})}
+    values = {**_drop_missing_parts(details.config), **({} if root is None else {"root": root})}
     methods = cast("list[str]", details.config["methods"])
     config = parse_config(values, f"the settings of run {run.run_id}", methods)
     responses = store.outlines(run.run_id, with_texts=True)

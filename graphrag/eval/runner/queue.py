@@ -32,8 +32,8 @@ _LEAST_S = 60.0
 
 def search_limits(config: EvaluationConfig) -> tuple[OutputBound, CallTime]:
     """Return the bound of the methods' replies, and what one request of a search may take."""
-    given, file = config.request_timeout_s, config_name()
-    seconds = max(_LEAST_S, config.timeout_s / 2) if given is None else given
+    own, file = config.request_timeout_s, config_name()
+    seconds = max(_LEAST_S, config.timeout_s / 2) if own is None else own
     bound = OutputBound(config.max_output_tokens, f"max_output_tokens in {file}")
     return bound, CallTime(seconds, f"request_timeout_s in {file}")
 
@@ -60,19 +60,19 @@ def check_asked(log: CallLog) -> None:
 
 def describe_timeout(seconds: float, log: CallLog) -> str:
     """Say that a search gave no response within so many seconds of its own, and what was slow."""
-    given = f"no response within {seconds:g} s"
+    text = f"no response within {seconds:g} s"
     if log.waited_s >= 0.1:
-        given += f", {log.waited_s:.1f} s of waiting for its turn not counted"
+        text += f", {log.waited_s:.1f} s of waiting for its turn not counted"
     calls = log.attempts
     if not calls:
-        return f"{given}, and no model was asked"
+        return f"{text}, and no model was asked"
     slowest = max(calls, key=lambda attempt: attempt.latency_s)
     # Calls of one search may go on at the same time: their sum says nothing.
     number = "1 call was made and"
     if len(calls) > 1:
         number = f"{len(calls)} calls were made, the slowest"
     return (
-        f"{given}: {number} took {slowest.latency_s:.1f} s ({slowest.phase}); "
+        f"{text}: {number} took {slowest.latency_s:.1f} s ({slowest.phase}); "
         "raise timeout_s or lower concurrency"
     )
 
@@ -147,20 +147,20 @@ async def run_bounded(
     However it ends, canceled from outside included, no task of it is left.
     """
     waiting, errors = deque(jobs), list[BaseException]()
-    asked = stop or asyncio.Event()
+    stop_event = stop or asyncio.Event()
 
     async def work() -> None:
         try:
             while waiting:
-                if asked.is_set() or not may_begin():
+                if stop_event.is_set() or not may_begin():
                     waiting.clear()
                     return
                 await waiting.popleft()()
         except (Exception, asyncio.CancelledError) as error:
             errors.append(error)
-            asked.set()
+            stop_event.set()
 
-    stopping = asyncio.create_task(asked.wait())
+    stopping = asyncio.create_task(stop_event.wait())
     tasks: list[asyncio.Task[object]] = [stopping]
     try:
         for _ in range(min(concurrency, len(waiting))):
@@ -202,8 +202,8 @@ class RunRequest:
         """Return what a response is still to be judged on."""
         standing = self.session.standing(unit.key)
         judged = () if standing is None else standing.metrics
-        asked = judgeable(unit.sample, config.metrics, config.judges_claims)
-        return [m for m in asked if m not in judged]
+        metrics = judgeable(unit.sample, config.metrics, config.judges_claims)
+        return [m for m in metrics if m not in judged]
 
     def is_done(self, unit: Unit, config: EvaluationConfig) -> bool:
         """Say whether nothing is left to do for a unit."""
@@ -231,9 +231,9 @@ class RunRequest:
 
     def _read_whole(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
         """Yield results with what they were shown and retrieved, a few of them at a time."""
-        outlines, asked = tee(results)
-        shown = self.session.read_again(self._keys_of(asked))
-        for outline, (text, retrieved) in zip(outlines, shown, strict=True):
+        outlines, copies = tee(results)
+        contexts = self.session.read_again(self._keys_of(copies))
+        for outline, (text, retrieved) in zip(outlines, contexts, strict=True):
             yield replace(outline, context_text=text, retrieved=retrieved)
 
     def _keys_of(self, results: Iterable[QueryResult]) -> Iterator[str]:
@@ -456,23 +456,23 @@ class Work:
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:
-    found, verdicts, judged = finished
+    response, verdicts, judged = finished
     return QueryResult(
         imdb_key=unit.sample.imdb_key,
         question=unit.sample.question,
         method=unit.method,
-        response=found.response,
+        response=response.response,
         scores=failed_search_scores(judgeable(unit.sample, METRICS))
-        if found.failure
+        if response.failure
         else MetricScores.of(verdicts),
-        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
+        efficiency=EfficiencyMetrics.of(response.latency_s, response.usage),
         ground_truth=unit.sample.ground_truth,
-        context_text=found.context_text,
+        context_text=response.context_text,
         sample_id=unit.sample.id,
-        failure=found.failure,
-        usage=found.usage,
+        failure=response.failure,
+        usage=response.usage,
         judge_usage=judged[0] if len(judged) == 1 else sum_usages(judged) if judged else None,
         trial=unit.trial,
-        retrieved=found.retrieved,
-        abstained=found.abstained,
+        retrieved=response.retrieved,
+        abstained=response.abstained,
     )

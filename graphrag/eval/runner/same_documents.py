@@ -29,14 +29,14 @@ async def check_indexes(
     That is documents that differ, and evidence that is named by a text unit of one of them.
     ``built``: by name, of the indexes that are there.
     """
-    asked = list(samples)
+    rows = list(samples)
     for key, names in _rivals(config).items():
-        of_key = [sample for sample in asked if sample.imdb_key == key and sample.expected_sources]
+        labeled = [sample for sample in rows if sample.imdb_key == key and sample.expected_sources]
         there = {name: built[name] for name in names if name in built}
-        _refuse_others({name: await _read_documents(name, of) for name, of in there.items()})
-        for name in there if of_key else ():
+        _refuse_others({name: await _read_documents(name, h) for name, h in there.items()})
+        for name in there if labeled else ():
             view = await IndexView.open(there[name], ("text_units", "documents"))
-            for sample in of_key:
+            for sample in labeled:
                 units = [e.text for e in view.evidence_of(sample) if e.kind == "text_unit"]
                 if units:
                     raise ConfigError(
@@ -62,10 +62,10 @@ async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> N
             raise ConfigError(str(error)) from error
         _refuse_others(
             {
-                name: await _read_documents(name, IndexHeader(of))
+                name: await _read_documents(name, IndexHeader(project))
                 if is_built(there[name])
-                else await _read_input(of)
-                for name, of in settings.items()
+                else await _read_input(project)
+                for name, project in settings.items()
             }
         )
 
@@ -83,10 +83,12 @@ def list_model_warnings(
             if model is not None:
                 names.setdefault(model, []).append(name)
         if len(names) > 1:
-            told = "; ".join(f"{model} those of {join_names(of)}" for model, of in names.items())
+            writers = "; ".join(
+                f"{model} those of {join_names(group)}" for model, group in names.items()
+            )
             warnings[
-                f"different models write the answers on different indexes ({told}), so that these "
-                "differ in more than their index; name a model for extraction alone, by "
+                f"different models write the answers on different indexes ({writers}), so that "
+                "these differ in more than their index; name a model for extraction alone, by "
                 "extract_graph.completion_model_id"
             ] = None
     return list(warnings)
@@ -94,11 +96,11 @@ def list_model_warnings(
 
 def _rivals(config: EvaluationConfig) -> dict[str, list[str]]:
     """Return key -> the indexes that methods ask about it, of those with more than one."""
-    asked = {
+    indexes = {
         key: list(dict.fromkeys(config.index_of(key, name) for name in config.methods))
         for key in config.indexes
     }
-    return {key: names for key, names in asked.items() if len(names) > 1}
+    return {key: names for key, names in indexes.items() if len(names) > 1}
 
 
 async def _read_documents(name: str, header: IndexHeader) -> _Documents:
@@ -131,10 +133,10 @@ def _refuse_others(documents: Mapping[str, _Documents]) -> None:
             first: sorted(ours[text] for text in ours.keys() - theirs.keys()),
             second: sorted(theirs[text] for text in theirs.keys() - ours.keys()),
         }
-        told = [f"{join_names(of, _MOST_NAMED)} only in {name}" for name, of in only.items() if of]
-        if told:
+        parts = [f"{join_names(t, _MOST_NAMED)} only in {name}" for name, t in only.items() if t]
+        if parts:
             raise ConfigError(
-                f"The documents of indexes {first} and {second} differ: {'; '.join(told)}. Methods "
-                "are compared on the same documents; build both of the same texts, or ask the "
-                "indexes under keys of their own."
+                f"The documents of indexes {first} and {second} differ: {'; '.join(parts)}. "
+                "Methods are compared on the same documents; build both of the same texts, or ask "
+                "the indexes under keys of their own."
             )

@@ -167,10 +167,10 @@ class Telemetry:
         with self._span(unit.method, None, unit, log) as span:
             self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
             response = await self._executor.search_unit(unit, log)
-            known = None if response.retrieved is None else response.retrieved.text_unit_ids
+            unit_ids = None if response.retrieved is None else response.retrieved.text_unit_ids
             values: Values = {"gtog.latency_s": response.latency_s}
-            if known is not None:
-                documents = json.dumps([{"id": each} for each in known])
+            if unit_ids is not None:
+                documents = json.dumps([{"id": unit_id} for unit_id in unit_ids])
                 values = {**values, "gen_ai.retrieval.documents": documents}
             _set(span, {**values, **self._content([unit.sample.question], response.response)})
             if response.failure is not None:
@@ -187,7 +187,7 @@ class Telemetry:
             verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         for metric, verdict in verdicts.items():
             if verdict.score is not None or verdict.failure is not None:
-                self._tell(metric, verdict, search or span)
+                self._emit_verdict(metric, verdict, search or span)
         return verdicts
 
     async def _judge_further(self, task: FurtherTask, log: CallLog) -> Judgement:
@@ -204,8 +204,8 @@ class Telemetry:
         values: Values = {"gen_ai.agent.name": name}
         if unit is not None:
             place = {"gen_ai.data_source.id": unit.sample.imdb_key, "gtog.method": unit.method}
-            asked = {"gtog.question.id": unit.sample.id, "gtog.trial": unit.trial}
-            values = {**values, **place, **asked}
+            question = {"gtog.question.id": unit.sample.id, "gtog.trial": unit.trial}
+            values = {**values, **place, **question}
         span = self._start("invoke_workflow", name, values, parent)
         log.watch = self._call
         quiet = {"record_exception": False, "set_status_on_exception": False}
@@ -263,12 +263,12 @@ class Telemetry:
         """Return what was said, as the conventions write it down, where it is asked for."""
         if not self._content_on_spans:
             return {}
-        asked = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
-        answered = [{"role": "assistant", "content": reply}] if isinstance(reply, str) else []
-        said = {"gen_ai.input.messages": asked, "gen_ai.output.messages": answered}
-        return {name: _dump_messages(each) for name, each in said.items() if each}
+        inputs = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+        outputs = [{"role": "assistant", "content": reply}] if isinstance(reply, str) else []
+        contents = {"gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+        return {name: _dump_messages(entries) for name, entries in contents.items() if entries}
 
-    def _tell(self, metric: str, verdict: JudgeResult, of: Span) -> None:
+    def _emit_verdict(self, metric: str, verdict: JudgeResult, span: Span) -> None:
         score, failure = verdict.score, verdict.failure
         values: Values = {
             "gen_ai.evaluation.name": metric,
@@ -281,7 +281,7 @@ class Telemetry:
         self._n_events += not isinstance(self._logger, NoOpLogger)
         event = LogRecord(
             timestamp=time.time_ns(),
-            context=trace.set_span_in_context(of),
+            context=trace.set_span_in_context(span),
             severity_number=SeverityNumber.INFO,
             event_name="gen_ai.evaluation.result",
             attributes=_clean(values),
@@ -289,14 +289,14 @@ class Telemetry:
         self._logger.emit(event)
 
 
-def _clean(given: Values) -> dict[str, str | int | float | Sequence[str]]:
+def _clean(values: Values) -> dict[str, str | int | float | Sequence[str]]:
     """Return the values that are known, without a key in any of them."""
-    known = {name: value for name, value in given.items() if value is not None}
-    return {n: redact(value) if isinstance(value, str) else value for n, value in known.items()}
+    present = {name: value for name, value in values.items() if value is not None}
+    return {n: redact(value) if isinstance(value, str) else value for n, value in present.items()}
 
 
-def _set(span: Span, given: Values) -> None:
-    span.set_attributes(_clean(given))
+def _set(span: Span, values: Values) -> None:
+    span.set_attributes(_clean(values))
 
 
 def _fail(span: Span, kind: str, message: str) -> None:
@@ -308,5 +308,5 @@ def _dump_messages(messages: Sequence[Message]) -> str:
     def parts(text: object) -> list[dict[str, str]]:
         return [{"type": "text", "content": str(text)}]
 
-    listed = [{"role": each["role"], "parts": parts(each["content"])} for each in messages]
+    listed = [{"role": message["role"], "parts": parts(message["content"])} for message in messages]
     return json.dumps(listed, ensure_ascii=False)
