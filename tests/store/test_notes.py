@@ -43,7 +43,7 @@ def test_what_was_not_seen_is_not_overwritten(tmp_path):
     first = keep_note(path, run, RunNote("a"), NOTHING)
     with pytest.raises(NoteConflict) as conflict:
         keep_note(path, run, RunNote("b"), NOTHING)
-    assert conflict.value.found == first
+    assert conflict.value.current == first
     assert keep_note(path, run, NOTHING, first) == NOTHING
 
 

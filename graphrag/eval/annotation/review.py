@@ -81,11 +81,11 @@ class Review:
         there is no such row.
         """
         row = _File.read(self.path).find(seen)
-        quotes, materials = _quotes(row), self._of(row)
+        quotes, materials = _quotes(row), self._find_materials(row)
         if materials is None:
             return {"texts": [], "missing": []}
         best = () if quotes else materials.best(str(row.get(_heading(row, "question"), "")))
-        holding = {each: list[str]() for each in best}
+        holding = {passage: list[str]() for passage in best}
         missing: list[object] = []
         for quote in quotes:
             passage = next((p for p in holding if quote in p.text), materials.find(quote))
@@ -94,8 +94,8 @@ class Review:
             else:
                 holding.setdefault(passage, []).append(quote)
         texts = [
-            {"document": p.document, "text": p.text, "marks": _marks(p.text, of)}
-            for p, of in holding.items()
+            {"document": p.document, "text": p.text, "marks": _marks(p.text, own)}
+            for p, own in holding.items()
         ]
         return {"texts": [*texts], "missing": missing}
 
@@ -120,7 +120,7 @@ class Review:
             if is_other and change.answer and decided.get("assertions"):
                 before["assertions"] = decided.pop("assertions")
             vetted["before"] = {**before, **_before(row)}
-            as_is = [decided if each is row else each for each in file.rows]
+            as_is = [decided if other is row else other for other in file.rows]
             parse_samples(as_is, _ANY, str(self.path))
         if path.read_bytes() != file.content:
             msg = "Another program changed the file at this moment; nothing was written."
@@ -152,7 +152,7 @@ class Review:
         quotes = [quote for quote in change.evidence if quote]
         if not change.question:
             raise UsageError("Write a question; one that is no good can be rejected.")
-        materials = self._of(row)
+        materials = self._find_materials(row)
         if quotes != _quotes(row) and materials is None:
             msg = "The index can't be read, so nobody can check a new quote; leave the quotes."
             raise UsageError(msg)
@@ -163,7 +163,7 @@ class Review:
         values = (change.question, change.answer, quotes)
         return {_heading(row, name): v for name, v in zip(_SHOWN, values, strict=True)}
 
-    def _of(self, row: Row) -> Materials | None:
+    def _find_materials(self, row: Row) -> Materials | None:
         key = row.get(_heading(row, "imdb_key"))
         only = next(iter(self.materials.values()), None) if len(self.materials) == 1 else None
         return self.materials.get(str(key), only)
@@ -208,7 +208,7 @@ class _File:
 
     def write(self, path: Path, row: Row, new: Row | None) -> None:
         """Put a row in the place of another one, or take it out; all else stays as it is."""
-        place = next(n for n, each in enumerate(self.rows) if each is row)
+        place = next(n for n, other in enumerate(self.rows) if other is row)
         if self.lines is not None:
             line = "" if new is None else json.dumps(new, ensure_ascii=False) + "\n"
             text = "".join([*self.lines[:place], line, *self.lines[place + 1 :]])
@@ -271,11 +271,11 @@ def keep_decisions(
     kept = review.rejected_path
     away = _File.read(kept).rows if kept.exists() else []
     # How a row asks, and how it asked before it was mended.
-    asked = (
+    questions = (
         (row.get(_heading(row, "question")), _before(row).get("question"))
         for row in [*vetted, *away]
     )
-    decided = {str(question) for pair in asked for question in pair}
+    decided = {str(question) for pair in questions for question in pair}
     return [*vetted, *(row for row in drafted if str(row["question"]) not in decided)]
 
 

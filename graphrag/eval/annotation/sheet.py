@@ -48,9 +48,9 @@ class MarkChange(Mark):
 class MarkConflict(UsageError):
     """Somebody else has changed the mark meanwhile; ``found`` is what stands there."""
 
-    def __init__(self, found: Mark) -> None:
+    def __init__(self, current: Mark) -> None:
         super().__init__("This response has been labeled elsewhere meanwhile.")
-        self.found = found
+        self.current = current
 
 
 def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
@@ -102,17 +102,17 @@ def keep_mark(path: Path, change: MarkChange) -> Mark:
         if row is None:
             msg = f"{path.name} holds no item {change.item!r} any more; open the page again."
             raise UsageError(msg)
-        found = _mark_of(row)
-        wanted = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
-        if found == wanted:
-            return found
-        if found != change.seen:
-            raise MarkConflict(found)
-        row["label"], row["comment"] = wanted.label, harmless_cell(wanted.comment)
-        if wanted.skipped or _SKIPPED in row:
-            row[_SKIPPED] = "1" if wanted.skipped else ""
+        current = _mark_of(row)
+        mark = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
+        if current == mark:
+            return current
+        if current != change.seen:
+            raise MarkConflict(current)
+        row["label"], row["comment"] = mark.label, harmless_cell(mark.comment)
+        if mark.skipped or _SKIPPED in row:
+            row[_SKIPPED] = "1" if mark.skipped else ""
         _write_rows(path, rows)
-        return wanted
+        return mark
 
 
 @contextmanager

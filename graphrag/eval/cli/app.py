@@ -45,17 +45,17 @@ def evaluate(
     with working(notes, "Reading the settings", at_once=False):
         from graphrag.eval.cli.run_input import read_input
 
-        given = read_input(place, flags)
+        run_input = read_input(place, flags)
     if flags.workers is not None and flags.workers > 1:
         need_extra("ray", "More than one worker")
     if flags.otel:
         need_extra("otel", "--otel")
-        if given.config.workers > 1:
+        if run_input.config.workers > 1:
             raise UsageError("--otel sees the calls of this process alone; leave --workers out.")
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 
-    return run(flags, given)
+    return run(flags, run_input)
 
 
 app = typer.Typer(

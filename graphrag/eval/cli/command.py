@@ -102,17 +102,17 @@ def command(
         raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
 
     of_place = [_place_flag(name, takes_file, is_group) for name in place_flags]
-    given = [
+    signature = [
         inspect.Parameter("context", _ONLY, annotation=typer.Context),
         *(of_place if is_group else ()),
-        *(each.replace(kind=_ONLY) for each in parameters),
+        *(parameter.replace(kind=_ONLY) for parameter in parameters),
         *(() if is_group else of_place),
     ]
-    wrapped.__signature__ = inspect.Signature(given)  # pyright: ignore[reportFunctionMemberAccess]
-    wrapped.__annotations__ = {each.name: each.annotation for each in given}
+    wrapped.__signature__ = inspect.Signature(signature)  # pyright: ignore[reportFunctionMemberAccess]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in signature}
     # A paragraph is one line: --help would keep the breaks of the code beside its own.
     paragraphs = inspect.cleandoc(run.__doc__ or "").split("\n\n")
-    wrapped.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    wrapped.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     wrapped.__name__ = run.__name__
     return wrapped
 
@@ -120,9 +120,9 @@ def command(
 def _flags_of(kind: Any) -> list[inspect.Parameter]:
     """Return the flags that a dataclass declares; what is no flag has no option."""
     return [
-        inspect.Parameter(each.name, _ONLY, annotation=each.type, default=each.default)
-        for each in fields(kind)
-        if get_origin(each.type) is Annotated
+        inspect.Parameter(field.name, _ONLY, annotation=field.type, default=field.default)
+        for field in fields(kind)
+        if get_origin(field.type) is Annotated
     ]
 
 
@@ -163,9 +163,9 @@ def note_command(context: typer.Context, place: Place) -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+        is_given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
         value = context.params.get(name)
-        if not given or name in (*_PLACE, *_HOW_TO_GO_ON) or value is None or value is False:
+        if not is_given or name in (*_PLACE, *_HOW_TO_GO_ON) or value is None or value is False:
             continue
         if parameter.param_type_name == "argument":
             arguments.append(_word(name, value))

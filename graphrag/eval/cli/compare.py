@@ -153,8 +153,8 @@ def _show_changes(comparison: "RunComparison", store_path: Path, full: bool) -> 
         return
     with working(open_console(stderr=True), "Looking at every other figure"):
         changes = compare_figures(new, old, store_path)
-    shown = changes if full else [each for each in changes if each.is_worse]
-    for line in list_figure_changes(shown)[0 if full else 1 :]:
+    subset = changes if full else [change for change in changes if change.is_worse]
+    for line in list_figure_changes(subset)[0 if full else 1 :]:
         say(line)
 
 

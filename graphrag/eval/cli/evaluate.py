@@ -14,13 +14,13 @@ from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.runner.same_documents import check_inputs
 
 
-def evaluate(flags: RunFlags, given: RunInput) -> int:
+def evaluate(flags: RunFlags, run_input: RunInput) -> int:
     """Run an evaluation and return its exit code."""
-    return run_coroutine(_evaluate(flags, given))
+    return run_coroutine(_evaluate(flags, run_input))
 
 
-async def _evaluate(flags: RunFlags, given: RunInput) -> int:
-    config, samples, roots, warnings = given
+async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
+    config, samples, roots, warnings = run_input
     supervisor, options = Supervisor(flags.quiet, flags.full), flags.run_options()
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []

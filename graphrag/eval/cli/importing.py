@@ -73,7 +73,7 @@ def import_(
         content = f"{title}\n\n{text}".strip().encode("utf-8", "replace").decode()
         write_template(texts / name, content + "\n")
     head = {"format": format, "source": FORMATS[format].source, "license": FORMATS[format].license}
-    digests = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in path}
+    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in path}
     head |= {"version": reading.version, "files": digests, "questions": result.rows}
     said = [write_template(dataset, json.dumps(head, indent=1, ensure_ascii=False) + "\n")]
     if reading.problems:

@@ -104,8 +104,8 @@ def init(place: Place, flags: InitFlags) -> int:
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
     said.append(f"Next: {first}{line}")
-    for each in said:
-        say(each, quiet=flags.quiet)
+    for message in said:
+        say(message, quiet=flags.quiet)
     return DONE
 
 
@@ -169,8 +169,8 @@ def _choose_budget(root: Path) -> int:
     if not any(sizes):
         return _MOST_TOKENS
     unit = min(config.chunking.size, max(sizes))  # no text unit is longer than its document
-    wanted = max(min(sum(sizes) / 4, _MOST_TOKENS), 2 * unit, _LEAST_TOKENS)
-    return int(round(wanted, -2))
+    budget = max(min(sum(sizes) / 4, _MOST_TOKENS), 2 * unit, _LEAST_TOKENS)
+    return int(round(budget, -2))
 
 
 def _list_methods(root: Path) -> list[str]:

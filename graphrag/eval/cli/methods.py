@@ -32,16 +32,16 @@ def methods(place: Place, quiet: Quiet = False) -> int:
     }
     console, lines = open_console(quiet=quiet), list[Line]()
     for kind in KINDS:
-        names, wanted = built_in[kind]
+        names, types = built_in[kind]
         origins = {"built in": names}
         for plug_in in list_plug_ins(kind):
             try:
-                plug_in.check(names, wanted)
+                plug_in.check(names, types)
                 origins.setdefault(plug_in.package, []).append(plug_in.name)
             except ConfigError as error:
                 if (line := Line(str(error), "yellow")) not in lines:
                     lines.append(line)
-        listed = (f"{kind.capitalize()}, {of}: {', '.join(own)}" for of, own in origins.items())
+        listed = (f"{kind.capitalize()}, {k}: {', '.join(v)}" for k, v in origins.items())
         show(console, map(Line, listed))
     for extra in extras():
         missing = missing_requirements(extra)

@@ -151,9 +151,9 @@ class _Watch:
         """Make the further runs of the baseline that are missing; None when there are all."""
         from graphrag.eval.monitoring.watch import plan_baseline_run
 
-        wanted, last, code = self._flags.baseline_runs, 0, DONE
+        n_runs, last, code = self._flags.baseline_runs, 0, DONE
         while state.strayed is None:
-            planned = plan_baseline_run(state, wanted, pool)
+            planned = plan_baseline_run(state, n_runs, pool)
             if planned is None:
                 return None
             if planned.note.pass_number == last:
@@ -189,8 +189,8 @@ class _Watch:
     def _tell_power(self, state: "WatchState", methods: list[str], metrics: list[str]) -> None:
         from graphrag.eval.monitoring.watch import describe_power
 
-        asked = [key for key in state.baseline_answers if key[0] in methods and key[1] in metrics]
-        lines = describe_power(state, asked)
+        keys = [key for key in state.baseline_answers if key[0] in methods and key[1] in metrics]
+        lines = describe_power(state, keys)
         if lines:
             runs = counted(state.n_runs, "baseline run")
             self._say(f"What this watch is expected to see, with {runs} (simulated):")
@@ -218,8 +218,8 @@ class _Watch:
         """
         from graphrag.eval.compare.compare import shared_metrics
 
-        config, given = self._place.read_config(), self._flags.methods
-        methods = list(config.methods) if given is None else split_names(given)
+        config, names = self._place.read_config(), self._flags.methods
+        methods = list(config.methods) if names is None else split_names(names)
         held = list(dict.fromkeys(row.method for row in self._baseline.rows))
         if not set(methods) & set(held):
             raise UsageError(
@@ -234,19 +234,19 @@ class _Watch:
         from graphrag.eval.cli.run_input import read_questions
         from graphrag.eval.store.database import EvaluationStore
 
-        config, told = self._place.read_config(), self._baseline.metadata
+        config, metadata = self._place.read_config(), self._baseline.metadata
         samples, _ = read_questions(config)
         then: dict[str, tuple[str, str]] = {}
-        if told.run_id is not None:
+        if metadata.run_id is not None:
             with EvaluationStore(self._store_path) as store:
-                then = {s.id: (s.question, s.ground_truth) for s in store.samples(told.run_id)}
+                then = {s.id: (s.question, s.ground_truth) for s in store.samples(metadata.run_id)}
         held = {row.question_id for row in self._baseline.rows}
         as_now = ((s.id, (s.question, s.ground_truth)) for s in samples if s.id in held)
-        pool = [key for key, asked in as_now if then.get(key, asked) == asked]
+        pool = [key for key, wording in as_now if then.get(key, wording) == wording]
         if not pool:
             raise UsageError(
-                f"The baseline {told.name} holds none of the questions in {config.dataset_path} as "
-                "they are now; pin a run of them."
+                f"The baseline {metadata.name} holds none of the questions in "
+                f"{config.dataset_path} as they are now; pin a run of them."
             )
         if len(pool) < len(samples):
             self._note(

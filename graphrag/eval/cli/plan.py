@@ -57,8 +57,8 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
         counts = ("over 100 million" if n is None else f"{n:,}" for n in needed)
         line = [source, " to ".join(map(share, shares)), " to ".join(counts)]
         if n_now is not None:
-            seen = [detectable_difference(n_now, each, _POWER, alpha) for each in shares]
-            points = [share(each, missing="nothing") for each in seen]
+            seen = [detectable_difference(n_now, s, _POWER, alpha) for s in shares]
+            points = [share(d, missing="nothing") for d in seen]
             line.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
         cells.append(line)
     title = (
@@ -76,20 +76,20 @@ def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
         of_method = scores.setdefault(row.method, {})
         of_method[row.document, row.question_id] = paired_score(row, "correctness")
     observed: list[tuple[str, list[float]]] = []
-    for a, b in combinations(scores, 2):
-        pairs = [(score, scores[b].get(key)) for key, score in scores[a].items()]
+    for first, second in combinations(scores, 2):
+        pairs = [(score, scores[second].get(key)) for key, score in scores[first].items()]
         discordant = mean_binary([int(x != y) for x, y in pairs if None not in (x, y)])
         if discordant.mean is not None:
             high = [] if discordant.high is None else [discordant.high]
-            observed.append((f"{a}, {b} (observed)", [discordant.mean, *high]))
+            observed.append((f"{first}, {second} (observed)", [discordant.mean, *high]))
     return observed
 
 
-def _count_methods(place: Place, given: str | None, run: RunRows | None) -> int:
-    if given is not None:
-        n = int(given) if given.strip().isdecimal() else len(split_names(given))
+def _count_methods(place: Place, methods: str | None, run: RunRows | None) -> int:
+    if methods is not None:
+        n = int(methods) if methods.strip().isdecimal() else len(split_names(methods))
         if n < 2:
-            msg = f"--methods {given}: it takes two methods or more to see a difference."
+            msg = f"--methods {methods}: it takes two methods or more to see a difference."
             raise UsageError(msg)
         return n
     if place.has_config():
@@ -99,8 +99,8 @@ def _count_methods(place: Place, given: str | None, run: RunRows | None) -> int:
 
 def _read_run(place: Place, name: str | None) -> RunRows | None:
     if name is None:
-        known = place.folder is not None or place.has_config()
-        if not known or not place.store_path().is_file():
+        is_named = place.folder is not None or place.has_config()
+        if not is_named or not place.store_path().is_file():
             return None
         with open_store(place.store_path()) as store:
             if not store.runs():

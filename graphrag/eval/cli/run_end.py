@@ -153,8 +153,8 @@ class Supervisor:
             with working(self.notes, "Writing the files"):
                 files = report.files()
                 own = write_run(output_dir, run_id, files)
-                shown = read_shown_run(output_dir) if on_top else None
-                other = None if shown is None or shown.run_id == run_id else shown
+                top_run = read_shown_run(output_dir) if on_top else None
+                other = None if top_run is None or top_run.run_id == run_id else top_run
                 kept = None if other is None else set_aside(output_dir, other)
                 if on_top:
                     write_whole(output_dir, {name: own / name for name in files})
@@ -214,9 +214,9 @@ class Supervisor:
         outcomes = {} if analysis is None else analysis.outcomes
         for metric, lowest in config.thresholds.items():
             means = [
-                (f"{m}: {metric}", FAILED_AS_0 * has_two_means(of[metric]), of[metric].end_to_end)
-                for m, of in outcomes.items()
-                if metric in of
+                (f"{m}: {metric}", FAILED_AS_0 * has_two_means(v[metric]), v[metric].end_to_end)
+                for m, v in outcomes.items()
+                if metric in v
             ]
             for method, scores in report.figures.scores.get(metric, {}).items():
                 parts = scores.parts.items()
@@ -226,8 +226,8 @@ class Supervisor:
                 if estimate.mean is None:
                     unknown.append(name)
                 elif estimate.mean < lowest:
-                    shown = f"{estimate.mean:.3f} (n {estimate.n:,})"
-                    missed.append(f"{name}{failed_as} {shown} is below {lowest:g}")
+                    text = f"{estimate.mean:.3f} (n {estimate.n:,})"
+                    missed.append(f"{name}{failed_as} {text} is below {lowest:g}")
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:
@@ -249,10 +249,10 @@ def _name_setup(outcome: RunOutcome) -> bool:
 
 
 def _describe_replaced(other: ShownRun, kept: Path) -> str:
-    of = "other results" if other.run_id is None else f"run {other.run_id}"
+    name = "other results" if other.run_id is None else f"run {other.run_id}"
     n = other.n_questions
-    asked = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
-    return f"Until now these files showed {of}{asked}, whose files are kept in {kept}"
+    size = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
+    return f"Until now these files showed {name}{size}, whose files are kept in {kept}"
 
 
 def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool, is_round: bool = False) -> int:

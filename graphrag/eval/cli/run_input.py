@@ -119,9 +119,9 @@ def change_config(
     """Return the configuration as flags change it; None leaves a setting as it is."""
     changes = {} if metrics is None else _change_metrics(config, metrics)
     changes |= {name: value for name, value in settings.items() if value is not None}
-    asked = {name: value for name, value in (judge or {}).items() if value is not None}
-    if asked:
-        changes["judge"] = {**changes.get("judge", config.judge.model_dump()), **asked}
+    judge_changes = {name: value for name, value in (judge or {}).items() if value is not None}
+    if judge_changes:
+        changes["judge"] = {**changes.get("judge", config.judge.model_dump()), **judge_changes}
     if not changes:
         return config
     return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")

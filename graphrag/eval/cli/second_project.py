@@ -48,16 +48,16 @@ def make_second(
         raise UsageError(f"--method {method}: graphrag builds an index by {STANDARD} or {FAST}.")
     try:
         source, config = find_settings(first), read_settings(first)
-        known = unknown_settings(first)
+        unknown = unknown_settings(first)
     except SettingsError as error:
         raise ConfigError(str(error)) from error
     if place.config is None and not place.has_config() and Place(first).has_config():
         place = Place(first)  # whose configuration will name the second one
     values = cast("_Values", read_yaml(source.read_text(encoding="utf-8")) or {})
-    given = dict(map(_read_change, changes))
-    for keys in given:
+    settings = dict(map(_read_change, changes))
+    for keys in settings:
         _check_known(keys)
-    _keep_apart(values, folder, given)
+    _keep_apart(values, folder, settings)
     if str(config.input_storage.type) in FILE_TYPES:
         documents = Path(str(config.input_storage.base_dir))
         _put(values, INPUT, _from(folder, documents))
@@ -66,14 +66,14 @@ def make_second(
         values.pop("workflows", None)
     if method == FAST:
         values["workflows"] = _fast_workflows()
-    for keys, value in given.items():
+    for keys, value in settings.items():
         _put(values, keys, value)
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     head = f"# Made by: graphrag eval init --like {_from(folder, first.resolve())}\n"
     written = _write(folder, head + text, source.parent / ".env")
     try:
         read_settings(folder)
-        if others := [line for line in unknown_settings(folder) if line not in known]:
+        if others := [line for line in unknown_settings(folder) if line not in unknown]:
             raise SettingsError(f"{others[0]}; nothing is written.")
     except SettingsError as error:
         for path in reversed(written):
@@ -118,7 +118,7 @@ def _read_change(change: str) -> tuple[tuple[str, ...], object]:
     raise UsageError(f"--set {change}: write a setting and its value, such as chunking.size=600.")
 
 
-def _keep_apart(values: _Values, folder: Path, given: Mapping[tuple[str, ...], object]) -> None:
+def _keep_apart(values: _Values, folder: Path, settings: Mapping[tuple[str, ...], object]) -> None:
     """Give the second project places of its own for what it writes.
 
     UsageError where the first one writes elsewhere than into files, unless a change says where.
@@ -130,7 +130,7 @@ def _keep_apart(values: _Values, folder: Path, given: Mapping[tuple[str, ...], o
         if own is None:
             continue
         if own.get("type") not in FILE_TYPES:
-            if not any(keys[: len(path) - 1] == path[:-1] for keys in given):
+            if not any(keys[: len(path) - 1] == path[:-1] for keys in settings):
                 raise UsageError(
                     f"The first project's {name} is of type {own['type']}, where the second would "
                     f"write over it; give it a place of its own with --set {name}.KEY=VALUE."
@@ -185,10 +185,10 @@ def _write(folder: Path, text: str, env: Path) -> list[Path]:
     """Write the settings, and refer to the variables of the first project; return what was made."""
     made: list[Path] = []
     try:
-        for each in reversed([folder, *folder.parents]):
-            if not each.exists():
-                each.mkdir()
-                made.append(each)
+        for directory in reversed([folder, *folder.parents]):
+            if not directory.exists():
+                directory.mkdir()
+                made.append(directory)
         settings = folder / "settings.yaml"
         settings.write_text(text, encoding="utf-8")
         made.append(settings)

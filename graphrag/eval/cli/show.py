@@ -93,18 +93,18 @@ def _find_question(place: Place, run_id: str, question: str) -> str:
 
     with open_store(place.store_path()) as store:
         samples = store.samples(run_id)
-    known = [sample.id for sample in samples]
+    ids = [sample.id for sample in samples]
     start = fold_line(question)
-    found = [s for s in samples if start and fold_line(s.question).startswith(start)]
-    if not known or question in known:
+    matches = [s for s in samples if start and fold_line(s.question).startswith(start)]
+    if not ids or question in ids:
         return question
-    if len(found) == 1:
-        return found[0].id
-    if found:
-        first = "; ".join(f"{each.id}: {each.question}" for each in found[:_MOST_NAMED])
-        more = f"; and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-        msg = f"{len(found):,} questions of run {run_id} begin with {question!r}"
+    if len(matches) == 1:
+        return matches[0].id
+    if matches:
+        first = "; ".join(f"{s.id}: {s.question}" for s in matches[:_MOST_NAMED])
+        more = f"; and {len(matches) - _MOST_NAMED:,} more" if len(matches) > _MOST_NAMED else ""
+        msg = f"{len(matches):,} questions of run {run_id} begin with {question!r}"
         raise UsageError(f"{msg}; give more of the text, or an id: {first}{more}")
     msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
     listed = eval_line_here("show", run_id, "--export", "rows.csv")
-    raise UsageError(f"{as_sentence(msg + nearest(question, known))} List all with: {listed}")
+    raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")

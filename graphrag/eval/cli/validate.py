@@ -128,8 +128,8 @@ def compare_indexes(metrics: "Mapping[str, Mapping[str, Metric]]") -> Table:
         "The indexes side by side",
         [("index", "text"), *((heading, "count") for heading in _COMPARED)],
         [
-            [name, *(format_metric(of.get(metric)) for metric in _COMPARED.values())]
-            for name, of in metrics.items()
+            [name, *(format_metric(values.get(metric)) for metric in _COMPARED.values())]
+            for name, values in metrics.items()
         ],
         "units: text units; vectors: theirs; coverage: share of each document's text in its text "
         "units; connectivity: joined pairs of entities for each entity.",
@@ -209,12 +209,12 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
             raise ConfigError(f"Index {key}: {error}") from error
         except VectorStoreError as error:
             raise IndexUnavailableError(f"Index {key}: {error}.") from error
-        for each in tables:
+        for table in tables:
             indexed = (
-                f"{each.before.indexed_rows:,} indexed before, {each.after.indexed_rows:,} now"
+                f"{table.before.indexed_rows:,} indexed before, {table.after.indexed_rows:,} now"
             )
             say(
-                f"{key}, {each.after.name}: {each.after.rows:,} vectors, {indexed}, in "
-                f"{each.seconds:.1f} s: {explained[each.action]}.",
+                f"{key}, {table.after.name}: {table.after.rows:,} vectors, {indexed}, in "
+                f"{table.seconds:.1f} s: {explained[table.action]}.",
                 quiet=quiet,
             )

@@ -132,9 +132,9 @@ async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
     from graphrag.query.index_header import open_tables
 
     headers = await read_headers(roots, vectors=False)
-    texts = {key: Materials(await open_tables(each.config)) for key, each in headers.items()}
-    for each in texts.values():
-        each.best("")  # the index of words is made now, and not while somebody waits
+    texts = {key: Materials(await open_tables(header.config)) for key, header in headers.items()}
+    for materials in texts.values():
+        materials.best("")  # the index of words is made now, and not while somebody waits
     return texts
 
 
@@ -160,10 +160,10 @@ def dashboard(
 
     series = MetricsCollector(recorded) if recorded.is_file() else None
     # Without a run the store's own sentence says so, unless something was recorded.
-    shown = None if series is not None and not store_path.is_file() else store_path
+    source = None if series is not None and not store_path.is_file() else store_path
     path = to or store_path.with_name(DASHBOARD_FILE)
     with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
-        write_file(path, StorePages(shown or Path()).page(series))
+        write_file(path, StorePages(source or Path()).page(series))
     say(f"Dashboard: {path}", quiet=quiet)
     return DONE
 

@@ -34,7 +34,7 @@ def config_schema() -> Schema:
     schema = schema_of(EvaluationConfig)
     fields = schema["properties"]
     del fields["root"]  # no part of the file
-    known = [*get_args(SearchMethod), *CONTROLS]
+    methods = [*get_args(SearchMethod), *CONTROLS]
     metric = {"anyOf": [{"enum": [*DEFAULT_METRICS, SUFFICIENCY.name]}, {"type": "string"}]}
     variant = schema["$defs"]["Variant"]
     inline = {
@@ -42,7 +42,7 @@ def config_schema() -> Schema:
         "required": ["name"],
         "type": "object",
     }
-    fields["methods"]["items"] = {"anyOf": [{"enum": known}, {"type": "string"}, inline]}
+    fields["methods"]["items"] = {"anyOf": [{"enum": methods}, {"type": "string"}, inline]}
     fields["metrics"] |= {
         "anyOf": [{"items": metric, "type": "array", "uniqueItems": True}, {"const": "none"}]
     }
@@ -75,10 +75,10 @@ class _FileSchema(GenerateJsonSchema):
         return False
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> Schema:
-        found = super().tuple_schema(schema)
-        if "prefixItems" in found:  # as the drafts before 2020 have it
-            found["items"] = found.pop("prefixItems")
-        return found
+        result = super().tuple_schema(schema)
+        if "prefixItems" in result:  # as the drafts before 2020 have it
+            result["items"] = result.pop("prefixItems")
+        return result
 
 
 def _described(schema: Schema, model: type) -> Schema:

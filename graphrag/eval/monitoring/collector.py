@@ -92,8 +92,8 @@ class MetricsCollector:
         """
         if not name:
             raise ValueError("a metric needs a name")
-        given = cast("object", value)
-        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        raw = cast("object", value)
+        is_number = isinstance(raw, int | float | np.number) and not isinstance(raw, bool)
         if not is_number or not isfinite(float(value)):
             raise ValueError(f"{name}: a metric is a finite number, not {value!r}")
         try:
@@ -114,7 +114,7 @@ class MetricsCollector:
         query = "SELECT at, value, labels FROM points WHERE name = ? ORDER BY at, rowid"
         with self._open() as db:
             rows = db.execute(query, (name,)).fetchall()
-        return [MetricPoint(datetime.fromisoformat(at), v, json.loads(of)) for at, v, of in rows]
+        return [MetricPoint(datetime.fromisoformat(at), v, json.loads(raw)) for at, v, raw in rows]
 
     def summary(self, name: str, last: int | None = None) -> MetricSummary:
         """Reduce the newest points of a metric, ``last`` of them (>= 1, else ValueError) or all.

@@ -421,17 +421,17 @@ class StoreWriter:
         """Write what waits, in one transaction; StoreError if it can't be."""
         if not self._waiting:
             return
-        given, self._waiting = self._waiting, []
+        statements, self._waiting = self._waiting, []
         outcome = Outcome()
         try:
             with explain_errors(self._path), self._db.transaction() as outcome:
-                for sql, rows in groupby(given, key=itemgetter(0)):
+                for sql, rows in groupby(statements, key=itemgetter(0)):
                     self._db.executemany(sql, [values for _, values in rows])
         except Exception as error:  # raised here, and at all that comes after it
             self._failed = error
         except BaseException:  # Ctrl-C in a program of the user's own
             if not outcome.may_be_kept:  # twice, it would be counted twice
-                self._waiting = [*given, *self._waiting]
+                self._waiting = [*statements, *self._waiting]
             raise
         self._check()
 

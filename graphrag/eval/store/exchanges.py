@@ -55,7 +55,7 @@ def keep_exchanges(
     ]
     if scope == CallScope.of_search(scope.unit):
         yield _FORGET, (run_id, scope.unit)
-    ids = {number for (number,) in read(f"SELECT id {_of_parts(parts)}", (*parts,))}
+    ids = {number for (number,) in read(f"SELECT id {_from_parts(parts)}", (*parts,))}
     for number in parts.keys() - ids:
         yield _KEEP_PART, (number, _packed(redact(parts[number])))
     said = _packed(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
@@ -76,7 +76,7 @@ def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, l
         for unit, work, said in read(sql, (run_id, *units))
     ]
     ids = {piece for *_, said in rows for piece in _pieces(said) if isinstance(piece, int)}
-    kept = read(f"SELECT id, text {_of_parts(ids)}", (*ids,))
+    kept = read(f"SELECT id, text {_from_parts(ids)}", (*ids,))
     parts = {number: _unpacked(text) for number, text in kept}
     calls: dict[str, list[KeptCalls]] = {}
     for unit, work, said in rows:
@@ -86,7 +86,7 @@ def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, l
     return calls
 
 
-def _of_parts(ids: Iterable[int]) -> str:
+def _from_parts(ids: Iterable[int]) -> str:
     return f"FROM exchange_parts WHERE id IN ({', '.join('?' for _ in ids)})"
 
 

@@ -59,8 +59,8 @@ class IndexCost:
         """Return tokens of completions, embeddings or both; None where they are not known."""
         if self.steps is None:
             return None
-        of = [step for step in self.steps if step.kind in kinds]
-        return sum_known(n for step in of for n in (step.prompt_tokens, step.output_tokens))
+        steps = [step for step in self.steps if step.kind in kinds]
+        return sum_known(n for step in steps for n in (step.prompt_tokens, step.output_tokens))
 
     def cost_usd(self, kinds: Iterable[CallKind] = KINDS) -> float | None:
         """Return US dollars of completions, embeddings or both; None where they are not known."""
@@ -83,15 +83,17 @@ def sum_steps(replies: "Iterable[ReleaseReply]") -> tuple[StepCost, ...]:
     for reply in replies:
         groups.setdefault((reply[0].phase, reply[0].model, reply[0].kind), []).append(reply)
     steps: list[StepCost] = []
-    for key, of in groups.items():
-        attempts, n_cached = [attempt for attempt, _ in of], sum(cached for _, cached in of)
+    for key, group in groups.items():
+        attempts, n_cached = [attempt for attempt, _ in group], sum(cached for _, cached in group)
         sums = (
-            sum(each.prompt_tokens for each in attempts),
-            sum(each.output_tokens for each in attempts),
+            sum(attempt.prompt_tokens for attempt in attempts),
+            sum(attempt.output_tokens for attempt in attempts),
             summarize_attempts(attempts).cost_usd,
         )
-        unknown = any(each.counted_by == "nobody" for each in attempts)
-        steps.append(StepCost(*key, len(of), n_cached, *((None, None, None) if unknown else sums)))
+        unknown = any(attempt.counted_by == "nobody" for attempt in attempts)
+        steps.append(
+            StepCost(*key, len(group), n_cached, *((None, None, None) if unknown else sums))
+        )
     return tuple(steps)
 
 
@@ -110,7 +112,7 @@ def read_index_cost(folder: Path, fingerprint: str, n_documents: object) -> Inde
     try:
         stats = json.loads((folder / "stats.json").read_bytes())
         is_whole = stats["total_runtime"] and stats["num_documents"] == n_documents
-        seconds = {name: float(of["overall"]) for name, of in stats["workflows"].items()}
+        seconds = {name: float(step["overall"]) for name, step in stats["workflows"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return IndexCost(fingerprint, seconds) if is_whole else None

@@ -42,9 +42,9 @@ class RunNote:
 class NoteConflict(UsageError):
     """Somebody else has changed a note meanwhile; ``found`` is what stands there."""
 
-    def __init__(self, found: RunNote) -> None:
+    def __init__(self, current: RunNote) -> None:
         super().__init__("This note has been changed elsewhere meanwhile.")
-        self.found = found
+        self.current = current
 
 
 def read_notes(path: Path) -> dict[str, RunNote]:
@@ -53,14 +53,14 @@ def read_notes(path: Path) -> dict[str, RunNote]:
         return _notes(db)
 
 
-def keep_note(path: Path, run_id: str, wanted: RunNote, seen: RunNote) -> RunNote:
+def keep_note(path: Path, run_id: str, note: RunNote, seen: RunNote) -> RunNote:
     """Keep what is said of a run in place of what was seen there, and return it.
 
     NoteConflict if something else stands there; UsageError if there is no such run, or it is too
     long; StoreError if it can't be written.
     """
-    wanted = RunNote(" ".join(wanted.label.split()), wanted.note.strip())
-    if len(wanted.label) > MOST_OF_A_LABEL or len(wanted.note) > MOST_OF_A_NOTE:
+    note = RunNote(" ".join(note.label.split()), note.note.strip())
+    if len(note.label) > MOST_OF_A_LABEL or len(note.note) > MOST_OF_A_NOTE:
         raise UsageError(
             f"A label has at most {MOST_OF_A_LABEL} characters, a note {MOST_OF_A_NOTE:,}; "
             "shorten it."
@@ -70,11 +70,11 @@ def keep_note(path: Path, run_id: str, wanted: RunNote, seen: RunNote) -> RunNot
     with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
         if db.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone() is None:
             raise UsageError(f"{path} holds no run {run_id!r} any more; open the page again.")
-        found = _notes(db).get(run_id, RunNote())
-        if found not in (seen, wanted):
-            raise NoteConflict(found)
+        current = _notes(db).get(run_id, RunNote())
+        if current not in (seen, note):
+            raise NoteConflict(current)
         db.execute(_TABLE)
-        db.execute(_KEEP, (run_id, wanted.label, wanted.note))
+        db.execute(_KEEP, (run_id, note.label, note.note))
     return read_notes(path)[run_id]
 
 

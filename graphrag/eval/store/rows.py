@@ -73,8 +73,8 @@ def _usages_of(texts: list[str]) -> list[Usage]:
         usages = _USAGES.validate_json(f"[{','.join(distinct)}]")
     except ValueError:  # one can't be, or is damaged
         usages = [usage_of(text) for text in distinct]
-    known = dict(zip(distinct, usages, strict=True))
-    return [known[text] for text in texts]
+    by_text = dict(zip(distinct, usages, strict=True))
+    return [by_text[text] for text in texts]
 
 
 def models_of(usage: Usage) -> Models:
@@ -115,11 +115,11 @@ def _retrieved_of(text: str | None) -> Retrieved | None:
 
 def outlines_of(rows: Iterable[Values]) -> dict[str, StoredResponse]:
     """Return unit -> response of rows, of what was retrieved how much it was and not what."""
-    left, found = iter(rows), dict[str, StoredResponse]()
+    left, outlines = iter(rows), dict[str, StoredResponse]()
     while block := list(islice(left, _AT_ONCE)):
         for row, usage in zip(block, _usages_of([row[6] for row in block]), strict=True):
-            found[row[0]] = _response_of(row, usage, _outline_of(row[9]))
-    return found
+            outlines[row[0]] = _response_of(row, usage, _outline_of(row[9]))
+    return outlines
 
 
 def _outline_of(text: str | None) -> Retrieved | None:
@@ -156,14 +156,14 @@ def _response_of(row: Values, usage: Usage, retrieved: Retrieved | None) -> Stor
 
 def verdicts_of(rows: Iterable[Values]) -> dict[str, dict[str, JudgeResult]]:
     """Return unit -> metric -> verdict of rows."""
-    found: dict[str, dict[str, JudgeResult]] = {}
+    verdicts: dict[str, dict[str, JudgeResult]] = {}
     equal: dict[tuple[object, ...], JudgeResult] = {}  # a judge repeats itself
     for unit, metric, *kept in rows:
         verdict = equal.get(key := tuple(kept))
         if verdict is None:
             verdict = equal[key] = _verdict_of(*kept)
-        found.setdefault(unit, {})[metric] = verdict
-    return found
+        verdicts.setdefault(unit, {})[metric] = verdict
+    return verdicts
 
 
 def _verdict_of(

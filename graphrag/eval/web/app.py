@@ -103,7 +103,7 @@ def make_app(viewed: Viewed) -> Starlette:
             change = _NOTE.validate_json(body)
             kept = store.keep_note(request.path_params["run"], change.wanted, change.seen)
         except NoteConflict as error:
-            return JSONResponse(asdict(error.found), status_code=409)
+            return JSONResponse(asdict(error.current), status_code=409)
         except ValidationError as error:
             raise UsageError("That is no note of this page.") from error
         return JSONResponse(asdict(kept))
@@ -187,7 +187,7 @@ class _Pages:
         try:
             kept = keep_mark(sheet, MarkChange.model_validate_json(body))
         except MarkConflict as error:
-            return JSONResponse(error.found.model_dump(), status_code=409)
+            return JSONResponse(error.current.model_dump(), status_code=409)
         except ValidationError as error:
             raise UsageError("That is no label of this page.") from error
         return JSONResponse(kept.model_dump())
