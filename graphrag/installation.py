@@ -31,13 +31,13 @@ def _read_requirements(extra: str | None) -> dict[str, str]:
         lines = requires("gtog") or []
     except PackageNotFoundError:
         return {}
-    found: dict[str, str] = {}
+    markers: dict[str, str] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")
         extras = _EXTRA.findall(marker)
         if extras == ([] if extra is None else [extra]):
-            found[requirement.strip()] = marker.strip()
-    return found
+            markers[requirement.strip()] = marker.strip()
+    return markers
 
 
 def extras() -> list[str]:

@@ -110,27 +110,27 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:
     """List the keys of a settings file that the released configuration drops in silence."""
-    found: list[UnusedSetting] = []
-    _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", found)
-    return found
+    unused: list[UnusedSetting] = []
+    _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", unused)
+    return unused
 
 
 def _collect_unknown(
-    values: Mapping[str, object], model: type[BaseModel], section: str, found: list[UnusedSetting]
+    values: Mapping[str, object], model: type[BaseModel], section: str, unused: list[UnusedSetting]
 ) -> None:
     for key, value in values.items():
         field = model.model_fields.get(key)
         if field is None:
             if instead := replaced_settings(model).get(key):
-                found.append(UnusedSetting(section, key, instead, has_gone=True))
+                unused.append(UnusedSetting(section, key, instead, has_gone=True))
             elif model.model_config.get("extra") != "allow":
-                found.append(UnusedSetting(section, key, nearest(key, model.model_fields)))
+                unused.append(UnusedSetting(section, key, nearest(key, model.model_fields)))
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
         is_mapping = getattr(field.annotation, "__origin__", None) is dict
         if inner and isinstance(value, Mapping) and not is_mapping:
             inside = cast("Mapping[str, object]", value)
-            _collect_unknown(inside, inner[0], _path(section, key), found)
+            _collect_unknown(inside, inner[0], _path(section, key), unused)
 
 
 def _path(section: str, key: str) -> str:
@@ -142,10 +142,10 @@ def _is_model(annotation: object) -> TypeGuard[type[BaseModel]]:
 
 
 def _parse(path: Path) -> dict[str, object]:
-    known = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
-    know_variables(known)
+    variables = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
+    know_variables(variables)
     try:
-        text = Template(path.read_text(encoding="utf-8")).substitute({**known, **os.environ})
+        text = Template(path.read_text(encoding="utf-8")).substitute({**variables, **os.environ})
         values = read_yaml(text)
     except KeyError as error:
         name = error.args[0]
@@ -177,5 +177,5 @@ def _resolve_paths(values: dict[str, object], folder: Path) -> None:
             section = cast("dict[str, object]", part)
         if section.get("type") not in FILE_TYPES:
             continue
-        given = cast("str", section.get(path[-1]) or default)
-        section[path[-1]] = str((folder / given).resolve())
+        place = cast("str", section.get(path[-1]) or default)
+        section[path[-1]] = str((folder / place).resolve())

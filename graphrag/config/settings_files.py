@@ -43,11 +43,11 @@ def read_yaml(text: str) -> object:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    known = sizes.get(id(node))
-    if known is not None:
-        if known == 0:
+    size = sizes.get(id(node))
+    if size is not None:
+        if size == 0:
             raise yaml.YAMLError("an alias stands for what it is part of")
-        return known
+        return size
     sizes[id(node)] = 0
     parts: list[yaml.Node] = []
     if isinstance(node, yaml.MappingNode):
@@ -85,17 +85,17 @@ def resolve_prompts(values: dict[str, object], folder: Path) -> None:
 
 def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
     """Return the prompt files that a section needs: setting -> file; SettingsError if not there."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for key, value in section:
         if not key.endswith("prompt") or not value or key in _NEVER_USED:
             continue
-        found[key] = Path(value)
-        if not found[key].is_file():
+        files[key] = Path(value)
+        if not files[key].is_file():
             raise SettingsError(
                 f"{name}.{key}: the prompt file {value} does not exist; correct the path, or "
                 "take the line out to use the built-in prompt."
             )
-    return found
+    return files
 
 
 def check_index_prompts(config: "GraphRagConfig") -> None:

@@ -145,19 +145,19 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
         for position, (sentence, bag) in enumerate(_split(record.text))
         if not is_heading(sentence)
     ]
-    asked = weigh_question(question, [candidate.bag for candidate in candidates])
+    weighed = weigh_question(question, [candidate.bag for candidate in candidates])
     best: dict[str, Match] = {}
     for at, candidate in enumerate(candidates):
         near = frozenset[str]() if candidate.opens else candidates[at - 1].bag
         if at + 1 < len(candidates) and not candidates[at + 1].opens:
             near |= candidates[at + 1].bag
-        match = _match(asked, candidate, near)
+        match = _match(weighed, candidate, near)
         if match is not None:
             key = " ".join(terms(candidate.sentence, keep_stop_words=True))
             best[key] = max(best.get(key, match), match, key=lambda m: m.rank)
     ranked = sorted(best.values(), key=lambda m: -m.rank)
-    known = frozenset[str]().union(*(candidate.bag for candidate in candidates), *labels)
-    missing = dict.fromkeys(term for term in terms(question) if term not in known)
+    present = frozenset[str]().union(*(candidate.bag for candidate in candidates), *labels)
+    missing = dict.fromkeys(term for term in terms(question) if term not in present)
     return Answer(tuple(_choose(ranked)), tuple(missing))
 
 
@@ -167,17 +167,17 @@ def _split(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((sentence, frozenset(terms(sentence))) for sentence in sentences(text))
 
 
-def _match(asked: Question, candidate: _Candidate, near: frozenset[str]) -> Match | None:
+def _match(question: Question, candidate: _Candidate, near: frozenset[str]) -> Match | None:
     bag, sentence, record = candidate.bag, candidate.sentence, candidate.record
-    own = asked.share_covered(bag)
+    own = question.share_covered(bag)
     if own == 0.0 or len(bag) < 2:
         return None
-    label = asked.share_covered(bag | candidate.label) - own
-    around = asked.share_covered(bag | near) - own
+    label = question.share_covered(bag | candidate.label) - own
+    around = question.share_covered(bag | near) - own
     coverage = min(1.0, min(1.0, own + _LABEL_SHARE * label) + _NEIGHBOUR_SHARE * around)
     if coverage < MIN_COVERAGE:
         return None
-    rank = coverage + _TYPE_BONUS * fits_type(asked.text, sentence)
+    rank = coverage + _TYPE_BONUS * fits_type(question.text, sentence)
     rank -= _FRAGMENT_LOSS * (sentence[0].islower() or sentence[-1].isalnum())
     rank -= 0.002 * max(0, len(sentence.split()) - 40)
     return Match(sentence, record, coverage, rank * _TRUST.get(record.table, 0.9))
@@ -199,15 +199,15 @@ def fits_type(question: str, sentence: str) -> bool:
 
     True too when the question does not say what kind.
     """
-    asked = normalize(question).split()
-    low, opening = normalize(sentence), {*asked[:4]}
+    words = normalize(question).split()
+    low, opening = normalize(sentence), {*words[:4]}
     if {"who", "whom", "whose"} & opening:
         named = set(name_key(question))
         mentions = find_mentions([split_words("so " + sentence)])[0]
         return any(set(name_key(mention.name)) - named for mention in mentions)
     if "where" in opening:
         return any(place in PLACE_HEADS or place[:1].isalpha() for place in _WHERE.findall(low))
-    if "when" in opening or ("how" in opening and {"many", "much", "old", "long"} & {*asked}):
+    if "when" in opening or ("how" in opening and {"many", "much", "old", "long"} & {*words}):
         return any(term[:1].isdigit() for term in terms(sentence)) or "day" in low
     if "why" in opening:
         return _WHY.search(low) is not None

@@ -122,14 +122,14 @@ def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
     entities: dict[str, Entity] = {}
     edges: dict[tuple[str, str], Relationship] = {}
     evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
-    for (sentence, _), speaker, words, found in zip(cued, speakers, lines, mentions, strict=True):
+    for (sentence, _), speaker, words, hits in zip(cued, speakers, lines, mentions, strict=True):
         if speaker:
             evidence[fullest[speaker]].add_speaker()
             sentence = f"{fullest[speaker]}: {sentence}"
-        for mention in found:
+        for mention in hits:
             evidence[fullest[mention.name]].add(mention, words)
         named = [speaker] if speaker else []
-        named += [mention.name for mention in found]
+        named += [mention.name for mention in hits]
         _add(sentence, list(dict.fromkeys(fullest[name] for name in named)), entities, edges)
     for entity in entities.values():
         entity.kind = kind_of(entity.name, evidence[entity.name])

@@ -149,11 +149,11 @@ class _OfflineModel:
         **kwargs: object,
     ) -> None:
         unknown = {*(model_config.model_extra or {}), *kwargs} - _FACTORY_ARGUMENTS
-        known = sorted([*ModelConfig.model_fields, *self._further_settings])
-        for name in sorted(unknown - {*known}):
-            near = get_close_matches(name, known, n=1, cutoff=0.6)
+        keys = sorted([*ModelConfig.model_fields, *self._further_settings])
+        for name in sorted(unknown - {*keys}):
+            near = get_close_matches(name, keys, n=1, cutoff=0.6)
             advice = (
-                f"did you mean `{near[0]}`?" if near else f"it may have only: {', '.join(known)}."
+                f"did you mean `{near[0]}`?" if near else f"it may have only: {', '.join(keys)}."
             )
             raise OfflineModelError(
                 f"The {self._role} model {model_id} has no setting `{name}`; {advice}"

@@ -95,13 +95,13 @@ def quiet_emphasis(
     Words in capitals become capitalized when a speaker (a name in the script's cue lines) or
     another sentence has them so, and lower case otherwise.
     """
-    known = {word for name in speakers for word in name_key(name)} | TITLES
-    known |= {w.low for words in sentences for w in words[1:] if w.capital and not w.text.isupper()}
+    names = {word for name in speakers for word in name_key(name)} | TITLES
+    names |= {w.low for words in sentences for w in words[1:] if w.capital and not w.text.isupper()}
 
     def calm(word: Word) -> Word:
         if len(word.text) == 1 or not word.text.isupper():
             return word
-        text = word.text.capitalize() if word.low in known else word.low
+        text = word.text.capitalize() if word.low in names else word.low
         return Word(text, word.gap, word.possessive)
 
     return [[calm(word) for word in words] for words in sentences]
@@ -359,7 +359,7 @@ def kind_of(name: str, evidence: Evidence) -> str:
     return kind_by_name(name) or max(votes, key=votes.__getitem__)
 
 
-def as_requested(kind: str, wanted: Iterable[str]) -> str:
+def as_requested(kind: str, kinds: Iterable[str]) -> str:
     """Give the caller's own word for a kind, or the kind itself when the caller has none."""
-    same = (name.upper() for name in wanted if name.casefold() in _SAME_KIND[kind])
+    same = (name.upper() for name in kinds if name.casefold() in _SAME_KIND[kind])
     return next(same, kind)

@@ -54,9 +54,9 @@ def name_next_search(request: Request) -> dict[str, object]:
     covered = {term for text in texts for term in terms(text)}
     words = [word.text for word in split_words(request.user)]
     left = [word for word in words if not covered.issuperset(terms(word))]
-    asked = {word.casefold() for word in words}
+    folded = {word.casefold() for word in words}
     mentions = chain.from_iterable(find_mentions([split_words(text) for text in texts]))
-    names = [mention.name for mention in mentions if not asked.issuperset(name_key(mention.name))]
+    names = [mention.name for mention in mentions if not folded.issuperset(name_key(mention.name))]
     query = " ".join(dict.fromkeys([*names, *left]))
     return {"missing": f"Not in the texts: {', '.join(left)}." if left else "", "query": query}
 
@@ -134,8 +134,8 @@ def answer_rating(request: Request) -> str | None:
     if match is None:
         return None
     bags = [frozenset(terms(sentence)) for sentence in sentences(match["text"])]
-    asked = weigh_question(match["question"], bags)
-    covered = asked.share_covered(frozenset[str]().union(*bags))
+    question = weigh_question(match["question"], bags)
+    covered = question.share_covered(frozenset[str]().union(*bags))
     rating = round(5 * covered) if covered >= MIN_COVERAGE else 0
     return json.dumps(
         {"reason": f"The text covers {covered:.2f} of the question's weight.", "rating": rating}
@@ -154,8 +154,8 @@ def answer_or_go_on(request: Request) -> dict[str, object]:
         return {**values, "keep": [], "follow": [], "look_up": []}
     rows = [record for record in read_context(request.system) if record.table == "Rows"]
     bags = [frozenset(terms(f"{row.label} {row.text}")) for row in rows]
-    asked = weigh_question(request.user, bags)
-    shares = {int(row.id): asked.share_covered(bag) for row, bag in zip(rows, bags, strict=True)}
+    question = weigh_question(request.user, bags)
+    shares = {int(row.id): question.share_covered(bag) for row, bag in zip(rows, bags, strict=True)}
     best = sorted(shares, key=lambda number: (-shares[number], number))[:_MOST_FOLLOWED]
     query = str(name_next_search(request)["query"])
     return {

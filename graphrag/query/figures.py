@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
-_Given = TypeVar("_Given")
+_Input = TypeVar("_Input")
 _Record = TypeVar("_Record")
 
 MOST_COUNT, MOST_USD, MOST_SECONDS = 10**9, 10**6, 10**8
@@ -32,9 +32,9 @@ def read_figure(name: str, value: object, most: int) -> float:
 
 
 def _impossible(name: str, value: object, most: int) -> ImpossibleFigureError:
-    shown = repr(value)
-    shown = shown if len(shown) <= 40 else f"{shown[:30]}... ({len(shown)} characters)"
-    return ImpossibleFigureError(f"{name} is {shown}, and can only be a number from 0 to {most:,}")
+    text = repr(value)
+    text = text if len(text) <= 40 else f"{text[:30]}... ({len(text)} characters)"
+    return ImpossibleFigureError(f"{name} is {text}, and can only be a number from 0 to {most:,}")
 
 
 def read_count(name: str, value: object) -> int:
@@ -45,7 +45,7 @@ def read_count(name: str, value: object) -> int:
     return int(number)
 
 
-def validated(validate: Callable[[_Given], _Record], values: _Given) -> _Record:
+def validated(validate: Callable[[_Input], _Record], values: _Input) -> _Record:
     """Return what pydantic reads; ImpossibleFigureError where a figure is out of its bounds."""
     try:
         return validate(values)

@@ -243,8 +243,8 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
 
     def vector_of(name: str) -> list[float] | None:
         quoted = name.replace("'", "''")
-        found = texts.search().where(f"{schema.id_field} = '{quoted}'")
-        return found.limit(1).to_list()[0][schema.vector_field]
+        matches = texts.search().where(f"{schema.id_field} = '{quoted}'")
+        return matches.limit(1).to_list()[0][schema.vector_field]
 
     from graphrag.query.meaning import OtherVectorsError, check_maker
 
@@ -290,8 +290,8 @@ class IndexHeader:
         if section_name(method) != "basic_search":
             return section
         kind = RankedSearchConfig if method in RANKED else BasicSearchConfig
-        given = section.model_dump(exclude_unset=True)
-        return kind.model_validate({k: v for k, v in given.items() if k in kind.model_fields})
+        values = section.model_dump(exclude_unset=True)
+        return kind.model_validate({k: v for k, v in values.items() if k in kind.model_fields})
 
     def _stored(self, method: str) -> Any:
         config = self.config
@@ -350,7 +350,7 @@ class IndexHeader:
     @property
     def embeds_by_hashing(self) -> bool:
         """Whether hashed n-grams are among the project's models."""
-        return any(is_hashed(model_name(each)) for each in self.config.embedding_models.values())
+        return any(is_hashed(model_name(model)) for model in self.config.embedding_models.values())
 
     def describe(self, method: str) -> dict[str, object]:
         """Return everything that changes what a method answers, JSON-ready, without secrets.

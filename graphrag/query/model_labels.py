@@ -46,10 +46,10 @@ def label_names(models: Iterable[str]) -> str | None:
 
 def announce_embedded(models: Iterable[str]) -> str | None:
     """Return a sentence on the embedded ones of the models that will be asked; None without any."""
-    given = sorted(set(models))
-    embedded = [model for model in given if is_offline(model)]
+    names = sorted(set(models))
+    embedded = [model for model in names if is_offline(model)]
     if not embedded:
         return None
-    if len(embedded) == len(given):
+    if len(embedded) == len(names):
         return f"Using the {OFFLINE_LABEL}."
     return f"Using {OFFLINE_LABEL} beside the others: {', '.join(embedded)}."

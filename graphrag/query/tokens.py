@@ -33,7 +33,7 @@ class ModelTokenizer(Tokenizer):
     @cached_property
     def _inner(self) -> "tiktoken.Encoding | Tokenizer":
         provider, _, name = self._model_id.lower().partition("/")
-        if provider in {"openai", "offline"} and not any(each in name for each in _OWN_ENCODING):
+        if provider in {"openai", "offline"} and not any(part in name for part in _OWN_ENCODING):
             return default_encoding()
         from graphrag_llm.tokenizer.lite_llm_tokenizer import LiteLLMTokenizer
 

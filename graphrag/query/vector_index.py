@@ -182,7 +182,7 @@ def _rebuild(table: "Table", schema: "IndexSchema", rows: int) -> None:
 
     existing = _vector_indexes(table, schema)
     metrics = [statistics.distance_type for _, statistics in existing if statistics is not None]
-    metric: Any = next((found for found in metrics if found), "l2")
+    metric: Any = next((kind for kind in metrics if kind), "l2")
     for name, _ in existing:
         table.drop_index(name)
     table.optimize()  # with no index left it only joins the small files that indexing wrote

@@ -16,7 +16,7 @@ class _Console(Console):
 
     def print(self, *objects: object, **how: Any) -> None:
         """Print, without the keys and passwords that a text may hold."""
-        said = (redact(each) if isinstance(each, str) else each for each in objects)
+        said = (redact(value) if isinstance(value, str) else value for value in objects)
         super().print(*said, **how)
 
     def render(

@@ -40,7 +40,7 @@ def strip_controls(text: str) -> str:
 
 def escape_controls(json_text: str) -> str:
     """Return JSON in which these characters are escaped: it says the same."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 class ShownText:
@@ -57,10 +57,10 @@ class ShownText:
         if not self._is_workflow:
             return piece
         text = self._line + piece
-        shown = _COMMAND.sub(r"\1 ", text)[len(self._line) :]
+        output = _COMMAND.sub(r"\1 ", text)[len(self._line) :]
         line = text.rpartition("\n")[2]
         self._line = line[-1:] if line.strip() in ("", ":") else f"x{line[-2:]}"
-        return shown
+        return output
 
 
 class ShownStream:

@@ -65,10 +65,10 @@ class WordIndex:
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms
         words = dict.fromkeys(map(stem, telling))
-        known = [self._numbers[word] for word in words if word in self._numbers]
-        if not known:
+        numbers = [self._numbers[word] for word in words if word in self._numbers]
+        if not numbers:
             return np.zeros(self._n, np.float32)
-        return np.asarray(self._bm25.get_scores(known))
+        return np.asarray(self._bm25.get_scores(numbers))
 
 
 def best_of(
@@ -136,8 +136,8 @@ def fuse_scores(
     # Sums that differ only by the order of their terms are equal.
     scored = [(item, round(score, 9)) for item, score in total.items()]
 
-    def rank(each: tuple[Item, float]) -> tuple[float, float, float, Item]:
-        item, score = each
+    def rank(entry: tuple[Item, float]) -> tuple[float, float, float, Item]:
+        item, score = entry
         return -score, -near.get(item, -inf), -words.get(item, 0.0), item
 
     return sorted(scored, key=rank)
@@ -149,14 +149,14 @@ def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np
     The documents, each the terms that :func:`split_terms` gives, are also the collection that
     word frequencies are taken from. Scores are >= 0, and 0 where no word is shared.
     """
-    wanted = list(dict.fromkeys(split_terms([question])[0]))
-    if not wanted or not any(documents):
+    terms = list(dict.fromkeys(split_terms([question])[0]))
+    if not terms or not any(documents):
         return np.zeros(len(documents))
     import bm25s
 
     index = bm25s.BM25(method="lucene")
     index.index(list(documents), show_progress=False)  # pyright: ignore[reportUnknownMemberType]
-    scores = cast("Any", index).get_scores(wanted)
+    scores = cast("Any", index).get_scores(terms)
     return np.asarray(scores, dtype=np.float64)
 
 

@@ -49,18 +49,18 @@ def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record
     """
     region = context_region(system)
     heads = list(_SECTION.finditer(region))
-    found: list[Record] = []
+    records: list[Record] = []
     first = heads[0].start() if heads else len(region)
     bare = _BARE_HEADER.search(region[:first])
     if bare is not None:
         header = region[bare.start() :].strip().split("\n")[0]
         name = "Reports" if "content" in header else "Sources"
-        found += _read_table(name, region[bare.start() : first], separators)
+        records += _read_table(name, region[bare.start() : first], separators)
     ends = [*(head.start() for head in heads), len(region)][1:]
     for head, end in zip(heads, ends, strict=True):
         body = region[head.end() : end]
-        found += _read_table(head.group(1), body, separators)
-    return found
+        records += _read_table(head.group(1), body, separators)
+    return records
 
 
 def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]:
@@ -73,7 +73,7 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
     text_at = next(prose, len(columns) - 1)
     row_start = re.compile(rf"^(\d+){re.escape(separator)}", re.MULTILINE)
     starts = [match.start() for match in row_start.finditer(rest)]
-    found: list[Record] = []
+    records: list[Record] = []
     for start, end in pairwise([*starts, len(rest)]):
         fields = _fields(rest[start:end].rstrip("\n"), separator, len(columns), text_at)
         names = tuple(
@@ -81,8 +81,8 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
             for column, field in zip(columns, fields, strict=False)
             if column in {"entity", "source", "target", "title", "document", "from -> to"}
         )
-        found.append(Record(name, fields[0], fields[text_at], " ".join(names), names))
-    return found
+        records.append(Record(name, fields[0], fields[text_at], " ".join(names), names))
+    return records
 
 
 def _fields(row: str, separator: str, width: int, text_at: int) -> list[str]:

@@ -118,16 +118,16 @@ def sentences(text: str) -> list[str]:
 
 def sentence_ends(text: str) -> list[int]:
     """Return where sentences end, what is blank after them included."""
-    found: list[int] = []
+    offsets: list[int] = []
     start = 0
     for match in _BOUNDARY.finditer(text):
         end = match.end()
         ends = match["mark"] != "." or match.group().count("\n") > 1
         if not ends and _is_abbreviation(text, start, match.end("mark")):
             continue
-        found.append(end)
+        offsets.append(end)
         start = end
-    return found
+    return offsets
 
 
 def _is_abbreviation(block: str, start: int, end: int) -> bool:
@@ -147,7 +147,7 @@ def first_words(text: str, max_words: int) -> str:
     return " ".join(parts) if len(parts) <= max_words else " ".join(parts[:max_words]) + " …"
 
 
-def share_covered(wanted: Iterable[str], present: Collection[str]) -> float:
-    """Return the share, in [0, 1], of distinct wanted terms that are present; 0 of none."""
-    distinct = set(wanted)
+def share_covered(expected: Iterable[str], present: Collection[str]) -> float:
+    """Return the share, in [0, 1], of distinct expected terms that are present; 0 of none."""
+    distinct = set(expected)
     return sum(term in present for term in distinct) / len(distinct) if distinct else 0.0

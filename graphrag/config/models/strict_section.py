@@ -22,10 +22,10 @@ class StrictSection(BaseModel):
         return cast("object", values)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the known word nearest to a mistyped one, or ``""``."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def as_sentence(text: str) -> str:

@@ -134,9 +134,9 @@ _kept: set[AsyncGenerator[None]] = set()
 
 async def _session() -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
-    found = _SESSIONS.get(loop)
-    if found is not None and not found.closed:
-        return found
+    session = _SESSIONS.get(loop)
+    if session is not None and not session.closed:
+        return session
     opened = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.limits
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -145,7 +145,7 @@ async def _session() -> aiohttp.ClientSession:
         auto_decompress=False,  # see _pieces
     )
     with _LOCK:
-        for gone in [each for each in _SESSIONS if each.is_closed()]:
+        for gone in [old for old in _SESSIONS if old.is_closed()]:
             _drop(_SESSIONS.pop(gone))
         _SESSIONS[loop] = opened
     # asyncio.run and its like close what generators hold before they close the loop.

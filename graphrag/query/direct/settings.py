@@ -67,23 +67,23 @@ def is_asked_directly(config: "ModelConfig") -> bool:
 
 def read_settings(config: "ModelConfig") -> DirectSettings:
     """Read how the service of a model is asked that is asked directly."""
-    given = config.call_args
+    call_args = config.call_args
     base, authorization = _address(config)
     headers = {"Content-Type": "application/json", **authorization}
-    organization = given.get("organization") or (config.model_extra or {}).get("organization")
+    organization = call_args.get("organization") or (config.model_extra or {}).get("organization")
     if organization := organization or os.environ.get("OPENAI_ORG_ID"):
         headers["OpenAI-Organization"] = str(organization)
     for key in ("headers", "extra_headers"):
-        more = cast("Mapping[str, object]", given.get(key) or {})
+        more = cast("Mapping[str, object]", call_args.get(key) or {})
         headers.update({name: str(value) for name, value in more.items()})
     in_address = parse_qsl(urlsplit(config.api_base or "").query)
-    query: dict[str, object] = {**dict(in_address), **(given.get("extra_query") or {})}
-    sent = {k: v for k, v in given.items() if k not in _SENT_OTHERWISE and v is not None}
+    query: dict[str, object] = {**dict(in_address), **(call_args.get("extra_query") or {})}
+    sent = {k: v for k, v in call_args.items() if k not in _SENT_OTHERWISE and v is not None}
     return DirectSettings(
         base=base,
         headers=headers,
         query={str(key): str(value) for key, value in query.items()},
-        body={"model": config.model, **sent, **(given.get("extra_body") or {})},
+        body={"model": config.model, **sent, **(call_args.get("extra_body") or {})},
         proxy=proxy_of(base),
     )
 

@@ -116,8 +116,8 @@ def _read_list(value: object) -> list[object]:
 
 def _read_ids(value: object) -> list[int]:
     """Return ids that may be texts, such as "Sources (64)"."""
-    each = _read_list(value)
-    return [int(number) for item in each for number in re.findall(r"-?\d+", str(item))[:1]]
+    items = _read_list(value)
+    return [int(number) for item in items for number in re.findall(r"-?\d+", str(item))[:1]]
 
 
 _Ids: TypeAlias = Annotated[list[int], BeforeValidator(_read_ids)]
@@ -137,10 +137,10 @@ class ReasonedAnswer(ReplyForm):
 
     @model_validator(mode="before")
     @classmethod
-    def _says_something(cls, given: object) -> object:
-        if not isinstance(given, dict) or not given.keys() & cls.model_fields.keys():
+    def _says_something(cls, data: object) -> object:
+        if not isinstance(data, dict) or not data.keys() & cls.model_fields.keys():
             raise ValueError(f"none of the keys {', '.join(cls.model_fields)} is in it")
-        return cast("object", given)
+        return cast("object", data)
 
 
 class NextStep(ReasonedAnswer):

@@ -290,7 +290,7 @@ class TextUnits:
 
     def _passage(self, place: int) -> Passage[TextUnit]:
         row = self.row(place)
-        names = (each.name for each in fields(TextUnit))
+        names = (f.name for f in fields(TextUnit))
         unit = TextUnit(*(self._table.column(name)[row].as_py() for name in names))
         return self._ready().passages.of_units([place], {row: unit})[0]
 
