@@ -60,7 +60,7 @@ class IndexTables:
         self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
     ) -> None:
         self.paths = dict(paths or {})
-        self._frames = {n: _with_document(each) for n, each in frames.items() if each is not None}
+        self._frames = {n: _with_document(f) for n, f in frames.items() if f is not None}
 
     def table(self, name: str) -> "pd.DataFrame":
         """Return a copy of a table, as the released readers write into what they are given.
@@ -85,7 +85,7 @@ class IndexTables:
             return None
         table = _read_columns(self.paths[name], columns)
         if table is None and _DOCUMENT in columns:  # perhaps of graphrag 2
-            in_list = [_DOCUMENTS if each == _DOCUMENT else each for each in columns]
+            in_list = [_DOCUMENTS if column == _DOCUMENT else column for column in columns]
             table = _read_columns(self.paths[name], in_list)
             return None if table is None else _with_document(table)[list(columns)]
         return table

@@ -127,7 +127,7 @@ def _read_state(table: "Table", schema: "IndexSchema") -> VectorTable:
 def count_indexed(table: "Table", schema: "IndexSchema") -> int:
     """Return how many vectors of a table its index holds."""
     held = (statistics for _, statistics in _vector_indexes(table, schema))
-    return max((int(each.num_indexed_rows) for each in held if each is not None), default=0)
+    return max((int(stats.num_indexed_rows) for stats in held if stats is not None), default=0)
 
 
 def _vector_indexes(
@@ -147,7 +147,7 @@ def _finds_all(table: Any, schema: "IndexSchema", rows: int) -> bool:
     sample: Any = table.take_offsets(offsets).select(columns).to_arrow()
     ids = {str(value) for value in sample.column(schema.id_field).to_pylist()}
     quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
-    found: Any = (
+    hits: Any = (
         table.search(
             sample.column(schema.vector_field)[0].as_py(), vector_column_name=schema.vector_field
         )
@@ -156,7 +156,7 @@ def _finds_all(table: Any, schema: "IndexSchema", rows: int) -> bool:
         .limit(len(offsets))
         .to_arrow()
     )
-    return ids == {str(value) for value in found.column(schema.id_field).to_pylist()}
+    return ids == {str(value) for value in hits.column(schema.id_field).to_pylist()}
 
 
 def _optimise(table: "Table", schema: "IndexSchema") -> OptimisedTable:

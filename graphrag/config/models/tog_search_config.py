@@ -62,11 +62,11 @@ class PPRSearchConfig(StrictSection):
     def _pass_over_replaced(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
-        given = cast("Mapping[str, object]", values)
-        if gone := [key for key in given if key in cls.replaced]:
+        section = cast("Mapping[str, object]", values)
+        if gone := [key for key in section if key in cls.replaced]:
             said = "; ".join(f"{key}: {cls.replaced[key]}" for key in gone)
             _log.warning("Settings of graph searches that are no longer used: %s", said)
-        return {key: value for key, value in given.items() if key not in cls.replaced}
+        return {key: value for key, value in section.items() if key not in cls.replaced}
 
 
 class ToGSearchConfig(PPRSearchConfig):

@@ -105,8 +105,8 @@ class TableForm:
             stream: Any = file
             # An empty table gives no batches, but its columns are checked as well.
             empty = arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
-            wanted = (*self.columns, *self.or_first.values())
-            names = [name for name in wanted if name in stream.schema_arrow.names]
+            keys = (*self.columns, *self.or_first.values())
+            names = [name for name in keys if name in stream.schema_arrow.names]
             yield {name: empty.column(name) for name in names}
             for batch in stream.iter_batches(batch_size=self.batch_rows, columns=names):
                 yield dict(zip(names, batch.columns, strict=True))
@@ -202,7 +202,7 @@ def _to_ids(column: Column, _: int) -> Column:
 
 
 def _first_of(lists: Column) -> Column:
-    firsts = [next(iter(each), "") for each in _to_ids(lists, 0).to_pylist()]
+    firsts = [next(iter(ids), "") for ids in _to_ids(lists, 0).to_pylist()]
     return arrow.array(firsts, type=arrow.string())
 
 
