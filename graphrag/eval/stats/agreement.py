@@ -132,9 +132,9 @@ def flip_rate(verdicts: Sequence[Sequence[Score]]) -> float | None:
     """
     rates: list[float] = []
     for item in verdicts:
-        known = present(item, 0, 1).tolist()
-        n = len(known)
+        values = present(item, 0, 1).tolist()
+        n = len(values)
         if n > 1:
-            alike = sum(times * (times - 1) for times in Counter(known).values())
+            alike = sum(times * (times - 1) for times in Counter(values).values())
             rates.append(1 - alike / (n * (n - 1)))
     return fsum(rates) / len(rates) if rates else None

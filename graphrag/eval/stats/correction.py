@@ -66,7 +66,7 @@ class Corrected:
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return two-sided limits, not cut at the ends of the range; ValueError without a se."""
-        center, se = self._known()
+        center, se = self._center_and_se()
         half = se * _quantile(confidence, self.df)
         return center - half, center + half
 
@@ -75,7 +75,7 @@ class Corrected:
 
         ValueError without a standard error.
         """
-        center, se = self._known()
+        center, se = self._center_and_se()
         return _tail(max(center - highest, lowest - center) / se, self.df)
 
     def detectable(self, alpha: float) -> float | None:
@@ -85,7 +85,7 @@ class Corrected:
         least = self.se * (_quantile(1 - alpha, self.df) + _quantile(2 * POWER - 1, self.df))
         return least if least < 1 else None
 
-    def _known(self) -> tuple[float, float]:
+    def _center_and_se(self) -> tuple[float, float]:
         if self.center is None or self.se is None:
             raise ValueError("what was not corrected has no limits and no test")
         return self.center, self.se
@@ -152,11 +152,11 @@ def corrected_difference(
     interval and the test of ``paired_binary``; partly, the limits are Bonett-Price's.
     """
     check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
-    known = [[None if None in pair else pair for pair in side] for side in (judge, human)]
-    rows = _rows(known[0], known[1], strata, documents, pools)
+    sides = [[None if None in pair else pair for pair in side] for side in (judge, human)]
+    rows = _rows(sides[0], sides[1], strata, documents, pools)
     plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None
     if rows and all(row.label is not None for row in rows):
-        counts = Counter((*_pair(row.label), row.document) for row in rows)
+        counts = Counter((*_as_pair(row.label), row.document) for row in rows)
         low, high, kind = difference_interval(counts)
         total = add_up(tally_documents(counts))
         of_labels = Estimate((total.n10 - total.n01) / total.n, total.n, low, high, kind)
@@ -212,10 +212,10 @@ def _rows(
     pools: Sequence[Hashable] | None,
 ) -> list[_Row]:
     none: Sequence[Hashable] = [None] * len(judge)
-    each = zip(judge, human, strata or none, documents or none, pools or none, strict=True)
+    items = zip(judge, human, strata or none, documents or none, pools or none, strict=True)
     return [
         _Row(verdict, label, (document, key, pool, verdict), (pool, verdict), document)
-        for verdict, label, key, document, pool in each
+        for verdict, label, key, document, pool in items
         if verdict is not None
     ]
 
@@ -256,28 +256,32 @@ def _weigh(
         bare = f"{len(sizes) - len(groups)} of {len(sizes)} groups have no label"
         return not_corrected(bare, plain, n, n_labels)
     worth, half = _array(values), 0.5 / len(values)
-    labels = {group: _array([_signed(row.label) for row in of]) for group, of in groups.items()}
+    labels = {
+        group: _array([_signed(row.label) for row in members]) for group, members in groups.items()
+    }
     chances: dict[Hashable, Floats] = {}
-    for pool, of in grouped((of[0].pool, labels[group]) for group, of in groups.items()).items():
-        seen = np.concatenate(of)
+    by_pool = grouped((members[0].pool, labels[group]) for group, members in groups.items())
+    for pool, pool_labels in by_pool.items():
+        seen = np.concatenate(pool_labels)
         chances[pool] = _array([(seen == value).sum() + half for value in values])
         chances[pool] /= len(seen) + 0.5
     expected = {pool: float(chance @ worth) for pool, chance in chances.items()}
     own = {pool: float(chance @ worth**2) - expected[pool] ** 2 for pool, chance in chances.items()}
     weights = {group: sizes[group] / n for group in groups}
     variance = float(np.var([expected[row.pool] for row in rows])) / n + sum(
-        weights[group] ** 2 * own[of[0].pool] / len(of) for group, of in groups.items()
+        weights[group] ** 2 * own[members[0].pool] / len(members)
+        for group, members in groups.items()
     )
     of_document = Counter(row.document for row in rows)
     structure, df = choose_structure(of_document), None
     if structure is Structure.CLUSTERED:
         totals = dict.fromkeys(of_document, 0.0)
-        for group, of in groups.items():
-            totals[of[0].document] += sizes[group] * float(labels[group].mean())
+        for group, members in groups.items():
+            totals[members[0].document] += sizes[group] * float(labels[group].mean())
         numbers = _array(list(of_document.values()))
         clustered = float(cr2_variance(_array(list(totals.values())), numbers)) ** 0.5
         variance, df = max(variance, clustered**2), float(degrees_of_freedom(numbers))
-    likely = sum(weights[group] * chances[of[0].pool] for group, of in groups.items())
+    likely = sum(weights[group] * chances[members[0].pool] for group, members in groups.items())
     return _Weighed(
         {
             value: sum(weights[group] * float((labels[group] == value).mean()) for group in groups)
@@ -297,7 +301,7 @@ def _signed(value: _Value | None) -> float:
     return float(value or 0)
 
 
-def _pair(value: _Value | None) -> Pair:
+def _as_pair(value: _Value | None) -> Pair:
     return value if isinstance(value, tuple) else (None, None)
 
 

@@ -148,19 +148,19 @@ def simultaneous_limits(
     three methods.
     """
     n_tests = max(1, sum(result.p is not None for result in results))
-    found: list[tuple[float, float] | tuple[None, None]] = []
+    limits: list[tuple[float, float] | tuple[None, None]] = []
     for result, inference in zip(results, inferences, strict=True):
         if result.difference is None or result.p_holm is None:
-            found.append((None, None))
+            limits.append((None, None))
             continue
         low, high = inference.limits(1 - ALPHA / (2 * n_tests - 1))
         if result.p_holm > ALPHA or result.difference == 0:
-            found.append((min(low, 0.0), max(high, 0.0)))
+            limits.append((min(low, 0.0), max(high, 0.0)))
         elif result.difference > 0:
-            found.append((max(low, 0.0), high))
+            limits.append((max(low, 0.0), high))
         else:
-            found.append((low, min(high, 0.0)))
-    return found
+            limits.append((low, min(high, 0.0)))
+    return limits
 
 
 def compare_family(
@@ -266,11 +266,11 @@ def verdict_in_words(
         return f"{missing} turn it around"
     if family is not None and family.p_equivalence is not None and family.p_equivalence <= ALPHA:
         return f"{missing} move it past ±{margin}"
-    known = "no difference shown" if family is None else "unknown: no difference shown"
+    outcome = "no difference shown" if family is None else "unknown: no difference shown"
     if result.detectable_at_80 is None:
-        return f"{known}; too few questions to see any"
+        return f"{outcome}; too few questions to see any"
     least = f"{100 * result.detectable_at_80:.1f} points"
-    return f"{known}; the smallest that this many questions find with 80 % power is {least}"
+    return f"{outcome}; the smallest that this many questions find with 80 % power is {least}"
 
 
 def _can_turn(result: PairedDifference) -> bool:

@@ -158,20 +158,20 @@ def _test(case: GateCase) -> tuple[GateDecision, Reason | None]:
     """Return a decision without the family's part and the answer, and what is missing for one."""
     pairs = case.pairs
     documents = [document or None for document in case.documents or [None] * len(pairs)]
-    known = Counter[tuple[Score, Score, Hashable]](
+    counts = Counter[tuple[Score, Score, Hashable]](
         (*pair, document)
         for pair, document in zip(pairs, documents, strict=True)
         if None not in pair
     )
-    n, right, wrong = add_up(tally_documents(known))
+    n, right, wrong = add_up(tally_documents(counts))
     new, old = (
         _coverage([pair[side] for pair in pairs]) if share is None else share
         for side, share in enumerate(case.coverages)
     )
     n_baseline = sum(then is not None for _, then in pairs)
     incomplete = _incompleteness(new, old, n, n_baseline)
-    p, test = difference_test(known, "less")
-    lower, bound = _lower_bound(known)
+    p, test = difference_test(counts, "less")
+    lower, bound = _lower_bound(counts)
     p_family = p
     if case.undecided is not None:
         p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
@@ -240,8 +240,8 @@ def _incompleteness(
     new: float | None, old: float | None, n_pairs: int, n_baseline: int
 ) -> Reason | None:
     """Return what is missing for a decision on the pairs; None when they are enough."""
-    known = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
-    for run, share in known.items():
+    shares = {run: s for run, s in (("new run", new), ("baseline", old)) if s is not None}
+    for run, share in shares.items():
         if share < MIN_COVERAGE:
             return Reason(
                 f"the judge gave {{}} of the verdicts asked of it in the {run}, under 95 %",
@@ -373,7 +373,7 @@ def decide_amount(case: AmountCase) -> AmountDecision:
     if not both:
         return decision
     increases = [new - old for new, old, _ in both]
-    low, high, bound = scale_interval(increases, [of for _, _, of in both], 1 - 2 * ALPHA)
+    low, high, bound = scale_interval(increases, [d for _, _, d in both], 1 - 2 * ALPHA)
     if high is None and len(increases) >= MIN_EQUAL:  # all alike: a t limit would be too sure
         low = high = increases[0]
         bound = "all pairs alike"
@@ -394,13 +394,17 @@ def decide_amount(case: AmountCase) -> AmountDecision:
     return replace(decision, outcome=outcome, reason=reason)
 
 
-def _answer_on_amount(of: AmountDecision) -> tuple[GateOutcome, Reason]:
-    low, high, margin = of.lower_bound, of.upper_bound, of.margin
-    if of.n_pairs < MIN_COVERAGE * of.n_baseline:
+def _answer_on_amount(decision: AmountDecision) -> tuple[GateOutcome, Reason]:
+    low, high, margin = decision.lower_bound, decision.upper_bound, decision.margin
+    if decision.n_pairs < MIN_COVERAGE * decision.n_baseline:
         return GateOutcome.INCONCLUSIVE, Reason(
             "{} of the {} questions that the baseline has a value for have one in the new run, {}, "
             "under 95 %",
-            (f"{of.n_pairs:,}", f"{of.n_baseline:,}", f"{of.n_pairs / of.n_baseline:.1%}"),
+            (
+                f"{decision.n_pairs:,}",
+                f"{decision.n_baseline:,}",
+                f"{decision.n_pairs / decision.n_baseline:.1%}",
+            ),
         )
     if low is None or high is None or margin is None:
         return GateOutcome.INCONCLUSIVE, Reason("too few pairs to say what is ruled out")

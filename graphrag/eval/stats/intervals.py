@@ -256,11 +256,11 @@ def group_by_document(
 
     ValueError if the lengths differ or a value is not finite.
     """
-    known = [(d, float(v)) for v, d in zip(values, documents, strict=True) if v is not None]
-    for _, value in known:
+    pairs = [(d, float(v)) for v, d in zip(values, documents, strict=True) if v is not None]
+    for _, value in pairs:
         if not isfinite(value):
             raise ValueError(f"every value must be a finite number or None, not {value!r}")
-    return {key: np.array(group, dtype=np.float64) for key, group in grouped(known).items()}
+    return {key: np.array(group, dtype=np.float64) for key, group in grouped(pairs).items()}
 
 
 def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) -> Totals:
@@ -295,9 +295,9 @@ def share_of_totals(totals: Totals) -> Estimate:
     if structure is Structure.POOLED:
         low, high = proportion_interval(total, n, "wilson")
         return Estimate(total / n, n, low, high, "wilson")
-    counts, asked = np.array(list(totals.values()), dtype=np.float64).T
-    lowest, highest = mean_limits(counts, asked, structure, CONFIDENCE)
-    mean, name = float(counts.sum() / asked.sum()), name_interval("wilson", structure)
+    counts, numbers = np.array(list(totals.values()), dtype=np.float64).T
+    lowest, highest = mean_limits(counts, numbers, structure, CONFIDENCE)
+    mean, name = float(counts.sum() / numbers.sum()), name_interval("wilson", structure)
     return Estimate(mean, n, min(float(lowest), mean), max(float(highest), mean), name)
 
 
@@ -312,10 +312,10 @@ def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
         return Estimate(mean, n, None, None, "t")
     stats = scipy_stats()
     half = float(stats.sem(values)) * float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    return _cut(Estimate(mean, n, mean - half, mean + half, "t"), limits)
+    return _clip(Estimate(mean, n, mean - half, mean + half, "t"), limits)
 
 
-def _cut(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
+def _clip(estimate: Estimate, limits: tuple[float, float] | None) -> Estimate:
     """Return an estimate whose interval lies within the limits, and around its mean."""
     mean, low, high = estimate.mean, estimate.low, estimate.high
     if mean is None or low is None or high is None:
@@ -385,6 +385,6 @@ def mean_real(
 ) -> Estimate:
     """Return the mean of real-valued scores with ``scale_interval``, cut to the limits."""
     low, high, method = scale_interval(values, documents, confidence)
-    known = [value for value in values if value is not None]
-    mean = float(np.mean(known)) if known else None
-    return _cut(Estimate(mean, len(known), low, high, method), limits)
+    scores = [value for value in values if value is not None]
+    mean = float(np.mean(scores)) if scores else None
+    return _clip(Estimate(mean, len(scores), low, high, method), limits)

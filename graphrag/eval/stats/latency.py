@@ -67,7 +67,7 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     censored = sum(entry.censored for entry in latencies)
     if n == 0:
         return LatencyQuantile(None, None, 0, 0, None, None)
-    ordered, value = _in_order(latencies), quantile_value(latencies, q)
+    ordered, value = _sort_seconds(latencies), quantile_value(latencies, q)
     at_least = None
     if value is None:
         at_least = _type_7(sorted(entry.seconds for entry in latencies), q)
@@ -82,10 +82,10 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
 
 def quantile_value(latencies: Sequence[Latency], q: float) -> float | None:
     """Return that quantile alone; None without any, and where it falls among censored ones."""
-    return _type_7(_in_order(latencies), q) if latencies else None
+    return _type_7(_sort_seconds(latencies), q) if latencies else None
 
 
-def _in_order(latencies: Sequence[Latency]) -> list[float]:
+def _sort_seconds(latencies: Sequence[Latency]) -> list[float]:
     return sorted(inf if entry.censored else entry.seconds for entry in latencies)
 
 
@@ -103,11 +103,11 @@ def cost_per_correct(
     judged = [(cost, float(verdict)) for cost, verdict in pairs if verdict is not None]
     n, dropped = len(judged), len(pairs) - len(judged)
     n_correct = sum(verdict for _, verdict in judged)
-    known = [(cost, verdict) for cost, verdict in judged if cost is not None]
-    if n_correct == 0 or len(known) < n:
+    priced = [(cost, verdict) for cost, verdict in judged if cost is not None]
+    if n_correct == 0 or len(priced) < n:
         return CostPerCorrect(None, n, dropped, n_correct, None, None)
-    total = sum(cost for cost, _ in known)
-    low, high = _fieller(np.array(known, dtype=np.float64))
+    total = sum(cost for cost, _ in priced)
+    low, high = _fieller(np.array(priced, dtype=np.float64))
     return CostPerCorrect(total / n_correct, n, dropped, n_correct, low, high)
 
 

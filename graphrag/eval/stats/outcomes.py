@@ -105,11 +105,11 @@ def summarize_outcomes(
     questions = Counter(map(tuple, repeated)) or {(o,): times for o, times in outcomes.items()}
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
-    asked = n_scored + missing
-    is_judged = asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
+    n_asked = n_scored + missing
+    is_judged = n_asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
     total = sum(float(outcome.score or 0) * times for outcome, times in outcomes.items())
     counted = {State.SCORED, State.SEARCH_FAILED} if is_judged else set[State]()
-    size = asked + n_failed if failed_search_is_zero and is_judged else asked
+    size = n_asked + n_failed if failed_search_is_zero and is_judged else n_asked
     return Outcomes(
         n_planned=n_planned,
         n_search_failed=n_failed,
@@ -119,7 +119,7 @@ def summarize_outcomes(
         n_abstained=counts[State.ABSTAINED],
         n_scored=n_scored,
         n_not_run=n_planned - counts.total(),
-        coverage=n_scored / asked if asked else None,
+        coverage=n_scored / n_asked if n_asked else None,
         end_to_end=_mean(questions, counted, stratified),
         given_answer=_mean(questions, {State.SCORED}, stratified),
         failed_search_is_zero=failed_search_is_zero,
@@ -133,14 +133,14 @@ def _mean(
     """Return the mean over questions of the mean of each one's outcomes that count."""
     values = Counter[tuple[float, Hashable]]()
     for outcomes, times in questions.items():
-        scores = [float(each.score or 0) for each in outcomes if each.state in counted]
+        scores = [float(outcome.score or 0) for outcome in outcomes if outcome.state in counted]
         if scores:  # a failed search has no score, and counts 0
             values[fmean(scores), outcomes[0].document if stratified else None] += times
     if any(score not in (0, 1) for score, _ in values):
         scores, documents = zip(*values.elements(), strict=True)
-        found = mean_real(scores, documents, (0.0, 1.0))
-        if found.low is not None:
-            return found
+        estimate = mean_real(scores, documents, (0.0, 1.0))
+        if estimate.low is not None:
+            return estimate
     totals: dict[Hashable, tuple[float, int]] = {}
     for (score, document), times in values.items():
         total, size = totals.get(document, (0.0, 0))

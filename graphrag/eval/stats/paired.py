@@ -372,11 +372,11 @@ def paired_items(
     ``mean_real`` and ``flip_signs``, and the smallest detectable difference is
     (z.975 + z.80) / z.975 times half of the interval.
     """
-    known = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
+    scored = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
     n_missing = sum(n for (a, b, _), n in searches.items() if a is None or b is None)
     n_planned = sum(searches.values())
     signs = Counter[tuple[Score, Score, Hashable]]()
-    for (a, b, document), times in known.items():
+    for (a, b, document), times in scored.items():
         difference = float(a or 0) - float(b or 0)
         signs[int(difference > 0), int(difference < 0), document] += times
     result = replace(
@@ -385,9 +385,9 @@ def paired_items(
         difference_bounds=_difference_bounds(searches),
         coverage=1 - n_missing / n_planned if n_planned else None,
     )
-    if all(abs(float(a or 0) - float(b or 0)) in (0, 1) for a, b, _ in known):
+    if all(abs(float(a or 0) - float(b or 0)) in (0, 1) for a, b, _ in scored):
         return result
-    pairs, documents = one_by_one(known)
+    pairs, documents = one_by_one(scored)
     scaled = paired_scale(pairs, limits=(-1.0, 1.0), documents=documents)
     half = None
     if scaled.low is not None and scaled.high is not None:
@@ -399,7 +399,7 @@ def paired_items(
         high=scaled.high,
         p=scaled.p,
         detectable_at_80=half and half * (1 + _POWER / _LIMIT),
-        by_document=_view(known) if view_documents else None,
+        by_document=_view(scored) if view_documents else None,
         interval=scaled.interval,
         test=scaled.test,
     )
@@ -458,8 +458,8 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 def one_by_one(items: PairCounts) -> tuple[list[Pair], list[Hashable]]:
     """Return the scores and the document of each question."""
-    each = [key for key, times in items.items() for _ in range(times)]
-    return [(a, b) for a, b, _ in each], [document for _, _, document in each]
+    keys = [key for key, times in items.items() for _ in range(times)]
+    return [(a, b) for a, b, _ in keys], [document for _, _, document in keys]
 
 
 def signed_difference(pair: Pair) -> float | None:

@@ -48,20 +48,20 @@ def fall_p(questions: Iterable[Answers]) -> float | None:
     one run the sum is Poisson-binomial with chances T/n.
     """
     counts = Counter(questions)
-    for each in counts:
+    for answers in counts:
         is_possible = (
-            0 <= each.right_baseline <= each.n_baseline <= each.n
-            and each.right_baseline <= each.right
-            and each.right - each.right_baseline <= each.n - each.n_baseline
+            0 <= answers.right_baseline <= answers.n_baseline <= answers.n
+            and answers.right_baseline <= answers.right
+            and answers.right - answers.right_baseline <= answers.n - answers.n_baseline
         )
         if not is_possible:
-            raise ValueError(f"a question can't have these answers: {each}")
+            raise ValueError(f"a question can't have these answers: {answers}")
     informative = Counter[tuple[int, int, int]]()
     seen = 0
-    for each, times in counts.items():
-        if 0 < each.n_baseline < each.n:
-            informative[each.n, each.right, each.n_baseline] += times
-            seen += times * each.right_baseline
+    for answers, times in counts.items():
+        if 0 < answers.n_baseline < answers.n:
+            informative[answers.n, answers.right, answers.n_baseline] += times
+            seen += times * answers.right_baseline
     if not informative:
         return None
     total: Floats = np.ones(1)
@@ -105,11 +105,11 @@ def steadiness(runs: Iterable[tuple[int, int]]) -> Steadiness | None:
     With the largest variance there can be where no question has two verdicts, as nothing is known
     of it then; None without any verdict.
     """
-    asked = [(n, right) for n, right in runs if n]
-    if not asked:
+    counts = [(n, right) for n, right in runs if n]
+    if not counts:
         return None
-    mean = sum(right / n for n, right in asked) / len(asked)
-    again = [right * (n - right) / (n * (n - 1)) for n, right in asked if n > 1]
+    mean = sum(right / n for n, right in counts) / len(counts)
+    again = [right * (n - right) / (n * (n - 1)) for n, right in counts if n > 1]
     most = mean * (1 - mean)
     return Steadiness(mean, min(most, sum(again) / len(again)) if again else most)
 

@@ -257,13 +257,13 @@ def _check_metadata(
     with all. Of enrichment some text unit is to carry any, and so is the share.
     """
     name = "metadata_enrichment"
-    known = dict.fromkeys(ENRICHMENT, _has_text) if any_enrichment else _METADATA
+    predicates = dict.fromkeys(ENRICHMENT, _has_text) if any_enrichment else _METADATA
     if units is None or not len(units):
         return skip(name, "there are no text units"), None, ""
-    kinds = [kind for kind in known if kind in units]
+    kinds = [kind for kind in predicates if kind in units]
     if not kinds:
-        return skip(name, f"the text units have no column of {', '.join(known)}"), None, ""
-    has = [known[kind](units[kind]) for kind in kinds]
+        return skip(name, f"the text units have no column of {', '.join(predicates)}"), None, ""
+    has = [predicates[kind](units[kind]) for kind in kinds]
     bare, full = ~np.logical_or.reduce(has), np.logical_and.reduce(has)
     examples = first_ids(units, bare)
     if any_enrichment:
@@ -331,12 +331,12 @@ def _check_confidence(
     values = cast("Array", frame["confidence"])
     numbers = as_numbers(values)
     # A null or empty cell gives no confidence; a word, NaN or infinity gives a wrong one.
-    given = to_numpy(compute.fill_null(compute.not_equal(as_text(values), ""), False))
-    if not given.any():
+    has_value = to_numpy(compute.fill_null(compute.not_equal(as_text(values), ""), False))
+    if not has_value.any():
         return skip(name, f"none of the {kind} gives a confidence"), None, []
-    valid = given & (numbers >= 0) & (numbers <= 1)
-    wrong = given & ~valid
-    message = f"{wrong.sum()} of {given.sum()} confidences are not within 0 and 1"
+    valid = has_value & (numbers >= 0) & (numbers <= 1)
+    wrong = has_value & ~valid
+    message = f"{wrong.sum()} of {has_value.sum()} confidences are not within 0 and 1"
     check = judge(name, not wrong.any(), message, first_ids(frame, wrong))
     mean = ratio(float(numbers[valid].sum()), int(valid.sum()))
     limit = limits.low_confidence
@@ -401,8 +401,8 @@ def _warn_duplicates(entities: Frame) -> list[str]:
         return []
     titles = as_text(entities["title"])
     words = [_words(title.as_py() or "") for title in titles]
-    spellings = (map("".join, words), (" ".join(sorted(each)) for each in words))
-    keys = np.array([[hash(key) if key else 0 for key in each] for each in spellings], np.int64)
+    spellings = (map("".join, words), (" ".join(sorted(name)) for name in words))
+    keys = np.array([[hash(key) if key else 0 for key in row] for row in spellings], np.int64)
     twice = [pd.Series(key).duplicated(keep=False).to_numpy() for key in keys]
     repeated: Mask = (twice[0] | twice[1]) & (keys[0] != 0)
     groups: list[str] = []
@@ -510,8 +510,8 @@ def _cover(text: str, units: Sequence[str]) -> int | None:
 
 def _find_near(text: str, unit: str, start: int, end: int) -> int:
     # Of several places the last: in a text that repeats itself units would seem to overlap.
-    found = text.rfind(unit, start, end + len(unit))
-    return found if found >= 0 else text.find(unit, end)
+    place = text.rfind(unit, start, end + len(unit))
+    return place if place >= 0 else text.find(unit, end)
 
 
 def _squeeze(text: str) -> str:
@@ -540,11 +540,11 @@ class _Placer:
         last = min(_MAX_PREFIX_LINES, len(lines) - 1)
         dropped = [self._prefix_lines, *(n for n in range(last + 1) if n != self._prefix_lines)]
         for n_lines in dropped:
-            found = _squeeze(" ".join(lines[n_lines:])).strip(_BROKEN)
-            at = self._find(found) if found else -1
+            text = _squeeze(" ".join(lines[n_lines:])).strip(_BROKEN)
+            at = self._find(text) if text else -1
             if at >= 0:
                 self._prefix_lines = n_lines
-                self._start, self._end = at, at + len(found)
+                self._start, self._end = at, at + len(text)
                 return self._start, self._end
         self._misses += 1
         return None
@@ -553,5 +553,5 @@ class _Placer:
         if self._misses >= _MAX_DISTANT_MISSES:
             # The text is another one: looking everywhere for each unit would take its square.
             return self._text.rfind(unit, self._start, self._end + 2 * len(unit))
-        found = _find_near(self._text, unit, self._start, self._end)
-        return found if found >= 0 else self._text.find(unit)
+        place = _find_near(self._text, unit, self._start, self._end)
+        return place if place >= 0 else self._text.find(unit)

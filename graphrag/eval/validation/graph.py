@@ -86,7 +86,7 @@ def graph_connectivity(
     an entity without a relationship to another one.
     """
     names = (dict.fromkeys(entities), sources, targets)
-    edges = _join(*(arrow.array(map(str, each), arrow.large_string()) for each in names))
+    edges = _join(*(arrow.array(map(str, titles), arrow.large_string()) for titles in names))
     largest, _, isolated = _measure_parts(edges)
     return edges.n_nodes, largest, isolated
 

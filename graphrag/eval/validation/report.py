@@ -171,8 +171,8 @@ class PipelineValidationReport:
             lines += ["| check | result | what was found | examples |", "|---|---|---|---|"]
             for check in phase.checks:
                 cells = (check.name, check.status, check.message, ", ".join(check.examples))
-                shown = (_flatten(cell).replace("|", "\\|") for cell in cells)
-                lines.append(f"| {' | '.join(shown)} |")
+                escaped = (_flatten(cell).replace("|", "\\|") for cell in cells)
+                lines.append(f"| {' | '.join(escaped)} |")
             lines += ["", "| metric | value |", "|---|---:|"]
             lines += [f"| {n} | {format_metric(v)} |" for n, v in phase.metrics.items()]
             if phase.warnings:

@@ -84,9 +84,9 @@ class DocumentProcessingValidator:
         """
         is_table = isinstance(document, pd.DataFrame)
         documents = _read(document if is_table else [document], "document")
-        ids = [each or "document" for each in documents.column("id")]
+        ids = [name or "document" for name in documents.column("id")]
         units = _read(chunks, "chunks")
-        columns = {"text": units.texts(), **units.given("id")}
+        columns = {"text": units.texts(), **units.optional_column("id")}
         if len(ids) == 1:
             columns["document_id"] = ids * len(units.rows)
         elif not units.rows or units.has("document_id"):
@@ -108,16 +108,16 @@ class EntityExtractionValidator:
         5 checks. Metrics, None where undefined: ``entities_count``; ``avg_confidence`` over those
         that give a valid one, in [0, 1]; ``avg_mentions_per_entity``.
         """
-        units, found = _read(chunks, "chunks"), _read(entities, "entities")
-        columns = found.described()
-        if found.has(*_NAME):
-            columns["title"] = found.column(*_NAME)
-        if found.has(*_TYPE) or not found.is_table:
-            columns["type"] = found.column(*_TYPE)
-        if found.has(*_MENTIONS):
-            columns["text_unit_ids"] = found.column(*_MENTIONS, read=_chunks_of)
+        units, nodes = _read(chunks, "chunks"), _read(entities, "entities")
+        columns = nodes.described()
+        if nodes.has(*_NAME):
+            columns["title"] = nodes.column(*_NAME)
+        if nodes.has(*_TYPE) or not nodes.is_table:
+            columns["type"] = nodes.column(*_TYPE)
+        if nodes.has(*_MENTIONS):
+            columns["text_unit_ids"] = nodes.column(*_MENTIONS, read=_chunks_of)
         ids = {"id": units.column("id")} if units.has("id") or not units.rows else {}
-        tables = Tables(text_units=units.frame(ids), entities=found.frame(columns))
+        tables = Tables(text_units=units.frame(ids), entities=nodes.frame(columns))
         return check_entities(tables, _LIMITS)
 
 
@@ -191,13 +191,13 @@ class _Records:
         values = (_look(row, *names) for row in self.rows)
         return [None if value is _ABSENT or _is_missing(value) else read(value) for value in values]
 
-    def given(self, name: str) -> dict[str, list[object]]:
+    def optional_column(self, name: str) -> dict[str, list[object]]:
         """Return a column by its name if some record has the field."""
         return {name: self.column(name)} if self.has(name) else {}
 
     def described(self) -> dict[str, list[object]]:
         """Return ids and confidences, where there are any."""
-        columns = {**self.given("id"), **self.given("confidence")}
+        columns = {**self.optional_column("id"), **self.optional_column("confidence")}
         if not self.is_table and "confidence" in columns:
             # A NaN that a client gives is a confidence, and not a valid one.
             values = (_look(row, "confidence") for row in self.rows)
@@ -221,15 +221,15 @@ class _Records:
         return pd.DataFrame(dict(columns), index=range(len(self.rows)), dtype=object)
 
 
-def _read(given: object, kind: str) -> _Records:
-    if isinstance(given, pd.DataFrame):
-        cells = given.astype(object)
+def _read(records: object, kind: str) -> _Records:
+    if isinstance(records, pd.DataFrame):
+        cells = records.astype(object)
         rows = cast("list[object]", cells.where(cells.notna(), None).to_dict("records"))
         return _Records(kind, rows, is_table=True)
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        name = type(cast("object", given)).__name__
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        name = type(cast("object", records)).__name__
         raise ValueError(f"{kind} must be a list of records or a data frame, not {name}")
-    return _Records(kind, list(cast("Iterable[object]", given)))
+    return _Records(kind, list(cast("Iterable[object]", records)))
 
 
 def _look(record: object, *names: str) -> object:

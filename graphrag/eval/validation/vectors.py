@@ -47,27 +47,27 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     A store that is missing, or whose table can't be searched, fails the check. That some rows
     have no vector, or no index, is warned of. Only LanceDB can be looked at.
     """
-    wanted = [name for name in _SOURCES if name in config.embed_text.names]
-    metrics: dict[str, Metric] = {f"{name}_vectors": None for name in wanted}
+    kinds = [name for name in _SOURCES if name in config.embed_text.names]
+    metrics: dict[str, Metric] = {f"{name}_vectors": None for name in kinds}
     warnings: list[str] = []
     name, store = "vectors_stored", config.vector_store
     place = str(store.db_uri)
-    if not wanted:
+    if not kinds:
         check = skip(name, "embed_text.names asks for no vectors")
     elif str(store.type) != "lancedb":
         check = skip(name, f"a store of type {store.type} can't be looked at")
     elif "://" not in place and not Path(place).is_dir():
         check = judge(name, False, f"there is no vector store at {place}; build the index anew")
     else:
-        problems = _find_problems(config, wanted, limits, metrics, warnings)
-        message = "; ".join(problems) or f"the vectors of {', '.join(wanted)} are stored"
+        problems = _find_problems(config, kinds, limits, metrics, warnings)
+        message = "; ".join(problems) or f"the vectors of {', '.join(kinds)} are stored"
         check = judge(name, not problems, message)
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
 
 
 def _find_problems(
     config: "GraphRagConfig",
-    wanted: list[str],
+    kinds: list[str],
     limits: Thresholds,
     metrics: dict[str, Metric],
     warnings: list[str],
@@ -79,7 +79,7 @@ def _find_problems(
     connection = lancedb.connect(place)
     present = set(connection.list_tables().tables)
     problems: list[str] = []
-    for kind in wanted:
+    for kind in kinds:
         schema = store.index_schema[kind]
         if schema.index_name not in present:
             problems.append(f"{place} has no table {schema.index_name}")
