@@ -25,8 +25,8 @@ def grade_by_containment(metric: str, material: Mapping[str, str]) -> JudgeResul
         return JudgeResult(int("not" in material["predicted"].casefold().split()), "scripted")
     if metric != "correctness":
         return JudgeResult(1, "scripted")
-    found = material["ground_truth"].casefold() in material["predicted"].casefold()
-    return JudgeResult(int(found), "scripted")
+    is_contained = material["ground_truth"].casefold() in material["predicted"].casefold()
+    return JudgeResult(int(is_contained), "scripted")
 
 
 class ScriptedJudge(MetricJudge):

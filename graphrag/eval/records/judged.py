@@ -249,7 +249,7 @@ class _JudgedMetrics(Registry[JudgedMetric]):
         return super().__missing__(name)
 
 
-JUDGED_METRICS = _JudgedMetrics("metrics", JudgedMetric, {each.name: each for each in JUDGED})
+JUDGED_METRICS = _JudgedMetrics("metrics", JudgedMetric, {m.name: m for m in JUDGED})
 METRICS: Collection[str] = JUDGED_METRICS
 """The names of the metrics; sufficiency and a package's are among them once asked for."""
 

@@ -75,19 +75,19 @@ class PlugIn:
     package: str
     entry: EntryPoint
 
-    def load(self, wanted: type[T]) -> T:
-        """Import the part; a ConfigError names the package if it can't be, or is no ``wanted``."""
+    def load(self, part_type: type[T]) -> T:
+        """Import the part; a ConfigError names the package if it can't be, or has another type."""
         try:
             part: object = import_part(self.entry.load, f"{self.package} ({self.entry.value})")
         except ImportError as error:
             raise self.refuse(str(error)) from error
-        if not isinstance(part, wanted):
-            raise self.refuse(f"{self.entry.value} is no {wanted.__name__}")
+        if not isinstance(part, part_type):
+            raise self.refuse(f"{self.entry.value} is no {part_type.__name__}")
         return part
 
-    def load_named(self, wanted: type[T]) -> T:
+    def load_named(self, part_type: type[T]) -> T:
         """Import a part that must have the name under which it is brought; as :meth:`load`."""
-        part: Any = self.load(wanted)
+        part: Any = self.load(part_type)
         if part.name != self.name:
             raise self.refuse(f"it calls itself {part.name}")
         return part
@@ -99,12 +99,12 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no function")
         return part
 
-    def check(self, built_in: Container[str], wanted: type | tuple[type, ...] | None) -> None:
-        """Raise ConfigError if the part can't be used; ``wanted``: None for functions."""
+    def check(self, built_in: Container[str], part_type: type | tuple[type, ...] | None) -> None:
+        """Raise ConfigError if the part can't be used; ``part_type``: None for functions."""
         if self.name in built_in:
             raise self.refuse("the name is built in, and keeps its meaning")
         find_plug_in(self.kind, self.name)
-        kinds = wanted if isinstance(wanted, tuple) else (wanted,) if wanted else ()
+        kinds = part_type if isinstance(part_type, tuple) else (part_type,) if part_type else ()
         if not kinds:
             self.load_function()
         elif not isinstance(self.load(object), kinds):
@@ -121,19 +121,19 @@ class PlugIn:
 @cache
 def list_plug_ins(kind: Kind) -> tuple[PlugIn, ...]:
     """Return what the installed packages bring, by name; nothing is imported."""
-    found = [
+    plug_ins = [
         PlugIn(kind, e.name, f"{e.dist.name} {e.dist.version}" if e.dist else "no package", e)
         for e in entry_points(group=f"gtog.{kind}")
     ]
-    return tuple(sorted(found, key=lambda each: (each.name, each.package)))
+    return tuple(sorted(plug_ins, key=lambda plug_in: (plug_in.name, plug_in.package)))
 
 
 def find_plug_in(kind: Kind, name: object) -> PlugIn | None:
     """Return the part of a name that is not built in; ConfigError if two packages bring it."""
-    found = [each for each in list_plug_ins(kind) if each.name == name]
-    if len(found) > 1:
-        raise found[0].refuse(f"{found[1].package} brings one of the same name")
-    return found[0] if found else None
+    matches = [plug_in for plug_in in list_plug_ins(kind) if plug_in.name == name]
+    if len(matches) > 1:
+        raise matches[0].refuse(f"{matches[1].package} brings one of the same name")
+    return matches[0] if matches else None
 
 
 class Registry(dict[str, T]):
@@ -142,16 +142,16 @@ class Registry(dict[str, T]):
     KeyError for a name that no installed package brings, ConfigError for one that can't be used.
     """
 
-    def __init__(self, kind: Kind, wanted: type[T], built_in: Mapping[str, T]) -> None:
+    def __init__(self, kind: Kind, part_type: type[T], built_in: Mapping[str, T]) -> None:
         super().__init__(built_in)
         self._kind: Kind = kind
-        self._wanted = wanted
+        self._part_type = part_type
 
     def __missing__(self, name: str) -> T:
         plug_in = find_plug_in(self._kind, name)
         if plug_in is None:
             raise KeyError(name)
-        return self.setdefault(name, plug_in.load_named(self._wanted))
+        return self.setdefault(name, plug_in.load_named(self._part_type))
 
     def find(self, name: str) -> T | None:
         """Return a part; None if no installed package brings it."""

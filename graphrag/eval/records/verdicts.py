@@ -117,9 +117,9 @@ class MetricScores:
         """Return the verdicts of a mapping; a name that is no metric's is left out."""
         if verdicts.keys() <= _DEFAULT:
             return cls(**verdicts, further={})
-        known = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
-        named = {metric: known.pop(metric) for metric in DEFAULT_METRICS if metric in known}
-        return cls(**named, further=known)
+        further = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
+        named = {metric: further.pop(metric) for metric in DEFAULT_METRICS if metric in further}
+        return cls(**named, further=further)
 
     def get(self, metric: str) -> JudgeResult:
         """Return the verdict of a metric by its name."""
@@ -131,8 +131,8 @@ class MetricScores:
     @property
     def failures(self) -> dict[str, Failure]:
         """Metric -> why the judge failed on it, in the order of the metrics."""
-        given = (self.correctness, self.faithfulness, self.relevance, self.completeness)
-        if not self.further and not any(verdict.failure for verdict in given):
+        verdicts = (self.correctness, self.faithfulness, self.relevance, self.completeness)
+        if not self.further and not any(verdict.failure for verdict in verdicts):
             return {}
         return {metric: why for metric in METRICS if (why := self.get(metric).failure) is not None}
 

@@ -217,7 +217,7 @@ class EvaluationResults:
         """
         import pandas as pd
 
-        return pd.DataFrame([_wide(result) for result in self.results])
+        return pd.DataFrame([_wide_row(result) for result in self.results])
 
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
@@ -405,7 +405,7 @@ def _states(result: QueryResult) -> dict[str, str]:
     return {metric: state_of(result, metric).value for metric in METRICS}
 
 
-def _wide(result: QueryResult) -> dict[str, object]:
+def _wide_row(result: QueryResult) -> dict[str, object]:
     ungraded = replace(result, grades={}).to_dict()
     return {
         **{name: value for name, value in ungraded.items() if name not in _NESTED},
@@ -414,18 +414,18 @@ def _wide(result: QueryResult) -> dict[str, object]:
         **{f"{metric}_reason": result.scores.get(metric).reason for metric in METRICS},
         **result.efficiency.to_dict(),
         "failure": result.failure.message if result.failure else None,
-        **_spread(result.grades),
+        **_flatten_grades(result.grades),
     }
 
 
-def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def _flatten_grades(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Return what further judges said as columns; a score goes by the name of what it scores."""
     columns: dict[str, object] = {}
     for name, value in grades.items():
         if name == "failure":  # the reasoning says so
             continue
         if isinstance(value, Mapping):
-            columns |= _spread(cast("Mapping[str, object]", value), f"{prefix}{name}_")
+            columns |= _flatten_grades(cast("Mapping[str, object]", value), f"{prefix}{name}_")
         else:
             columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
     return columns

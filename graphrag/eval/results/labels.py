@@ -137,7 +137,7 @@ def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> di
     for metric in METRICS if run_id is not None else ():
         path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
         if path.exists():
-            labels[metric] = _join(_read(path), rows, metric)
+            labels[metric] = _join_labels(_read(path), rows, metric)
     return labels
 
 
@@ -198,7 +198,7 @@ def _read(path: Path) -> KeptLabels | str:
         return f"{path.name} can't be read; {remedy}"
 
 
-def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
+def _join_labels(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
     if isinstance(kept, str):
         return kept
     labels = grouped(
@@ -235,7 +235,7 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
     moved = [
         (compared.result, compared.inference)
         if isinstance(labels, str) or change.refused
-        else _by_labels(compared, change, labels)
+        else _compare_by_labels(compared, change, labels)
         for compared, change in zip(comparisons, changes, strict=True)
     ]
     results = [result for result, _ in moved]
@@ -262,7 +262,7 @@ def _correct_score(labels: RunLabels, methods: Sequence[str]) -> Corrected:
     return correct_methods(labels, methods)
 
 
-def _by_labels(
+def _compare_by_labels(
     compared: Comparison, change: Corrected, questions: Sequence[LabelledQuestion]
 ) -> tuple[PairedDifference, Inference]:
     """Return what a comparison is by labels: in all as of any scores where they leave none out."""

@@ -167,11 +167,11 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
             )
         )
     order = run.setup.methods
-    return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
+    return sorted(rows, key=lambda row: (order.index(row.method), _natural_key(row.question_id)))
 
 
 @lru_cache(maxsize=2**12)  # the methods of a run answer the same questions
-def _in_numbers(question_id: str) -> tuple[tuple[int, str], ...]:
+def _natural_key(question_id: str) -> tuple[tuple[int, str], ...]:
     """Return a key that sorts q2 before q10."""
     parts = re.split(r"(\d+)", question_id)
     return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
@@ -261,7 +261,7 @@ def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]]
     """Return every row by method, and what a judge gave."""
     all_rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in all_rows if r.method == m] for m in run.setup.methods}
-    further = _further(store, run, {row.question_id: row.key for row in all_rows})
+    further = _read_further(store, run, {row.question_id: row.key for row in all_rows})
     return by_method, {m: {**_judged(run, rows), **further[m]} for m, rows in by_method.items()}
 
 
@@ -295,7 +295,7 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
     }
 
 
-def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
+def _read_further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
     judgements = store.judgements(run.run_id)
     responses = store.outlines(run.run_id) if judgements else {}
     units = {unit: response for unit, response in responses.items() if response.trial == 0}

@@ -180,12 +180,12 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
     return place, ticks
 
 
-def round_steps(low: float, high: float, wanted: int = 4) -> list[float]:
+def round_steps(low: float, high: float, n_steps: int = 4) -> list[float]:
     """Return round numbers from at most ``low`` to at least ``high``, evenly apart."""
     if high <= low:
         half = abs(low) / 2 or 0.5
         low, high = low - half, high + half
-    rough = (high - low) / wanted
+    rough = (high - low) / n_steps
     unit = 10.0 ** floor(log10(rough))
     step = next(unit * by for by in (1, 2, 2.5, 5, 10) if unit * by >= rough * 0.999)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
@@ -196,10 +196,10 @@ def _legend(series: Sequence[Series]) -> tuple[list[tuple[Series, float, float]]
     """Return where each name stands, x and y, and on how many lines; nothing without a name."""
     places: list[tuple[Series, float, float]] = []
     x, line = 8.0, 0
-    for each in series if any(each.name for each in series) else ():
-        width = 26 + _LETTER * len(_short(each.name))
+    for entry in series if any(entry.name for entry in series) else ():
+        width = 26 + _LETTER * len(_short(entry.name))
         if x + width > _WIDTH and x > 8:
             x, line = 8.0, line + 1
-        places.append((each, x, _TOP + line * _LINE))
+        places.append((entry, x, _TOP + line * _LINE))
         x += width
     return places, line + bool(places)

@@ -32,21 +32,21 @@ class Panel(NamedTuple):
     latest: str
 
 
-def draw_runs(runs: Sequence[StoredRun], of: Literal["means", "measured"]) -> dict[str, Panel]:
+def draw_runs(runs: Sequence[StoredRun], part: Literal["means", "measured"]) -> dict[str, Panel]:
     """Draw each figure that any run has a value of, one step a run; the newest run comes first."""
-    by_run: _ByRun = [(run, getattr(run, of)) for run in reversed(runs)]
+    by_run: _ByRun = [(run, getattr(run, part)) for run in reversed(runs)]
     values = (pair for _, means in by_run for method in means.values() for pair in method.items())
     names = dict.fromkeys(name for name, value in values if value is not None)
-    return {name: _run_panel(name, by_run, of == "means") for name in names if name != NOT_SHOWN}
+    return {name: _run_panel(name, by_run, part == "means") for name in names if name != NOT_SHOWN}
 
 
 def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     having = [
-        (step, run, {m: of[name] for m, of in means.items() if of.get(name) is not None})
+        (step, run, {m: row[name] for m, row in means.items() if row.get(name) is not None})
         for step, (run, means) in enumerate(by_run)
     ]
-    shown = [(run, values) for _, run, values in having if values]
-    methods = [*dict.fromkeys(method for _, values in shown for method in values)]
+    rows = [(run, values) for _, run, values in having if values]
+    methods = [*dict.fromkeys(method for _, values in rows for method in values)]
     labels = [*dict.fromkeys(run.embedded_models for run, _ in by_run)]
     heading, of_what = TOOK.get(name, (name, ""))
     is_share = figure(name, 1) == "100"
@@ -64,9 +64,9 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
                     Point(step, at, told + label, is_hollow=bool(label))
                 )
     series = [
-        Series(method, methods.index(method), of, is_joined=True)
-        for (method, _), of in lines.items()
-        if of
+        Series(method, methods.index(method), points, is_joined=True)
+        for (method, _), points in lines.items()
+        if points
     ]
     scorer = SCORERS.find(name.partition(".")[0])
     limits = (0.0, 100.0) if is_share else None if scorer is None else scorer.limits
@@ -97,11 +97,11 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
                     f"{run.label or run.run_id}{' (embedded)' if run.embedded_models else ''}",
                     *(cell(run, method, values.get(method)) for method in methods),
                 ]
-                for run, values in reversed(shown)
+                for run, values in reversed(rows)
             ],
             unit,
         ),
-        ", ".join(f"{m} {cell(shown[-1][0], m, v)}" for m, v in shown[-1][1].items()),
+        ", ".join(f"{m} {cell(rows[-1][0], m, v)}" for m, v in rows[-1][1].items()),
     )
 
 
@@ -110,12 +110,12 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
     points, summary = collector.history(name), collector.summary(name)
     by_labels: dict[str, list[MetricPoint]] = {}
     for point in points:
-        by_labels.setdefault(_labels(point), []).append(point)
+        by_labels.setdefault(_join_labels(point), []).append(point)
     interval = ""
     if summary["low"] is not None:
         interval = f" (95 %: {plain_amount(summary['low'])} to {plain_amount(summary['high'])})"
     notes = [f"n = {summary['n']}, mean {plain_amount(summary['mean'])}{interval}"]
-    if any(len(of) > _MOST_DRAWN for of in by_labels.values()):
+    if any(len(group) > _MOST_DRAWN for group in by_labels.values()):
         notes.append("each point of the drawing is a mean of several values")
     if len(points) > _MOST_LISTED:
         notes.append(f"the table has the latest {_MOST_LISTED}")
@@ -125,8 +125,8 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
             name,
             f"{name} over time; its values are in the table",
             [
-                Series(labels or name, style, _thin(of), is_joined=True)
-                for style, (labels, of) in enumerate(by_labels.items())
+                Series(labels or name, style, _thin(group), is_joined=True)
+                for style, (labels, group) in enumerate(by_labels.items())
             ],
             Axis("", ticks=ends[: len(points)]),
             Axis(),
@@ -135,7 +135,7 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
             name,
             [("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],
             [
-                [f"{p.at:%Y-%m-%d %H:%M:%S}", plain_amount(p.value), _labels(p)]
+                [f"{p.at:%Y-%m-%d %H:%M:%S}", plain_amount(p.value), _join_labels(p)]
                 for p in reversed(points[-_MOST_LISTED:])
             ],
             "; ".join(notes),
@@ -158,7 +158,7 @@ def _thin(points: Sequence[MetricPoint]) -> list[Point]:
     ]
 
 
-def _labels(point: MetricPoint) -> str:
+def _join_labels(point: MetricPoint) -> str:
     return ", ".join(
         f"{key}={json.dumps(value, ensure_ascii=False).strip(chr(34))}"
         for key, value in sorted(point.labels.items())

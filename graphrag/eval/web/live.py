@@ -86,33 +86,33 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
     responses = store.outlines(run.run_id)
     verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
-    asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
+    metrics = [metric for metric in run.setup.metrics or () if metric in METRICS]
     by_claim = CLAIMS in run.setup.further
     waits = not (run.details.skip_judge or run.setup.is_of_suites)
-    wanted = {each.id: {*judgeable(each, asked, by_claim)} for each in samples}
+    expected = {sample.id: {*judgeable(sample, metrics, by_claim)} for sample in samples}
     done = [
-        each
-        for unit, each in responses.items()
-        if each.failure is not None
+        response
+        for unit, response in responses.items()
+        if response.failure is not None
         or not waits
-        or wanted.get(each.sample_id, {*asked}) <= verdicts.get(unit, {}).keys()
+        or expected.get(response.sample_id, {*metrics}) <= verdicts.get(unit, {}).keys()
     ]
-    failed = [(each, each.failure) for each in responses.values() if each.failure is not None]
-    judgements = [each for each in store.judgements(run.run_id) if each.failed]
+    failed = [(r, r.failure) for r in responses.values() if r.failure is not None]
+    judgements = [judgement for judgement in store.judgements(run.run_id) if judgement.failed]
     unscored = [
         (responses[unit].method, metric, verdict.failure)
-        for unit, of in verdicts.items()
-        for metric, verdict in of.items()
+        for unit, by_metric in verdicts.items()
+        for metric, verdict in by_metric.items()
         if verdict.failure is not None and unit in responses
     ]
     causes = Counter[tuple[str, str, str]]()
-    for each, failure in failed:
-        causes[each.method, SEARCH_FAILED, name_cause(failure)] += 1
+    for response, failure in failed:
+        causes[response.method, SEARCH_FAILED, name_cause(failure)] += 1
     for method, metric, failure in unscored:
         causes[method, f"{metric} unscored, left out", name_cause(failure)] += 1
-    for judged in judgements:
-        causes["", f"{judged.kind} unscored, in full or in part", ""] += 1
-    timed = [(each.latency_s, each) for each in responses.values() if each.latency_s is not None]
+    for judgement in judgements:
+        causes["", f"{judgement.kind} unscored, in full or in part", ""] += 1
+    timed = [(r.latency_s, r) for r in responses.values() if r.latency_s is not None]
     slowest = sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
     texts = {sample.id: sample.question for sample in samples}
     return LiveRun(
@@ -124,33 +124,33 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         n_unscored=len(unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
         failures=tabulate_failures(causes, _CAUSES),
-        means=None if run.setup.is_of_suites or not asked else _means(store, run, asked, done),
+        means=None if run.setup.is_of_suites or not metrics else _means(store, run, metrics, done),
         slowest=[
             (
                 f"{seconds:.2f}",
-                f"{each.method} (failed)" if each.failure else each.method,
-                shorten(texts.get(each.sample_id, each.sample_id), _LONGEST_TEXT),
+                f"{response.method} (failed)" if response.failure else response.method,
+                shorten(texts.get(response.sample_id, response.sample_id), _LONGEST_TEXT),
             )
-            for seconds, each in slowest
+            for seconds, response in slowest
         ],
-        spent=_spent(store, run),
-        left=_left(run, store, len(done)),
+        spent=_describe_spent(store, run),
+        left=_estimate_left(run, store, len(done)),
         recorded_at=store.recorded_at(run.run_id),
         embedded_models=stored_metadata(store, run).embedded_models,
     )
 
 
 def _means(
-    store: EvaluationStore, run: Run, asked: Sequence[str], done: Sequence[StoredResponse]
+    store: EvaluationStore, run: Run, metrics: Sequence[str], done: Sequence[StoredResponse]
 ) -> Table | None:
-    keys = {(each.method, each.sample_id) for each in done if not each.trial}
-    rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
-    by_method = {m: [row for row in rows if row.method == m] for m in run.setup.methods}
-    outcomes = {m: summarize_rows(of, asked, len(of), True) for m, of in by_method.items()}
-    return means_table(asked, outcomes) if any(by_method.values()) else None
+    keys = {(response.method, response.sample_id) for response in done if not response.trial}
+    all_rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
+    by_method = {m: [row for row in all_rows if row.method == m] for m in run.setup.methods}
+    outcomes = {m: summarize_rows(rows, metrics, len(rows), True) for m, rows in by_method.items()}
+    return means_table(metrics, outcomes) if any(by_method.values()) else None
 
 
-def _left(run: Run, store: EvaluationStore, n_done: int) -> str:
+def _estimate_left(run: Run, store: EvaluationStore, n_done: int) -> str:
     """Return how long the run goes on at the pace of its latest answers; "" where none is seen."""
     times = store.latest_times(run.run_id, _PACE)
     if run.status == "finished" or len(times) < 3:
@@ -165,7 +165,7 @@ def _left(run: Run, store: EvaluationStore, n_done: int) -> str:
     return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
-def _spent(store: EvaluationStore, run: Run) -> str:
+def _describe_spent(store: EvaluationStore, run: Run) -> str:
     usages = paid_usages(store, run)
     total = sum_usages(usages)
     if not (total.llm_calls or total.embedding_calls or total.prompt_tokens):
@@ -175,5 +175,5 @@ def _spent(store: EvaluationStore, run: Run) -> str:
     calls = f"{least}{counted(n_calls, 'call')}, {total.tokens:,} tokens"
     if total.cost_usd is not None:
         return f"{money(total.cost_usd, '$')}, {calls}"
-    known = sum(each.cost_usd for each in usages if each.cost_usd is not None)
-    return f"{money(known, '$')} and calls of unknown price, {calls}"
+    spent = sum(usage.cost_usd for usage in usages if usage.cost_usd is not None)
+    return f"{money(spent, '$')} and calls of unknown price, {calls}"

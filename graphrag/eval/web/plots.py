@@ -32,7 +32,7 @@ def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawin
     """
     if results.curves is not None:
         return _plot_curves(results.curves)
-    medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
+    medians = {m: figures.latency_median.value for m, figures in analysis.efficiency.items()}
     prices, note = Prices(results, analysis), "Better is up and to the left."
     if prices.budgets:
         note = f"{prices.budgets} What methods take is not comparable."
@@ -72,33 +72,35 @@ def _plot_scores(analysis: Analysis) -> Drawing | None:
     )
 
 
-def _point(of: Estimate, title: str, x: float, label: str = "", is_ringed: bool = False) -> Point:
-    low, high = (None if limit is None else 100 * limit for limit in (of.low, of.high))
-    told = f"{title}: {percent(of)} %"
-    return Point(x, 100 * (of.mean or 0), told, low, high, label, is_ringed=is_ringed)
+def _point(
+    score: Estimate, title: str, x: float, label: str = "", is_ringed: bool = False
+) -> Point:
+    low, high = (None if limit is None else 100 * limit for limit in (score.low, score.high))
+    told = f"{title}: {percent(score)} %"
+    return Point(x, 100 * (score.mean or 0), told, low, high, label, is_ringed=is_ringed)
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:
     """Return the differences of the pairs; of many those of the method with the highest score."""
     pairs = [
-        each for each in analysis.comparisons if each.in_family and each.decided[1] is not None
+        pair for pair in analysis.comparisons if pair.in_family and pair.decided[1] is not None
     ]
     first = next(iter(by_score(analysis)), "")
     note = "Right of 0 the first is better; all intervals hold together at 95 %."
     if len(pairs) > _MOST_PAIRS:
-        pairs = [each for each in pairs if first in (each.a, each.b)]
+        pairs = [pair for pair in pairs if first in (pair.a, pair.b)]
         note += f" Pairs with {first}; the table of pairs has all."
     points: list[Point] = []
     names: list[str] = []
-    for each in pairs:
-        (result, family), name = each.decided, " - ".join(map(_short, (each.a, each.b)))
+    for pair in pairs:
+        (result, family), name = pair.decided, " - ".join(map(_short, (pair.a, pair.b)))
         if family is None or result.difference is None:
             continue
         low, high = family.low_simultaneous, family.high_simultaneous
         if low is not None and high is not None:
-            shown = f"{points_cell(result.difference)} ({span(low, high)})"
+            label = f"{points_cell(result.difference)} ({span(low, high)})"
             at = 100 * result.difference
-            points.append(Point(at, len(names), f"{name}: {shown}", 100 * low, 100 * high, shown))
+            points.append(Point(at, len(names), f"{name}: {label}", 100 * low, 100 * high, label))
             names.append(name)
     if not points:
         return None
@@ -146,38 +148,38 @@ def _plot_tradeoff(
         f"{analysis.primary} in % against {unit}",
         f"{analysis.primary} against {unit}, with its 95 % interval",
         series,
-        Axis(unit, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
+        Axis(unit, (0, 1.05 * max(entry.points[0].x for entry in series) or 1)),
         Axis(),
         note=f"Bars are 95 % intervals. {note}",
     )
 
 
-def _plot_indexes(of: Prices, terms: Terms, analysis: Analysis) -> Drawing | None:
+def _plot_indexes(prices: Prices, terms: Terms, analysis: Analysis) -> Drawing | None:
     """Return the score against the price of 1,000 questions with the index: a curve a search.
 
     None unless methods ask different indexes, and two prices are known.
     """
     means = {method: score for method, score in analysis.scores.items() if score.n}
-    prices = of.in_all(list(means)) if means else {}
-    scale, unit = (1, "US dollars") if of.unit == "cost_usd" else (1_000_000, "million tokens")
-    known = {method: price / scale for method, price in prices.items() if price is not None}
-    if len(known) < 2:
+    amounts = prices.in_all(list(means)) if means else {}
+    scale, unit = (1, "US dollars") if prices.unit == "cost_usd" else (1_000_000, "million tokens")
+    priced = {method: price / scale for method, price in amounts.items() if price is not None}
+    if len(priced) < 2:
         return None
     name = f"{unit} of {N_PRICED:,} questions with the index"
-    widest = max(known.values())
+    widest = max(priced.values())
     curves: dict[str, list[str]] = {}
     points: dict[str, Point] = {}
-    for method in sorted(known, key=known.__getitem__):
-        search, price = terms.search_methods.get(method, method), known[method]
+    for method in sorted(priced, key=priced.__getitem__):
+        search, price = terms.search_methods.get(method, method), priced[method]
         # A search of one index under other settings is no point of the same curve.
         is_there = any(not terms.differ_in_index(method, m) for m in curves.get(search, ()))
         curves.setdefault(method if is_there else search, []).append(method)
-        is_alone = all(price - of_other.x > _NEAR * widest for of_other in points.values())
+        is_alone = all(price - other.x > _NEAR * widest for other in points.values())
         title = f"{method}, {plain_amount(price)} {name}"
         points[method] = _point(means[method], title, price, method if is_alone else "")
-    unknown = [method for method in means if method not in known]
+    unknown = [method for method in means if method not in priced]
     note = "Bars are 95 % intervals. "
-    note += of.budgets or "Better is up and to the left."
+    note += prices.budgets or "Better is up and to the left."
     note += f" Of {join_names(unknown)} the price is not known." * bool(unknown)
     return Drawing(
         f"{analysis.primary} in % against {name}",
@@ -200,16 +202,16 @@ def _plot_curves(curves: BudgetCurves) -> dict[str, Drawing]:
         series: list[Series] = []
         for style, curve in enumerate(curves.curves):
             # By budget: a smaller one may take more tokens, in more calls.
-            ordered = sorted(curve.points, key=lambda each: each.budget or 0)
+            ordered = sorted(curve.points, key=lambda point: point.budget or 0)
             points: list[Point] = []
-            for each in ordered:
-                score, tokens = each.scores[figure], each.prompt_tokens.mean
+            for point in ordered:
+                score, tokens = point.scores[figure], point.prompt_tokens.mean
                 if score.mean is not None and tokens:
-                    budget = "once" if each.budget is None else f"{each.budget:,}"
+                    budget = "once" if point.budget is None else f"{point.budget:,}"
                     points.append(_point(score, f"{curve.method}, {budget}", tokens, budget))
             if points:
                 series.append(Series(curve.method, style, points, is_joined=True))
-        if sum(len(each.points) for each in series) > 1:
+        if sum(len(entry.points) for entry in series) > 1:
             name = name_figure(figure)
             plots[f"curve-{n}"] = Drawing(
                 f"{name} in % against prompt tokens, each with its own 95 % interval",

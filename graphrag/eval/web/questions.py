@@ -75,8 +75,8 @@ class _Lines:
             if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
                 return None
             self._n_characters += size
-            for each, line in new.items():
-                self._numbers[each] = len(self._numbers)
+            for digest, line in new.items():
+                self._numbers[digest] = len(self._numbers)
                 self._give(line)
         return list(map(self._numbers.__getitem__, hashes))
 
@@ -93,11 +93,11 @@ def list_questions(
     were to be judged, the primary one first; ``traces``: see :func:`trace_answers`.
     """
     judged = _order_metrics(results, metrics)
-    known = {(s.imdb_key, s.id): s for s in samples}
+    by_key = {(s.imdb_key, s.id): s for s in samples}
     listed: list[Json] = []
     for answers in by_question(results):
         first = answers[0]
-        sample = known.get((first.imdb_key, first.sample_id))
+        sample = by_key.get((first.imdb_key, first.sample_id))
         doubts = dict.fromkeys(result.doubt for result in answers if result.doubt)
         listed.append(
             {
@@ -135,10 +135,10 @@ def detail_questions(
     ``give_line`` takes each line of a context that is new, and the details name lines by their
     numbers.
     """
-    whole = iter(read_whole(result for found in questions for result in found))
+    whole = iter(read_whole(result for answers in questions for result in answers))
     lines = _Lines(give_line)
-    for found in questions:
-        yield [_detail(next(whole), metrics, lines) for _ in found]
+    for answers in questions:
+        yield [_detail(next(whole), metrics, lines) for _ in answers]
 
 
 def list_calls(
@@ -150,10 +150,10 @@ def list_calls(
 
     A text is the numbers of its pieces, False once the page would grow too large.
     """
-    kept = iter(read_calls(result for found in questions for result in found))
+    kept = iter(read_calls(result for answers in questions for result in answers))
     pieces = _Lines(give_piece)
-    for found in questions:
-        yield [[_calls(each, pieces) for each in next(kept)] for _ in found]
+    for answers in questions:
+        yield [[_calls(calls, pieces) for calls in next(kept)] for _ in answers]
 
 
 def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
@@ -165,12 +165,12 @@ def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
         "work": calls["work"],
         "exchanges": [
             {
-                **each,
-                "sent": [(role, numbers(text)) for role, text in each["sent"]],
-                "settings": numbers(each["settings"]),
-                "reply": None if each["reply"] is None else numbers(each["reply"]),
+                **exchange,
+                "sent": [(role, numbers(text)) for role, text in exchange["sent"]],
+                "settings": numbers(exchange["settings"]),
+                "reply": None if exchange["reply"] is None else numbers(exchange["reply"]),
             }
-            for each in calls["exchanges"]
+            for exchange in calls["exchanges"]
         ],
     }
 
@@ -189,8 +189,8 @@ def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> li
 def by_question(results: Sequence[QueryResult]) -> list[list[QueryResult]]:
     """Return the results of each question, by trial; those first whose row the judge doubts."""
     by_key = grouped(((r.imdb_key, r.sample_id, r.question), r) for r in results)
-    questions = [sorted(of, key=lambda result: result.trial) for of in by_key.values()]
-    return sorted(questions, key=lambda of: not any(result.doubt for result in of))
+    questions = [sorted(answers, key=lambda result: result.trial) for answers in by_key.values()]
+    return sorted(questions, key=lambda answers: not any(result.doubt for result in answers))
 
 
 def _tags(sample: Sample) -> list[str]:
@@ -240,7 +240,7 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
         "judge": _total(result.judge_usage),
     }
     if result.grades:
-        values["grades"] = {name: dict(given) for name, given in result.grades.items()}
+        values["grades"] = {name: dict(grade) for name, grade in result.grades.items()}
     if result.retrieved is not None and result.retrieved.walk:
         values["way"] = _way(result.retrieved.walk.steps, result.response)
     return values

@@ -100,21 +100,21 @@ def report_pieces(
 
 def _links(tables: Mapping[str, Table | None], figures: Figures, primary: str) -> dict[str, _Links]:
     """Return table -> (line, column) -> the address of the questions that a figure counts."""
-    found: dict[str, _Links] = {
+    links: dict[str, _Links] = {
         name: {} for name in ("score", "failures", "loss", "lost", "documents")
     }
     for name, cell, row in _cells(tables["score"]):
         if outcome := {"failed": "search_failed", "declined": "declined"}.get(name):
-            found["score"][cell] = _address({f"is:{row[0]}": outcome})
+            links["score"][cell] = _address({f"is:{row[0]}": outcome})
     for name, cell, (method, what, _, cause) in _cells(tables["failures"]):
         if name == "times":
             metric = str(what).partition(" unscored")[0]
-            asked = {} if metric == what else {"metric": metric, f"is:{method}": "unscored"}
-            found["failures"][cell] = _address({"cause": cause, **asked})
+            query = {} if metric == what else {"metric": metric, f"is:{method}": "unscored"}
+            links["failures"][cell] = _address({"cause": cause, **query})
     for name, cell, row in _cells(tables["documents"]):
         if name != "document":
-            asked = {"film": row[0], f"is:{name}": "0", "metric": primary}
-            found["documents"][cell] = _address(asked)
+            query = {"film": row[0], f"is:{name}": "0", "metric": primary}
+            links["documents"][cell] = _address(query)
     stages = {heading: stage for stage, heading in run_tables.STAGE_NAMES.items()}
     past = {
         name: name.replace(" ", "_") for name in ("unknown", "right", "right anyway", "unjudged")
@@ -122,11 +122,11 @@ def _links(tables: Mapping[str, Table | None], figures: Figures, primary: str) -
     lost = {run_tables.loss_label(row): row for row in figures.loss}
     for table in ("loss", "lost"):
         for name, cell, row in _cells(tables[table]):
-            of, stage = lost[str(row[0])], {**stages, **past}.get(name)
+            loss, stage = lost[str(row[0])], {**stages, **past}.get(name)
             if stage is not None:
-                asked = {"lost": f"{of.method}|{stage}", "film": of.imdb_key or ""}
-                found[table][cell] = _address(asked)
-    return found
+                query = {"lost": f"{loss.method}|{stage}", "film": loss.imdb_key or ""}
+                links[table][cell] = _address(query)
+    return links
 
 
 def _cells(table: Table | None) -> Iterator[tuple[str, tuple[int, int], Sequence[Value]]]:
@@ -139,8 +139,8 @@ def _cells(table: Table | None) -> Iterator[tuple[str, tuple[int, int], Sequence
                 yield name, (line, column), row
 
 
-def _address(asked: Mapping[str, Value]) -> str:
-    return f"#f?{urlencode({name: value for name, value in asked.items() if value})}"
+def _address(query: Mapping[str, Value]) -> str:
+    return f"#f?{urlencode({name: value for name, value in query.items() if value})}"
 
 
 def _tables(
@@ -173,10 +173,10 @@ def _split_loss(figures: Figures) -> dict[str, Table | None]:
     over = [row for row in whole.rows if row[0] in of_all]
     if not over:
         return {"loss": whole, "lost": None}
-    each = [row for row in whole.rows if row[0] not in of_all]
+    by_document = [row for row in whole.rows if row[0] not in of_all]
     return {
         "loss": replace(whole, rows=over),
-        "lost": replace(whole, title="The same by document", rows=each, note=""),
+        "lost": replace(whole, title="The same by document", rows=by_document, note=""),
     }
 
 
@@ -195,9 +195,9 @@ def _settings(metadata: Mapping[str, object], config: Mapping[str, object]) -> d
 
 
 def _index_pieces(index: QuestionIndex) -> Iterator[str]:
-    given = {**index, "questions": iter(index["questions"])}
+    values = {**index, "questions": iter(index["questions"])}
     # Packed, a key would be hidden from those who look for keys in what is written.
-    return map(redact_data, json_pieces(given, separators=_COMPACT))
+    return map(redact_data, json_pieces(values, separators=_COMPACT))
 
 
 def _pieces(
@@ -208,8 +208,8 @@ def _pieces(
     comma = ""
     with TemporaryFile("w+", encoding="utf-8", errors="replace", newline="") as aside:
         yield '{"lines":['
-        for position, each in enumerate(list_answers(new.append)):
-            aside.write(f"{',' if position else ''}{_json(each)}")
+        for position, answer in enumerate(list_answers(new.append)):
+            aside.write(f"{',' if position else ''}{_json(answer)}")
             for line in new:
                 yield f"{comma}{_json(line)}"
                 comma = ","

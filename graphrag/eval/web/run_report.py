@@ -57,7 +57,7 @@ class RunReport:
         section = {"answer": None if answer is None else answer.to_dict()}
         curves = results.curves
         return {
-            **{names[method]: whole_json(of) for method, of in figures.evaluations.items()},
+            **{names[method]: whole_json(report) for method, report in figures.evaluations.items()},
             SUMMARY_FILE: replace(results, figures={**section, **results.figures}).to_json(),
             DETAILED_FILE: results.detailed_pieces(),
             REPORT_FILE: retrieval_pieces(figures.retrieval, results.results, results.read_whole),
@@ -110,10 +110,10 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
     samples = description.samples
-    asked = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
+    by_method = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
     planned = {
-        method: Counter(sample.imdb_key for sample in of for _ in range(config.trials))
-        for method, of in asked.items()
+        method: Counter(sample.imdb_key for sample in method_samples for _ in range(config.trials))
+        for method, method_samples in by_method.items()
     }
     terms = read_terms(
         run.setup,
@@ -135,7 +135,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         is_one_budget = config.metrics and not config.curves
         kinds = ()
         if is_one_budget:
-            kinds = group_questions(rows, asked, config.metrics[0])
+            kinds = group_questions(rows, by_method, config.metrics[0])
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)

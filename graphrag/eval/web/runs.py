@@ -80,16 +80,16 @@ class ListedRun:
     @property
     def scores(self) -> list[Score]:
         """The methods, the best first."""
-        of, metric = self.run, self.metric
-        means = {method: found.get(metric) for method, found in of.means.items()}
+        run, metric = self.run, self.metric
+        means = {method: figures.get(metric) for method, figures in run.means.items()}
         then = {} if self.against is None else self.against.means
         lines: list[Score] = []
         for method in sorted(means, key=lambda method: -(means[method] or 0)):
             mean, old = means[method], then.get(method, {}).get(metric)
             by = "" if mean is None or old is None else points(mean - old)
-            took = of.measured.get(method, {})
+            took = run.measured.get(method, {})
             amounts = (figure(name, took.get(name)) for name in ("tokens", "median_latency_s"))
-            lines.append(Score(method, mean_of(of, method, metric), by, *amounts))
+            lines.append(Score(method, mean_of(run, method, metric), by, *amounts))
         return lines
 
 
@@ -115,39 +115,39 @@ class StorePages:
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read when it changed."""
-        changed = _changed(self._baseline)
-        return _once(self._pinned, changed, lambda: pinned_run_id(self._place))
+        changed = _modified_at(self._baseline)
+        return _keep(self._pinned, changed, lambda: pinned_run_id(self._place))
 
     def embedded_models(self, run_id: str) -> str | None:
         """Return the label of the embedded models if they had a part in a run."""
         with open_store(self._place) as store:
-            return stored_metadata(store, _take(store, run_id)).embedded_models
+            return stored_metadata(store, _find_run(store, run_id)).embedded_models
 
     def is_whole(self, run_id: str) -> bool:
         """Whether a run is finished and has a page of its own."""
         with open_store(self._place) as store:
-            run = _take(store, run_id)
+            run = _find_run(store, run_id)
         return run.status == "finished" and not run.setup.is_of_suites
 
     def live(self, run_id: str) -> LiveRun:
         """Return how far a run is."""
         with open_store(self._place) as store:
-            return read_live(store, _take(store, run_id))
+            return read_live(store, _find_run(store, run_id))
 
     def report(self, run_id: str) -> str:
         """Return the page of a run; raises UsageError if there is nothing to show."""
         with open_store(self._place) as store:
-            key = self._key(store, _take(store, run_id))
+            key = self._key(store, _find_run(store, run_id))
         return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
     def compare(self, new: str, old: str, place: str) -> str:
         """Return the page of a run held against another, or against PINNED."""
         pinned = self._pinned_id() if old == PINNED else None
         with open_store(self._place) as store:
-            runs = [_take(store, new)] + ([] if old == PINNED else [_take(store, old)])
+            runs = [_find_run(store, new)] + ([] if old == PINNED else [_find_run(store, old)])
             keys = [self._key(store, run) for run in runs]
             if old == PINNED:
-                keys.append(("pinned", _changed(self._baseline)))
+                keys.append(("pinned", _modified_at(self._baseline)))
                 runs += [run for run in store.runs() if run.run_id == pinned]
             described = [self._describe(store, run, pinned) for run in runs]
 
@@ -159,7 +159,7 @@ class StorePages:
 
     def _draw(self, key: object, draw: Callable[[], str]) -> str:
         with self._rendering:  # it takes the memory of a run with its contexts
-            page = _once(self._drawn, key, draw)
+            page = _keep(self._drawn, key, draw)
             if len(self._drawn) > _KEPT_PAGES:
                 del self._drawn[next(iter(self._drawn))]
             return page
@@ -177,10 +177,10 @@ class StorePages:
             }
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
             answers = {run.run_id: self._answer(store, run) for run in runs}
-        shown: list[ListedRun] = []
+        listed: list[ListedRun] = []
         for place, run in enumerate(runs):
             against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
-            shown.append(
+            listed.append(
                 ListedRun(
                     told[run.run_id],
                     gates.get(run.run_id, ""),
@@ -190,7 +190,7 @@ class StorePages:
                     [] if against is None else _list_changes(run, against),
                 )
             )
-        return shown
+        return listed
 
     def _answer(self, store: EvaluationStore, run: Run) -> Answer | None:
         """Return what a finished run's summary says; None where there is none."""
@@ -205,7 +205,7 @@ class StorePages:
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
-        return _once(self._answers, self._key(store, run), read)
+        return _keep(self._answers, self._key(store, run), read)
 
     def page(
         self, collector: MetricsCollector | None = None, place: str = "", told: str = ""
@@ -216,7 +216,7 @@ class StorePages:
         place of what was asked for.
         """
         runs = [] if self._place == Path() else self._runs()
-        judged = [each.run for each in runs if not each.is_of_suites]
+        judged = [listed.run for listed in runs if not listed.is_of_suites]
         names = [] if collector is None else collector.names()
         series = [] if collector is None else [draw_series(collector, name) for name in names]
         took = draw_runs(judged, "measured")
@@ -258,20 +258,20 @@ class StorePages:
     def _describe(self, store: EvaluationStore, run: Run, pinned: str | None) -> StoredRun:
         key, is_pinned = self._key(store, run), run.run_id == pinned
         key = None if key is None else (key, is_pinned)
-        return _once(self._described, key, lambda: describe_run(store, run, is_pinned=is_pinned))
+        return _keep(self._described, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
     def _key(self, store: EvaluationStore, run: Run) -> object:
         """Return what changes whenever a run's figures do; None while it goes on."""
         finished = store.finished_at(run.run_id)
         if finished is None:
             return None
-        return run.run_id, finished, _changed(run_folder(self._place.parent, run.run_id))
+        return run.run_id, finished, _modified_at(run_folder(self._place.parent, run.run_id))
 
     def _ask_gate(self, store: EvaluationStore, runs: Sequence[Run]) -> dict[str, str]:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
         if not self._baseline.is_file():
             return {}
-        pinned, changed = self._pinned_id(), _changed(self._baseline)
+        pinned, changed = self._pinned_id(), _modified_at(self._baseline)
 
         def gate(run: Run) -> str:
             if run.run_id == pinned:
@@ -279,7 +279,7 @@ class StorePages:
             if run.status != "finished":
                 return "unfinished"
             key = (self._key(store, run), changed)
-            return _once(self._gated, key, lambda: self._gate(store, run))
+            return _keep(self._gated, key, lambda: self._gate(store, run))
 
         return {run.run_id: gate(run) for run in runs[:_GATED]}
 
@@ -314,13 +314,13 @@ def write_dashboard(
 
 def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Run | None:
     """Return what a run is held against: the pinned run, else the finished one before it."""
-    asked = run.setup.root.get("dataset")
+    dataset = run.setup.root.get("dataset")
     if run.setup.is_of_suites or run.status != "finished":
         return None
-    for each in (*pinned, *earlier):
-        is_alike = not each.setup.is_of_suites and each.setup.root.get("dataset") == asked
-        if is_alike and each.status == "finished" and each.run_id != run.run_id:
-            return each
+    for other in (*pinned, *earlier):
+        is_alike = not other.setup.is_of_suites and other.setup.root.get("dataset") == dataset
+        if is_alike and other.status == "finished" and other.run_id != run.run_id:
+            return other
     return None
 
 
@@ -337,7 +337,7 @@ def _list_changes(run: Run, against: Run) -> list[str]:
     ]
 
 
-def _take(store: EvaluationStore, run_id: str | None) -> Run:
+def _find_run(store: EvaluationStore, run_id: str | None) -> Run:
     """Return a run by its whole id; what comes from an address leads nowhere else."""
     for run in store.runs():
         if run.run_id == run_id:
@@ -345,7 +345,7 @@ def _take(store: EvaluationStore, run_id: str | None) -> Run:
     raise NotFound(f"{store.path} holds no run {(run_id or '')[:60]!r}.")
 
 
-def _once(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Kept:
+def _keep(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Kept:
     """Return what is kept under a key, else make it, and keep it unless the key is None."""
     if key is None:
         return make()
@@ -354,7 +354,7 @@ def _once(kept: dict[object, Kept], key: object, make: Callable[[], Kept]) -> Ke
     return kept[key]
 
 
-def _changed(path: Path) -> int:
+def _modified_at(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:

@@ -110,8 +110,8 @@ def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
 
 def own_policy(html: str) -> dict[str, str]:
     """Return the headers that hold a page to the policy that it brings itself."""
-    found = _OWN_POLICY.search(html)
-    return {} if found is None else {"Content-Security-Policy": unescape(found[1])}
+    match = _OWN_POLICY.search(html)
+    return {} if match is None else {"Content-Security-Policy": unescape(match[1])}
 
 
 class NotFound(UsageError):
@@ -124,8 +124,8 @@ def in_words(answer: Callable[[], Response | str], as_json: bool = False) -> Res
         page = answer()
     except EvalError as error:
         kinds = {NotFound: 404, RowChanged: 409, UsageError: 400}
-        known = (status for kind, status in kinds.items() if isinstance(error, kind))
-        return _sentence(str(error), next(known, 500), as_json)
+        statuses = (status for kind, status in kinds.items() if isinstance(error, kind))
+        return _sentence(str(error), next(statuses, 500), as_json)
     except Exception as error:
         return _sentence(f"Unexpected error: {describe_error(error)}.", 500, as_json)
     return HTMLResponse(page, headers=own_policy(page)) if isinstance(page, str) else page
@@ -176,7 +176,7 @@ class Guard:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return
-        answer = self._refuse(scope) or self._let_in(scope) or self._app
+        answer = self._refuse(scope) or self._admit(scope) or self._app
 
         async def send_held(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -193,34 +193,34 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _no("This server answers to 127.0.0.1 and localhost alone.")
+            return _forbid("This server answers to 127.0.0.1 and localhost alone.")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return _no("Another site led here; type or paste the address that was printed.")
+            return _forbid("Another site led here; type or paste the address that was printed.")
         if scope["method"] in ("GET", "HEAD"):
             return None
         if headers.getlist("origin") != [f"http://{hosts[0]}"]:
-            return _no("Only the pages of this server can change anything.")
+            return _forbid("Only the pages of this server can change anything.")
         return None
 
-    def _let_in(self, scope: Scope) -> Response | None:
+    def _admit(self, scope: Scope) -> Response | None:
         """Let a known browser pass, and make one known that brings the token."""
         token = QueryParams(scope["query_string"]).get(_TOKEN, "")
-        if scope["method"] != "GET" or not self._fits(token):
+        if scope["method"] != "GET" or not self._is_token(token):
             if self._is_known(Headers(scope=scope).get("cookie", "")):
                 return None
-            return _no("Open the address that graphrag eval view printed, with its token.")
+            return _forbid("Open the address that graphrag eval view printed, with its token.")
         # A path that begins with two slashes would lead to another host.
         answer = RedirectResponse("/" + scope["path"].lstrip("/\\"), status_code=303)
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         return answer
 
     def _is_known(self, cookies: str) -> bool:
-        pairs = (each.strip().partition("=") for each in cookies.split(";"))
-        return any(name == self._cookie and self._fits(value) for name, _, value in pairs)
+        pairs = (cookie.strip().partition("=") for cookie in cookies.split(";"))
+        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
-    def _fits(self, token: str) -> bool:
+    def _is_token(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self._token.encode())
 
 
-def _no(text: str) -> Response:
+def _forbid(text: str) -> Response:
     return PlainTextResponse(f"{text}\n", status_code=403)

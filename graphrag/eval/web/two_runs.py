@@ -56,8 +56,8 @@ def render_two_runs(
     names = new.metadata.run_id, old.metadata.run_id
     flips = {w: [f for f in comparison.flips if f.newly == w] for w in ("wrong", "right")}
     with open_store(store_path) as store:
-        newly = {word: _changed(store, names, of[:_MOST]) for word, of in flips.items()}
-    methods = list(dict.fromkeys(each.method for each in comparison.decided))
+        newly = {word: _pair_answers(store, names, group[:_MOST]) for word, group in flips.items()}
+    methods = list(dict.fromkeys(decision.method for decision in comparison.decided))
     facts = (new.metadata.indexes, old.metadata.indexes)
     settings = list_setup_changes(new.metadata.setup, old.metadata.setup, methods, facts)
     now, before = runs if len(runs) == 2 else (None, None)
@@ -74,14 +74,14 @@ def render_two_runs(
             *(line for line in comparison.warnings if line not in settings),
             *list_weaknesses(comparison),
         ],
-        headings={word: _count(of, word) for word, of in flips.items()},
+        headings={word: _describe_flips(group, word) for word, group in flips.items()},
         newly=newly,
-        left={word: len(of) - len(newly[word]) for word, of in flips.items()},
+        left={word: len(group) - len(newly[word]) for word, group in flips.items()},
         tables=[differences_table(comparison), means],
     )
 
 
-def _count(flips: Sequence[Flip], word: str) -> str:
+def _describe_flips(flips: Sequence[Flip], word: str) -> str:
     """Return how many answers flipped, and to how many questions by how many methods they are."""
     said = f"{counted(len(flips), 'answer')} newly {word}"
     n_questions = len({(flip.document, flip.question_id) for flip in flips})
@@ -91,34 +91,34 @@ def _count(flips: Sequence[Flip], word: str) -> str:
     return f"{said}: by {n_methods} methods to {counted(n_questions, 'question')}"
 
 
-def _changed(
-    store: EvaluationStore, names: tuple[str | None, str | None], shown: Sequence[Flip]
+def _pair_answers(
+    store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[Flip]
 ) -> list[Changed]:
     held = {run.run_id for run in store.runs()}
-    now, before = (_sides(store, name, shown) if name in held else {} for name in names)
+    now, before = (_sides(store, name, flips) if name in held else {} for name in names)
     truths: dict[str, str] = {}
     for name in names:
         if name in held:
             truths = {**{s.id: s.ground_truth for s in store.samples(str(name))}, **truths}
-    keys = [(flip.question_id, flip.method) for flip in shown]
+    keys = [(flip.question_id, flip.method) for flip in flips]
     return [
         Changed(flip, truths.get(key[0], ""), before.get(key), now.get(key))
-        for flip, key in zip(shown, keys, strict=True)
+        for flip, key in zip(flips, keys, strict=True)
     ]
 
 
 def _sides(
     store: EvaluationStore, run_id: str | None, flips: Sequence[Flip]
 ) -> dict[tuple[str, str], Side]:
-    wanted = {(flip.question_id, flip.method): flip.metric for flip in flips}
+    metrics = {(flip.question_id, flip.method): flip.metric for flip in flips}
     run_id = str(run_id)
     outlines = store.outlines(run_id).values()
-    units = [r.unit for r in outlines if not r.trial and (r.sample_id, r.method) in wanted]
+    units = [r.unit for r in outlines if not r.trial and (r.sample_id, r.method) in metrics]
     verdicts = store.verdicts(run_id, units)
     sides: dict[tuple[str, str], Side] = {}
     for unit, response in store.responses(run_id, units).items():
         key = response.sample_id, response.method
-        verdict = verdicts.get(unit, {}).get(wanted[key])
+        verdict = verdicts.get(unit, {}).get(metrics[key])
         if response.failure is not None:
             sides[key] = Side("", "search failed", response.failure.message)
             continue
@@ -132,14 +132,14 @@ def _sides(
 def _means(now: StoredRun, before: StoredRun, methods: Sequence[str]) -> Table:
     """Return every figure of each run alone, by method, before and now."""
     sides = [
-        {m: {**of.means.get(m, {}), **of.measured.get(m, {})} for m in methods}
-        for of in (before, now)
+        {m: {**run.means.get(m, {}), **run.measured.get(m, {})} for m in methods}
+        for run in (before, now)
     ]
     names = dict.fromkeys(
         name
         for side in sides
-        for of in side.values()
-        for name, value in of.items()
+        for figures in side.values()
+        for name, value in figures.items()
         if value is not None
     )
     rows: list[list[Value]] = [
