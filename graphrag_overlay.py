@@ -224,7 +224,7 @@ class _Later:
         return self._resolve()(*args, **kwargs)
 
     def __setitem__(self, key: object, value: object) -> None:
-        self._found()[key] = value
+        self._resolve()[key] = value
 
     @property
     def __dict__(self) -> "dict[str, object]":  # pyright: ignore[reportIncompatibleVariableOverride]
