@@ -101,10 +101,10 @@ class AssertionEvaluation(Stored):
         return self._share({"vital": 1.0, "okay": _OKAY})
 
     def _share(self, weights: Mapping[str, float]) -> float | None:
-        held = [(weights[r.weight], r.is_met) for r in self.rulings if r.weight in weights]
-        if not held or any(is_met is None for _, is_met in held):
+        pairs = [(weights[r.weight], r.is_met) for r in self.rulings if r.weight in weights]
+        if not pairs or any(is_met is None for _, is_met in pairs):
             return None
-        return sum(weight for weight, is_met in held if is_met) / sum(weight for weight, _ in held)
+        return sum(w for w, is_met in pairs if is_met) / sum(w for w, _ in pairs)
 
     def to_dict(self) -> dict[str, object]:
         """Return the shares, the rulings and the failure."""

@@ -189,18 +189,18 @@ def split_sentences(answer: str) -> list[Sentence]:
     """
     spaced = _ITEM.sub(r"\n\n\g<0>", _HEADING.sub(r"\n\n\g<0>\n\n", answer))
     spans: list[tuple[int, int, int]] = []
-    at = 0
+    offset = 0
     for paragraph, block in enumerate(re.split(r"\n\s*\n", spaced)):
         for sentence in sentences(block):
-            place = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(answer, at)
+            place = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(answer, offset)
             assert place is not None  # only white space differs
-            start, at = place.span()
-            leading = _LEADING.match(answer, start, at)
+            start, offset = place.span()
+            leading = _LEADING.match(answer, start, offset)
             if leading is not None and spans:
                 spans[-1] = (spans[-1][0], leading.end(), spans[-1][2])
                 start = leading.end()
-            if _WORD.search(_CITATION.sub("", answer[start:at])):
-                spans.append((start, at, paragraph))
+            if _WORD.search(_CITATION.sub("", answer[start:offset])):
+                spans.append((start, offset, paragraph))
     return [Sentence(answer[start:end].strip(), paragraph) for start, end, paragraph in spans]
 
 
@@ -224,7 +224,7 @@ async def judge_claims(
     )
     if failure is not None:
         return ClaimEvaluation((), failure=failure)
-    made = [
+    stated = [
         (part.text, claim.strip())
         for part, split in zip(parts, splits, strict=True)
         for claim in (split.claims if split is not None else ())
@@ -232,7 +232,7 @@ async def judge_claims(
     ]
     rulings, failure = await rule_on(
         judge,
-        [claim for _, claim in made],
+        [claim for _, claim in stated],
         lambda left: fill_prompt(RULING_PROMPT, {"text": context, "claims": left}),
         _RulingReply,
         lambda reply: reply.claims,
@@ -244,21 +244,21 @@ async def judge_claims(
         Claim(text, part, None)
         if ruled is None
         else Claim(text, part, ruled.ruling, _read_rows("; ".join(ruled.texts), rows), ruled.reason)
-        for (part, text), ruled in zip(made, rulings, strict=True)
+        for (part, text), ruled in zip(stated, rulings, strict=True)
     )
-    checked = {} if failure is not None else _check_citations(parts, claims, rows)
-    misplaced = tuple(place for place, supports in checked.items() if not supports)
-    return ClaimEvaluation(claims, len(checked), misplaced, failure)
+    citations = {} if failure is not None else _check_citations(parts, claims, rows)
+    misplaced = tuple(place for place, supports in citations.items() if not supports)
+    return ClaimEvaluation(claims, len(citations), misplaced, failure)
 
 
-def _read_rows(named: str, rows: AbstractSet[Citation]) -> tuple[str, ...]:
+def _read_rows(names: str, rows: AbstractSet[Citation]) -> tuple[str, ...]:
     """Return the rows shown that are named as citations name them; one table may go unnamed."""
     tables = {row.table for row in rows}
     citations: list[Citation] = []
-    for cited in read_citations(f"[Data: {named}]"):
-        matches = [row for row in rows if row.id == cited.id]
-        if cited.table in tables:
-            matches = [row for row in matches if row.table == cited.table]
+    for citation in read_citations(f"[Data: {names}]"):
+        matches = [row for row in rows if row.id == citation.id]
+        if citation.table in tables:
+            matches = [row for row in matches if row.table == citation.table]
         citations += matches if len(matches) == 1 else ()
     return tuple(name_row(row.table, row.id) for row in dict.fromkeys(citations))
 
@@ -275,22 +275,22 @@ def _check_citations(
     by_sentence = defaultdict[str, list[Claim]](list)
     for claim in claims:
         by_sentence[claim.sentence].append(claim)
-    checked: dict[MisplacedCitation, bool] = {}
+    citations: dict[MisplacedCitation, bool] = {}
     uncited: list[Sentence] = []
     for part in parts:
         uncited = [sentence for sentence in uncited if sentence.paragraph == part.paragraph]
-        cited = list(_CITATION.finditer(part.text))
-        for match in cited:
+        matches = list(_CITATION.finditer(part.text))
+        for match in matches:
             is_after = _END.search(_CITATION.sub("", part.text[: match.start()]))
-            covered = [*uncited, part] if is_after else [part]
-            held = [claim for sentence in covered for claim in by_sentence[sentence.text]]
-            supported = [claim.texts for claim in held if claim.ruling == "supported"]
-            named = {text for texts in supported for text in texts}
+            span = [*uncited, part] if is_after else [part]
+            in_scope = [claim for sentence in span for claim in by_sentence[sentence.text]]
+            supported = [claim.texts for claim in in_scope if claim.ruling == "supported"]
+            named_rows = {text for texts in supported for text in texts}
             for text in _read_rows(match[0][match[0].index(":") + 1 :].rstrip("]"), rows):
-                if held and (text in named or all(supported)):
-                    checked[MisplacedCitation(part.text, text)] = text in named
-        uncited = [] if cited else [*uncited, part]
-    return checked
+                if in_scope and (text in named_rows or all(supported)):
+                    citations[MisplacedCitation(part.text, text)] = text in named_rows
+        uncited = [] if matches else [*uncited, part]
+    return citations
 
 
 def _count(value: Mapping[str, object]) -> dict[str, int]:

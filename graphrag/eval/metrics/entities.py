@@ -96,8 +96,8 @@ def _fold_name(name: str) -> str:
 
 
 def _pair_keys(pairs: Iterable[Pair], rule: NameRule) -> set[str]:
-    named = ((rule.key(source), rule.key(target)) for source, target in pairs)
-    return {" -> ".join(sorted(pair)) for pair in named if all(pair)}
+    keys = ((rule.key(source), rule.key(target)) for source, target in pairs)
+    return {" -> ".join(sorted(pair)) for pair in keys if all(pair)}
 
 
 def _compare(found: set[str], expected: set[str]) -> MatchScores:

@@ -183,7 +183,7 @@ class EvaluableQueryResultBuilder:
             # It would be taken letter by letter.
             raise ValueError("chunks must be a list of texts, not one text")
         self._set_chunks = [
-            item if isinstance(item, str) else _needed(item, "a chunk", "text", "content")
+            item if isinstance(item, str) else _read_required(item, "a chunk", "text", "content")
             for item in items
         ]
         return self
@@ -248,8 +248,8 @@ class EvaluableQueryResultBuilder:
             raise ValueError(f"an evaluable result needs its {missing}")
         for end in self._ends:
             self.add_entity(end)
-        named = {entity.name for entity in self._set_entities}
-        added = [entity for name, entity in self._entities.items() if name not in named]
+        names = {entity.name for entity in self._set_entities}
+        added = [entity for name, entity in self._entities.items() if name not in names]
         entities = [*self._set_entities, *added]
         relationships = [*self._set_relationships, *self._relationships]
         chunks = [*self._set_chunks, *self._sources, *self._reports]
@@ -296,39 +296,39 @@ def read_entity_types(entities: "pd.DataFrame") -> dict[str, str]:
 def _read_entity(item: object) -> EvaluableEntity:
     if isinstance(item, EvaluableEntity):
         return item
-    name = item if isinstance(item, str) else _needed(item, "an entity", "name", "title")
+    name = item if isinstance(item, str) else _read_required(item, "an entity", "name", "title")
     return EvaluableEntity(
-        name, _field(item, *_TYPE), _field(item, "description"), _confidence(item)
+        name, _read_text(item, *_TYPE), _read_text(item, "description"), _confidence(item)
     )
 
 
 def _read_relationship(item: object) -> EvaluableRelationship:
     if isinstance(item, EvaluableRelationship):
         return item
-    source, target = (_needed(item, "a relationship", end) for end in ("source", "target"))
-    description, kind = _field(item, "description"), _field(item, *_TYPE)
+    source, target = (_read_required(item, "a relationship", end) for end in ("source", "target"))
+    description, kind = _read_text(item, "description"), _read_text(item, *_TYPE)
     return EvaluableRelationship(source, target, description, kind, _confidence(item))
 
 
-def _look(item: object, *names: str) -> object:
+def _read_field(item: object, *names: str) -> object:
     """Return the first of the fields that is there; None without one."""
     values = fields_of(item, *names)
     return next((v for v in values if v is not None and not callable(v)), None)  # "".title
 
 
-def _needed(item: object, what: str, *names: str) -> str:
-    value = _look(item, *names)
+def _read_required(item: object, what: str, *names: str) -> str:
+    value = _read_field(item, *names)
     if value is None:
         raise ValueError(f"{what} needs its {' or '.join(names)}, which {item!r} has not")
     return str(value)
 
 
-def _field(item: object, *names: str) -> str:
-    return _text(_look(item, *names))
+def _read_text(item: object, *names: str) -> str:
+    return _text(_read_field(item, *names))
 
 
 def _confidence(item: object) -> float | None:
-    value = _look(item, "confidence")
+    value = _read_field(item, "confidence")
     if value is None or value != value:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):

@@ -187,26 +187,26 @@ class JoinedTexts:
 
     def rows_with(self, text: str) -> Iterator[int]:
         """Yield the positions of the texts that hold a string; of none, if it is empty."""
-        at = self._joined.find(text) if text else -1
-        while at >= 0:
-            row = self._row_at(at)
+        offset = self._joined.find(text) if text else -1
+        while offset >= 0:
+            row = self._row_at(offset)
             yield row
             if row + 1 == len(self._starts):
                 return
-            at = self._joined.find(text, self._starts[row + 1])
+            offset = self._joined.find(text, self._starts[row + 1])
 
     def rows_in_order(self, texts: Sequence[str]) -> Iterator[int]:
         """Yield the positions of the texts that hold strings one after the other."""
         if not texts:
             return
         for row in self.rows_with(texts[0]):
-            at = self._starts[row]
-            end = at + self._lengths[row]
+            offset = self._starts[row]
+            end = offset + self._lengths[row]
             for text in texts:
-                at = self._joined.find(text, at, end)
-                if at < 0:
+                offset = self._joined.find(text, offset, end)
+                if offset < 0:
                     break
-                at += len(text) - 1  # the blank between two words belongs to both
+                offset += len(text) - 1  # the blank between two words belongs to both
             else:
                 yield row
 
@@ -216,26 +216,26 @@ class JoinedTexts:
         Those that end with the first `least` (>= 1) characters of it or more, that begin with the
         last ones, or that lie inside it as a whole.
         """
-        for at in self._places(text[:least]):
-            row = self._row_at(at)
-            if text.startswith(self._joined[at : self._starts[row] + self._lengths[row]]):
+        for offset in self._places(text[:least]):
+            row = self._row_at(offset)
+            if text.startswith(self._joined[offset : self._starts[row] + self._lengths[row]]):
                 yield row
-        for at in self._places(text[-least:]):
-            row = self._row_at(at)
-            if text.endswith(self._joined[self._starts[row] : at + least]):
+        for offset in self._places(text[-least:]):
+            row = self._row_at(offset)
+            if text.endswith(self._joined[self._starts[row] : offset + least]):
                 yield row
         for row, (start, length) in enumerate(zip(self._starts, self._lengths, strict=True)):
             if 0 < length <= len(text) and self._joined[start : start + length] in text:
                 yield row
 
-    def _row_at(self, at: int) -> int:
-        return bisect_right(self._starts, at) - 1
+    def _row_at(self, offset: int) -> int:
+        return bisect_right(self._starts, offset) - 1
 
     def _places(self, part: str) -> Iterator[int]:
-        at = self._joined.find(part)
-        while at >= 0:
-            yield at
-            at = self._joined.find(part, at + 1)
+        offset = self._joined.find(part)
+        while offset >= 0:
+            yield offset
+            offset = self._joined.find(part, offset + 1)
 
 
 _POSSESSIVE = re.compile(r"(?<=\w)['\u2018\u2019\u02bc]s\b", re.IGNORECASE)
@@ -315,8 +315,8 @@ class SourceIndex:
         self._units = QuotableTexts(texts)
         self._by_name: dict[str, str] = {}
         of_document: dict[str, list[int]] = defaultdict(list)
-        for row, (unit, short, _, document) in enumerate(units):
-            self._by_name.setdefault(short, unit)
+        for row, (unit, short_id, _, document) in enumerate(units):
+            self._by_name.setdefault(short_id, unit)
             of_document[document].append(row)
         self._by_name.update(zip(self._ids, self._ids, strict=True))
         units_of = {d: frozenset(self._ids[row] for row in of_document[d]) for d in of_document}
@@ -329,9 +329,9 @@ class SourceIndex:
         rows = rows_of(documents, "id", "title", "text")
         self._source = QuotableTexts([text for *_, text in rows])
         for document, title, _ in rows:
-            held = self._documents[document] = units_of.get(document, frozenset())
+            unit_ids = self._documents[document] = units_of.get(document, frozenset())
             title = fold_text(title)
-            self._documents[title] = self._documents.get(title, frozenset()) | held
+            self._documents[title] = self._documents.get(title, frozenset()) | unit_ids
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return a sample's expected sources, or else its evidence quotes, looked up.
@@ -383,11 +383,11 @@ class SourceIndex:
     def _units_cutting(self, quote: Quote) -> frozenset[str]:
         for form in quote.folded:
             if self._may_stand(form, self._source.folded):
-                cut = frozenset(self._holding_part(form, self._units.folded))
+                cut = frozenset(self._units_with_part(form, self._units.folded))
                 if cut:
                     return cut
         if quote.words and self._may_stand(quote.words, self._source.words):
-            return frozenset(self._holding_part(quote.words, self._units.words))
+            return frozenset(self._units_with_part(quote.words, self._units.words))
         return frozenset()
 
     def _may_stand(self, form: str, source: JoinedTexts) -> bool:
@@ -415,7 +415,7 @@ class SourceIndex:
             ]
         return [Evidence(entry, "quote", units, in_source, is_cut and bool(units))]
 
-    def _holding_part(self, form: str, texts: JoinedTexts) -> Iterable[str]:
+    def _units_with_part(self, form: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.
         least = max(1, ceil(MIN_PART * (len(form) - 1)))
         return (self._ids[row] for row in texts.rows_cutting(form, least))

@@ -191,18 +191,18 @@ class IndexView:
         also "Hill". Of titles that differ only in case or punctuation the first one stands
         for all.
         """
-        named = NamedText(text)
-        words = named.words
+        named_text = NamedText(text)
+        words = named_text.words
         titles: dict[str, None] = {}
-        at = 0
-        while at < len(words):
-            lengths = self._title_lengths.get(words[at], ())
-            spans = ((n, f" {' '.join(words[at : at + n])} ") for n in lengths)
+        offset = 0
+        while offset < len(words):
+            lengths = self._title_lengths.get(words[offset], ())
+            spans = ((n, f" {' '.join(words[offset : offset + n])} ") for n in lengths)
             length, key = next(((n, k) for n, k in spans if k in self._titles), (1, ""))
             if key:
                 titles[self._titles[key]] = None
-            at += length
-        titles.update((title, None) for title in self._wordless_titles if title in named)
+            offset += length
+        titles.update((title, None) for title in self._wordless_titles if title in named_text)
         return tuple(titles)
 
     @cached_property
@@ -233,8 +233,8 @@ class IndexView:
 
     def _rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return columns of a table, then the human_readable_id and the text units' ids."""
-        every = (*columns, "human_readable_id", "text_unit_ids")
-        return rows_of(self._tables.columns(name, every), *every)
+        all_columns = (*columns, "human_readable_id", "text_unit_ids")
+        return rows_of(self._tables.columns(name, all_columns), *all_columns)
 
 
 async def read_index_views(headers: Mapping[str, IndexHeader]) -> dict[str, IndexView]:

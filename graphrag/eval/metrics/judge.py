@@ -111,9 +111,9 @@ class JudgeModel:
             return await self._ask(prompt, form)
         key = self._key(self.model.config, prompt, form)
         nth = scope.ordinal(key)
-        kept = scope.earlier.take(key, nth)
-        if kept is not None:
-            text, run_id = kept
+        hit = scope.earlier.take(key, nth)
+        if hit is not None:
+            text, run_id = hit
             scope.reused.append(model_name(self.model.config))
             if scope.exchanges is not None:
                 request = {"messages": [{"role": "user", "content": prompt}]}
@@ -199,11 +199,11 @@ async def rule_on(
     prompt: Callable[[Mapping[int, str]], str],
     form: type[Form],
     read: Callable[[Form], Sequence[_R]],
-    said: Callable[[_R], object],
+    key: Callable[[_R], object],
 ) -> tuple[list[_R | None], Failure | None]:
     """Ask for a ruling on each text, at most ``max_retries`` times more for what is left out.
 
-    ``prompt`` takes number, from 1, -> text. ``read`` returns the rulings of a reply, ``said`` what
+    ``prompt`` takes number, from 1, -> text. ``read`` returns the rulings of a reply, ``key`` what
     two rulings on one text must agree in. Returned are one ruling a text, None where the judge gave
     none or two different ones, and why, where one is missing.
     """
@@ -219,7 +219,7 @@ async def rule_on(
             break
         answers: dict[int, list[object]] = {}
         for ruling in (rulings := read(reply)):
-            answers.setdefault(ruling.number, []).append(said(ruling))
+            answers.setdefault(ruling.number, []).append(key(ruling))
         is_clear = {n: all(one == a[0] for one in a) for n, a in answers.items()}
         ruled |= {r.number: r for r in rulings if r.number in left and is_clear[r.number]}
     results = [ruled.get(n) for n in range(1, len(texts) + 1)]
@@ -247,8 +247,8 @@ Reply with one JSON object and nothing else{how}:
 
 def fill_prompt(template: str, material: Mapping[str, object]) -> str:
     """Fill a prompt's fields with JSON, so that what is judged stays data."""
-    quoted = {name: json.dumps(value, ensure_ascii=False) for name, value in material.items()}
-    return template.format(**quoted)
+    fields = {name: json.dumps(value, ensure_ascii=False) for name, value in material.items()}
+    return template.format(**fields)
 
 
 def _failure(error: Exception) -> Failure:
@@ -268,10 +268,10 @@ def _way_to_ask(model: Any) -> Literal["completion_async", "achat_stream"]:
         released is not None and isinstance(model, released.LLMCompletion)
     ):
         return _COMPLETION
-    listed = dir(model)
-    if _COMPLETION in listed and inspect.iscoroutinefunction(model.completion_async):
+    names = dir(model)
+    if _COMPLETION in names and inspect.iscoroutinefunction(model.completion_async):
         return _COMPLETION
-    if _STREAM in listed:
+    if _STREAM in names:
         return _STREAM
     completion: object = getattr(model, _COMPLETION, None)
     if inspect.iscoroutinefunction(completion):  # of a proxy
@@ -412,8 +412,8 @@ class LLMJudge(MetricJudge):
 
 @lru_cache
 def _template(metric: str) -> tuple[str, type[JudgeReply]]:
-    judged = REFUSAL if metric == REFUSAL.name else JUDGED_METRICS[metric]
-    return judged.prompt, DoubtingReply if judged.doubt else JudgeReply
+    spec = REFUSAL if metric == REFUSAL.name else JUDGED_METRICS[metric]
+    return spec.prompt, DoubtingReply if spec.doubt else JudgeReply
 
 
 def judgeable(sample: Sample, metrics: Iterable[str], by_claim: bool = False) -> tuple[str, ...]:
@@ -422,10 +422,10 @@ def judgeable(sample: Sample, metrics: Iterable[str], by_claim: bool = False) ->
     Without an answer that is right, nothing can be said of a metric that reads it. Where the
     documents hold none, there is nothing that a context or a refusal could cover, or claim.
     """
-    judged = {name: JUDGED_METRICS[name] for name in metrics}
+    specs = {name: JUDGED_METRICS[name] for name in metrics}
     return tuple(
         name
-        for name, metric in judged.items()
+        for name, metric in specs.items()
         if not (sample.lacks_answer and "ground_truth" in metric.fields)
         and (sample.answerable or metric.of_unanswerable)
         and (sample.answerable or not by_claim or name != "faithfulness")

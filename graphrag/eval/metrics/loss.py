@@ -91,26 +91,26 @@ def trace_loss(
     is_known = is_judged or result.failure is None
     score = result.scores.correctness.score if is_known else None
     is_right = None if score is None else score == 1
-    lost: Stage | None = None
+    first_break: Stage | None = None
     if items and not (is_judged and is_right is None):
         stages = retrieval_stages(items, result)
         breaks = [
             _first_break(_index_stages(sample, item, index.graph, needed), retrieved, in_context)
             for item, (retrieved, in_context) in zip(items, stages, strict=True)
         ]
-        lost = next((stage for stage in STAGES if stage in breaks), None)
-        if lost is None and not is_right:
-            said = states_answer(sample.ground_truth, "" if result.failure else result.response)
-            if said is False:
-                lost = "in_answer" if all(in_context for _, in_context in stages) else None
+        first_break = next((stage for stage in STAGES if stage in breaks), None)
+        if first_break is None and not is_right:
+            stated = states_answer(sample.ground_truth, "" if result.failure else result.response)
+            if stated is False:
+                first_break = "in_answer" if all(in_context for _, in_context in stages) else None
             elif is_right is False:
-                lost = "judged_correct"
+                first_break = "judged_correct"
     return LossRecord(
         method=result.method,
         imdb_key=result.imdb_key,
         n_evidence=len(items),
         n_unmatched=len(evidence) - len(items),
-        first_break=lost,
+        first_break=first_break,
         is_right=is_right,
     )
 
@@ -132,16 +132,16 @@ def _index_stages(
     sample: Sample, item: Evidence, graph: IndexGraph, needed: tuple[Stage, ...]
 ) -> _Passed:
     """Return what a source passed of the index, as far as the method depends on it."""
-    passed: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
+    stages: _Passed = {"in_source": item.in_source, "in_text_unit": bool(item.unit_ids)}
     if needed:
         names = [name for name in sample.expected_entities if name.strip()]
         nodes = [graph.named(name) for name in names]
         if not names:
-            taken = graph.taken_from(item.unit_ids)
-            nodes = [graph.standing_in(item.text, taken) if item.kind == "quote" else taken]
-        linked = [group & graph.linked for group in nodes]
-        passed |= {stage: all(nodes if stage == "extracted" else linked) for stage in needed}
-    return passed
+            extracted = graph.taken_from(item.unit_ids)
+            nodes = [graph.standing_in(item.text, extracted) if item.kind == "quote" else extracted]
+        connected = [group & graph.linked for group in nodes]
+        stages |= {stage: all(nodes if stage == "extracted" else connected) for stage in needed}
+    return stages
 
 
 @dataclass(frozen=True, slots=True)

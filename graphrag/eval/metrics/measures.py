@@ -88,7 +88,7 @@ def retrieval_stages(
         in_context: bool | None = False
         if result.failure is None and retrieval is not None and retrieval.text_unit_ids is not None:
             retrieved = not item.unit_ids.isdisjoint(retrieval.text_unit_ids)
-            in_context = not item.unit_ids.isdisjoint(_shown_units(item, result))
+            in_context = not item.unit_ids.isdisjoint(_list_shown_units(item, result))
         elif result.failure is None:
             retrieved, in_context = None, False if result.context_text else None
         if not in_context and item.kind == "quote" and result.context_text is not None:
@@ -103,7 +103,7 @@ def retrieval_stages(
     return stages
 
 
-def _shown_units(item: Evidence, result: QueryResult) -> set[str]:
+def _list_shown_units(item: Evidence, result: QueryResult) -> set[str]:
     """Return the text units whose text counts as shown with all that they hold."""
     retrieval = result.retrieved
     if retrieval is None:
@@ -352,7 +352,7 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
     forms: list[MeasureForm] = []
     every = [*MEASURES, *map(_load_plug_in, further)]
     for group in get_args(Group):
-        own = [measure for measure in every if measure.group == group]
+        own = [m for m in every if m.group == group]
         forms += map(MeasureForm, own)
         forms += [MeasureForm(m, k) for k in dict.fromkeys(cutoffs) for m in own if m.at_k]
     return tuple(forms)
@@ -360,23 +360,23 @@ def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple
 
 def _load_plug_in(name: str) -> Measure:
     plug_in = find_plug_in("measures", name)
-    if plug_in is None or any(measure.name == name for measure in MEASURES):
-        own = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
-        raise ConfigError(f"measures.further: {name!r} can't be added: {own}.")
-    measure = plug_in.load_named(Measure)
-    if measure.kind == "unbounded":
+    if plug_in is None or any(m.name == name for m in MEASURES):
+        why = "it is built in, and measured anyway" if plug_in else "no installed package brings it"
+        raise ConfigError(f"measures.further: {name!r} can't be added: {why}.")
+    loaded = plug_in.load_named(Measure)
+    if loaded.kind == "unbounded":
         raise plug_in.refuse("a package's measure is binary or a share")
 
     def compute(inputs: MeasureInput, *k: int) -> float | None:
         try:
-            value = measure.compute(inputs, *k)
+            value = loaded.compute(inputs, *k)
         except Exception as error:
             raise plug_in.refuse(describe_error(error)) from error
         if value is None or 0 <= value <= 1:
             return value
         raise plug_in.refuse(f"{value!r} is not in [0, 1]")
 
-    return replace(measure, compute=compute)
+    return replace(loaded, compute=compute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,14 +533,14 @@ def _summarize(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSumm
 def _summarize_combined(
     rows: Sequence[MeasuredAnswer], settings: MeasuresSettings
 ) -> CombinedSummary:
-    kept = [row for row in rows if row.values["combined_score"] is not None]
-    n = len(kept)
+    scored = [row for row in rows if row.values["combined_score"] is not None]
+    n = len(scored)
     if n == 0:
         return CombinedSummary(None, None, 0, len(rows))
 
     def mean(name: str) -> float:
-        return sum(row.values[name] or 0.0 for row in kept) / n
+        return sum(row.values[name] or 0.0 for row in scored) / n
 
-    tokens = sum(row.tokens or 0.0 for row in kept) / n
+    tokens = sum(row.tokens or 0.0 for row in scored) / n
     score = combined_score(mean("hit_rate"), mean("judge_score"), tokens, settings)
     return CombinedSummary(mean("combined_score"), score, n, len(rows) - n)

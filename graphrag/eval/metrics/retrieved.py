@@ -41,8 +41,8 @@ class RetrievalReader:
         self._unit_ids = frozenset(self._units.values())
         self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
         columns = (*_IDS, "text_unit_ids")
-        for short, *row in rows_of(tables.columns("relationships", columns), *columns):
-            self._relationships.setdefault(short, (row[0], row[1]))
+        for short_id, *row in rows_of(tables.columns("relationships", columns), *columns):
+            self._relationships.setdefault(short_id, (row[0], row[1]))
 
     def read(self, method: str, context_data: object) -> Retrieved:
         """Return what one search showed.
@@ -63,9 +63,9 @@ class RetrievalReader:
             else:
                 sources.append(unit)
                 in_part[unit] = in_part.get(unit, True) and row.get("in_part", False)
-        paths, walked, unread = self._paths(frames)
+        paths, path_units, unread = self._paths(frames)
         relationships: list[str] = []
-        supporting: list[str] = [unit for unit in walked if unit in self._unit_ids]
+        supporting: list[str] = [unit for unit in path_units if unit in self._unit_ids]
         for row in _rows(frames, "relationships"):
             relationship = self._relationships.get(str(row["id"]))
             if relationship is None:

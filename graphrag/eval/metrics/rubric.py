@@ -165,12 +165,12 @@ def preview(text: str, words: Iterable[str], max_chars: int) -> str:
         if places[-1] + step <= start <= last:
             places.append(start)
     places.append(next((start for start in starts if start >= last), last))
-    at = max(places, key=lambda place: len(_words(flat[place : place + max_chars]) & terms))
-    passage = flat[at : at + max_chars]
-    end = at + max_chars
+    offset = max(places, key=lambda place: len(_words(flat[place : place + max_chars]) & terms))
+    passage = flat[offset : offset + max_chars]
+    end = offset + max_chars
     if end < len(flat) and not flat[end].isspace() and " " in passage:
         passage = passage[: passage.rindex(" ")]
-    return f"{'… ' if at else ''}{passage.rstrip()}{' …' if end < len(flat) else ''}"
+    return f"{'… ' if offset else ''}{passage.rstrip()}{' …' if end < len(flat) else ''}"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -285,7 +285,7 @@ class LLMEvaluation(Stored):
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
         """Return five dimensions without a score, for one reason."""
-        none = _no_grade(failure)
+        none = _unscored(failure)
         return cls(none, none, none, none, none)
 
     @property
@@ -349,17 +349,17 @@ def _grade_of_whole(value: object) -> float | None:
 
 def _read_grade(name: str, value: object) -> DimensionScore:
     if value is None:
-        return _no_grade(Failure("judge", "unreadable", f"{name} is missing in the judge's reply"))
+        return _unscored(Failure("judge", "unreadable", f"{name} is missing in the judge's reply"))
     try:
         reply = DimensionReply.model_validate(value)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join([name, *map(str, problem["loc"])])
-        return _no_grade(Failure("judge", "unreadable", f"{where}: {problem['msg']}"))
+        return _unscored(Failure("judge", "unreadable", f"{where}: {problem['msg']}"))
     return DimensionScore(reply.score, reply.reasoning)
 
 
-def _no_grade(failure: Failure) -> DimensionScore:
+def _unscored(failure: Failure) -> DimensionScore:
     return DimensionScore(None, f"Unscored: {failure.message}", failure)
 
 
@@ -380,8 +380,8 @@ class RubricJudge(JudgeModel):
         reply = await self.ask(prompt, RubricReply)
         if not isinstance(reply, Unanswered):
             return LLMEvaluation.from_json(reply.model_dump_json())
-        read = [_read_evaluation(text, prompt) for text in reply.replies]
-        best = max(read, key=lambda evaluation: evaluation.n_scored, default=None)
+        evaluations = [_read_evaluation(text, prompt) for text in reply.replies]
+        best = max(evaluations, key=lambda evaluation: evaluation.n_scored, default=None)
         if best is None or best.n_scored == 0:
             return LLMEvaluation.unscored(reply.failure)
         return best
@@ -443,7 +443,7 @@ async def _grade(judge: JudgeModel, material: Material) -> Grading:
     return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
 
-def _read(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+def _read_scores(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
     return {name: cast("Mapping[str, float | None]", value[name])["score"] for name in parts}
 
 
@@ -457,7 +457,7 @@ RUBRIC = Scorer(
     reads=("question", "answer", "context"),
     n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
     grade=_grade,
-    read=_read,
+    read=_read_scores,
     good=4.0,
     describe=_describe,
 )

@@ -72,19 +72,19 @@ def check_citations(
     """
     if retrieved is None or index is None or not response.strip():
         return _shares(CITATION_MEASURES)
-    cited = read_citations(response)
+    citations = read_citations(response)
     context_rows = _shown_rows(retrieved, context_text)
     if not any(context_rows.values()) and retrieved.text_unit_ids is None:
         return _shares(CITATION_MEASURES)
-    tables, n = index.cited, len(cited)
-    rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in cited}
-    held = [c for c in cited if rows[c] in context_rows.get(c.table, ())]
-    used = {(c.table, rows[c]) for c in held}
+    tables, n = index.cited, len(citations)
+    rows = {c: tables[c.table].get(c.id) if c.table in tables else c.id for c in citations}
+    valid = [c for c in citations if rows[c] in context_rows.get(c.table, ())]
+    used_rows = {(c.table, rows[c]) for c in valid}
     counts = (
-        (sum(c in held or c.id in tables.get(c.table, ()) for c in cited), n),
-        (len(held), n),
-        (len(used), sum(map(len, context_rows.values()))),
-        (sum(table == "sources" for table, _ in used), len(context_rows["sources"])),
+        (sum(c in valid or c.id in tables.get(c.table, ()) for c in citations), n),
+        (len(valid), n),
+        (len(used_rows), sum(map(len, context_rows.values()))),
+        (sum(table == "sources" for table, _ in used_rows), len(context_rows["sources"])),
     )
     return _shares(CITATION_MEASURES, counts)
 
@@ -95,16 +95,16 @@ def read_citations(response: str) -> tuple[Citation, ...]:
     ``[Data: Sources (1, 2); Relationships (3, +more)]`` holds three: "+more" is no id. A citation
     without a table and ids in brackets is one id of no table, which nothing can hold.
     """
-    cited: list[Citation] = []
+    citations: list[Citation] = []
     for inside in _CITATION.findall(fold_text(response)):
         tables = _TABLE.findall(inside)
         for name, ids in tables:
             parts = (part.strip() for part in re.split(r"[,;]", ids))
             table = _table_name(name)
-            cited += [Citation(table, part) for part in parts if part and not _MORE.fullmatch(part)]
+            citations += [Citation(table, p) for p in parts if p and not _MORE.fullmatch(p)]
         if not tables:
-            cited.append(Citation("", inside.strip()))
-    return tuple(dict.fromkeys(cited))
+            citations.append(Citation("", inside.strip()))
+    return tuple(dict.fromkeys(citations))
 
 
 def cited_sources(response: str) -> list[str]:
@@ -153,8 +153,8 @@ def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | N
     """
     if retrieved is None or index is None:
         return _shares(PATH_MEASURES)
-    walked = [hop for path in retrieved.paths for hop in path]
-    edges = {(hop.relationship_id, hop.source, hop.target): hop for hop in walked}.values()
+    hops = [hop for path in retrieved.paths for hop in path]
+    edges = {(hop.relationship_id, hop.source, hop.target): hop for hop in hops}.values()
     joins = [meets for path in retrieved.paths for meets in _joins_of(path)]
     is_known = retrieved.text_unit_ids is not None
     entities = index.entities_in(strip_citations(response)) if is_known else ()
@@ -162,7 +162,7 @@ def check_paths(retrieved: Retrieved | None, response: str, index: IndexView | N
         (sum(_find_edge(hop, index) is not None for hop in edges), len(edges)),
         (sum(joins), len(joins)),
         (sum(_is_supported(hop, index) for hop in edges), len(edges)),
-        (_count_traced(entities, walked, retrieved, index) if entities else 0, len(entities)),
+        (_count_traced(entities, hops, retrieved, index) if entities else 0, len(entities)),
     )
     return _shares(PATH_MEASURES, counts)
 
@@ -187,8 +187,8 @@ def _joins_of(path: Sequence[Hop]) -> list[bool]:
     """
     steps: dict[int, set[tuple[str, str]]] = {}
     for hop in path:
-        walked = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
-        steps.setdefault(hop.hop, set()).add(walked)
+        ends_of_hop = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
+        steps.setdefault(hop.hop, set()).add(ends_of_hop)
     joins: list[bool] = []
     for before, after in pairwise(range(1, max(steps, default=0) + 1)):
         last, following = steps.get(before, set()), steps.get(after, set())
@@ -198,10 +198,10 @@ def _joins_of(path: Sequence[Hop]) -> list[bool]:
 
 
 def _count_traced(
-    entities: Sequence[str], walked: Sequence[Hop], retrieved: Retrieved, index: IndexView
+    entities: Sequence[str], hops: Sequence[Hop], retrieved: Retrieved, index: IndexView
 ) -> int:
     edges = [index.edges[i] for i in retrieved.relationship_ids if i in index.edges]
-    ends = {name_key(end) or end for e in (*walked, *edges) for end in (e.source, e.target)}
+    ends = {name_key(end) or end for e in (*hops, *edges) for end in (e.source, e.target)}
     texts = [text for unit in retrieved.shown_text_unit_ids if (text := index.text_of(unit))]
     return sum(
         (name_key(title) or title) in ends or any(title in text for text in texts)
