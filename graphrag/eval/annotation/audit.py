@@ -209,10 +209,10 @@ def _fingerprint(run: AuditedRun) -> str:
 def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
     """Return a code that only the store can be used to decipher."""
     name = question.key[1]
-    told = run.responses[name, method]
+    response = run.responses[name, method]
     # A letter in front: a spreadsheet would take 12e34567 for a number.
     return "r" + hash_values(
-        [run.run_id, run.metric, name, method, told.response, told.context_text]
+        [run.run_id, run.metric, name, method, response.response, response.context_text]
     )
 
 
@@ -235,8 +235,8 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         metric=run.metric,
         n_items=len(items),
         n_labels=len(labels),
-        overall=_agree(questions, run.methods),
-        agreement={method: _agree(questions, [method]) for method in run.methods},
+        overall=_agreement(questions, run.methods),
+        agreement={method: _agreement(questions, [method]) for method in run.methods},
         means={method: correct_methods(questions, [method]) for method in run.methods},
         differences=tuple(
             CorrectedDifference(a, b, correct_methods(questions, [a, b]))
@@ -244,11 +244,11 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         ),
         embedded_models=run.embedded_models,
         labels=keep_labels(questions, run.methods, run.metric),
-        by_assertions=_agree_by_assertions(run, questions),
+        by_assertions=_assertion_agreement(run, questions),
     )
 
 
-def _agree_by_assertions(
+def _assertion_agreement(
     run: AuditedRun, questions: Sequence[LabelledQuestion]
 ) -> dict[str, JudgeAgreement]:
     """Hold the verdict and the assertions against the labels of the responses that have both."""
@@ -263,9 +263,9 @@ def _agree_by_assertions(
         return {}
     by = [q._replace(scores={m: run.whole[q.key[1], m] for m in q.judged}) for q in same]
     return {
-        "all vital met": _agree(by, run.methods),
-        "verdict, same answers": _agree(same, run.methods),
-        "the two, all answers": _agree(
+        "all vital met": _agreement(by, run.methods),
+        "verdict, same answers": _agreement(same, run.methods),
+        "the two, all answers": _agreement(
             [
                 q._replace(labels={m: v.scores[m] for m in q.judged})
                 for q, v in zip(by, same, strict=True)
@@ -309,7 +309,7 @@ def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str,
     return {key: label for key, label in labels.items() if label is not None}
 
 
-def _agree(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> JudgeAgreement:
+def _agreement(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> JudgeAgreement:
     sizes = Counter((q.stratum, method) for q in questions for method in q.judged)
     labelled = [
         (question.scores[method], question.labels[method], (question.stratum, method))

@@ -341,13 +341,13 @@ async def count_units(
         if key not in unbuilt:
             counts = (await IndexView.open(header, ("text_units",))).token_counts()
         else:
-            counts = _cut(header)
+            counts = _count_input(header)
         if counts:
             by_index[key] = counts
     return by_index
 
 
-def _cut(header: IndexHeader) -> list[int]:
+def _count_input(header: IndexHeader) -> list[int]:
     """Return about how many tokens the text units will have of an index that is not built."""
     chunks, folder = header.config.chunking, Path(str(header.config.input_storage.base_dir))
     counts: list[int] = []
@@ -369,24 +369,24 @@ def describe_building(
     makers = ((_graph_maker(header, units_of.get(name)), name) for name, header in headers.items())
     for maker, names in grouped(makers).items():
         one, named = len(names) == 1, join_names(names, most=_MOST_NAMED)
-        told = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
-        told += f"building {'it' if one else 'them'} is not in these figures. "
-        told += "--max-cost does not bound it."
+        text = f"{'Index' if one else 'Indexes'} {named} {'is' if one else 'are'} not built, and "
+        text += f"building {'it' if one else 'them'} is not in these figures. "
+        text += "--max-cost does not bound it."
         if maker is _NO_MODEL:
-            told += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
-            told += "reports and vectors."
+            text += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
+            text += "reports and vectors."
         elif maker is not None:
             units = [n for name in names for n in units_of[name]]
             n_calls = maker.passes * len(units)
             tokens = maker.passes * (sum(units) + len(units) * maker.prompt)
             price = _price(maker.model)
             usd = f", ${tokens * price[0]:,.2f}," if price and price[0] else ""
-            told += (
+            text += (
                 f" Reading about {counted(len(units), 'text unit')} for a graph takes about "
                 f"{counted(n_calls, 'call')} of {maker.model} with {tokens:,} prompt tokens{usd} "
                 "and what the replies take; descriptions, reports and vectors come on top."
             )
-        yield told
+        yield text
 
 
 class _GraphMaker(NamedTuple):
@@ -457,9 +457,9 @@ async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[st
     tokens = sum_known(bound.prompt_tokens for bound in most.values())
     completions = sum_known(bound.completions for bound in most.values())
     embeddings = sum_known(bound.embeddings for bound in most.values())
-    calls = told = _UNBOUND
+    calls = prompts = _UNBOUND
     if tokens is not None:
-        told = (
+        prompts = (
             f"about {tokens + compared:,} if every context and answer fills its budget, "
             "retries aside"
         )
@@ -476,7 +476,7 @@ async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[st
         f"Search calls:     {calls}\n"
         f"Judge calls:      {judge_calls:,}, retries aside\n"
         f"Expected:         {_expected(run, likely, expected)}\n"
-        f"Prompt tokens:    {told}\n"
+        f"Prompt tokens:    {prompts}\n"
         f"Dollars:          {_total(list(dollars.values()), models)}",
     )
     paid = any(amount != 0 for amount in dollars.values())

@@ -75,18 +75,18 @@ def import_(
     head = {"format": format, "source": FORMATS[format].source, "license": FORMATS[format].license}
     digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in path}
     head |= {"version": reading.version, "files": digests, "questions": result.rows}
-    said = [write_template(dataset, json.dumps(head, indent=1, ensure_ascii=False) + "\n")]
+    messages = [write_template(dataset, json.dumps(head, indent=1, ensure_ascii=False) + "\n")]
     if reading.problems:
         listed = dataset.with_suffix(".not_matched.json")
         write_file(listed, json.dumps(reading.problems, indent=1, ensure_ascii=False) + "\n")
-        said.append(f"Wrote {listed}: each place of what is listed above.")
+        messages.append(f"Wrote {listed}: each place of what is listed above.")
     if not any(root.glob("settings.[yj]*")):
-        said.append(write_template(root / "settings.yaml", SETTINGS))
+        messages.append(write_template(root / "settings.yaml", SETTINGS))
     if (config := root / "eval_config.yaml").exists():
-        said.append(f"Name {_DATASET} under dataset.path in {config}.")
-    said += write_config(root, _DATASET)
+        messages.append(f"Name {_DATASET} under dataset.path in {config}.")
+    messages += write_config(root, _DATASET)
     say(f"Imported {what}.")
-    for line in said:
+    for line in messages:
         say(line, quiet=flags.quiet)
     if not documents:
         say(f"The files hold no documents: put yours into {texts}.")

@@ -93,18 +93,18 @@ def init(place: Place, flags: InitFlags) -> int:
     if flags.offline:
         write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, flags.quiet) or dataset
-    said = write_config(root, dataset)
+    messages = write_config(root, dataset)
     has_questions = dataset == DRAFT_FILE
     if not has_questions:
-        said.append(write_template(root / dataset, DATASET_TEMPLATE))
+        messages.append(write_template(root / dataset, DATASET_TEMPLATE))
     build = () if find_unbuilt(root) is None else ("--index",)
     line = eval_line("--root", root, *build)
     first = "" if has_questions else f"put questions into {root / dataset}, then: "
     if flags.offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
-    said.append(f"Next: {first}{line}")
-    for message in said:
+    messages.append(f"Next: {first}{line}")
+    for message in messages:
         say(message, quiet=flags.quiet)
     return DONE
 

@@ -33,7 +33,7 @@ class Interrupts:
         self._notes, self._runner = notes, runner
         self._loop = asyncio.get_running_loop()
         self._n_met = 0
-        self._is_noticed = self._is_told = False
+        self._is_noticed = self._is_announced = False
 
     def __enter__(self) -> Self:
         self._is_on = (
@@ -45,8 +45,8 @@ class Interrupts:
             self._writer.setblocking(False)
             self._reader.settimeout(_LOOK_S)
             self._woken = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-            self._before = [signal.signal(number, self._meet) for number in _NUMBERS]
-            self._thread = threading.Thread(target=self._read, name="signals", daemon=True)
+            self._before = [signal.signal(number, self._handle_signal) for number in _NUMBERS]
+            self._thread = threading.Thread(target=self._read_signals, name="signals", daemon=True)
             self._thread.start()
         return self
 
@@ -59,26 +59,26 @@ class Interrupts:
             self._thread.join()
             self._reader.close()
 
-    def _meet(self, _: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, _: int, frame: FrameType | None) -> None:
         self._n_met += 1
         if self._n_met == 1:
-            self._loop.call_soon_threadsafe(self._notice)
+            self._loop.call_soon_threadsafe(self._stop_run)
         elif own_frames(frame):
             raise KeyboardInterrupt
         else:  # between two steps of the loop: nothing is half done there
             self._loop.call_soon_threadsafe(_raise_interrupt)
 
-    def _notice(self) -> None:
+    def _stop_run(self) -> None:
         self._is_noticed = True
-        self._tell()
+        self._announce_stop()
         self._runner.stop(InterruptStop())
 
-    def _tell(self) -> None:
-        if not self._is_told:
-            self._is_told = True
+    def _announce_stop(self) -> None:
+        if not self._is_announced:
+            self._is_announced = True
             self._notes.print("Finishing what is in flight; Ctrl-C again to stop at once.")
 
-    def _read(self) -> None:
+    def _read_signals(self) -> None:
         n, met_at = 0, 0.0
         while True:
             try:
@@ -92,7 +92,7 @@ class Interrupts:
             if n > 2 or (n == 2 and waited_s > LET_GO_S):
                 end_at_once(self._notes, say_interrupted())
             if n == 1 and not self._is_noticed and waited_s >= _LOOK_S:
-                self._tell()
+                self._announce_stop()
                 if waited_s >= FINISH_S + LET_GO_S:
                     end_at_once(self._notes, say_interrupted())
                 elif waited_s >= FINISH_S:

@@ -60,16 +60,16 @@ def make_second(
     _keep_apart(values, folder, settings)
     if str(config.input_storage.type) in FILE_TYPES:
         documents = Path(str(config.input_storage.base_dir))
-        _put(values, INPUT, _from(folder, documents))
+        _set_value(values, INPUT, _relative_path(folder, documents))
     _refer_to_prompts(values, source.parent, folder)
     if method is not None:
         values.pop("workflows", None)
     if method == FAST:
         values["workflows"] = _fast_workflows()
     for keys, value in settings.items():
-        _put(values, keys, value)
+        _set_value(values, keys, value)
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-    head = f"# Made by: graphrag eval init --like {_from(folder, first.resolve())}\n"
+    head = f"# Made by: graphrag eval init --like {_relative_path(folder, first.resolve())}\n"
     written = _write(folder, head + text, source.parent / ".env")
     try:
         read_settings(folder)
@@ -79,8 +79,8 @@ def make_second(
         for path in reversed(written):
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         raise ConfigError(str(error)) from error
-    key = _key_of(place, source.parent)
-    at = _from(place.root.resolve(), folder.resolve())
+    key = _find_key(place, source.parent)
+    at = _relative_path(place.root.resolve(), folder.resolve())
     name = folder.resolve().name.removeprefix(f"{source.parent.name}-")
     entry = f"- {{name: local-{name}, method: local, index: {{{key}: {at}}}}}"
     for line in (
@@ -158,7 +158,7 @@ def _refer_to_prompts(values: _Values, first: Path, folder: Path) -> None:
         for key, value in options.items():
             is_file = key.endswith("prompt") and isinstance(value, str) and value
             if is_file and (first / str(value)).is_file():
-                options[key] = _from(folder, (first / str(value)).resolve())
+                options[key] = _relative_path(folder, (first / str(value)).resolve())
 
 
 def _fast_workflows() -> list[str]:
@@ -167,7 +167,7 @@ def _fast_workflows() -> list[str]:
     return list(PipelineFactory.pipelines[FAST])
 
 
-def _put(values: _Values, keys: Sequence[str], value: object) -> None:
+def _set_value(values: _Values, keys: Sequence[str], value: object) -> None:
     for n, key in enumerate(keys[:-1], 1):
         inner = values[key] = {} if values.get(key) is None else values[key]
         if not isinstance(inner, dict):
@@ -177,7 +177,7 @@ def _put(values: _Values, keys: Sequence[str], value: object) -> None:
     values[keys[-1]] = value
 
 
-def _from(folder: Path, path: Path) -> str:
+def _relative_path(folder: Path, path: Path) -> str:
     return Path(os.path.relpath(path, folder.resolve())).as_posix()
 
 
@@ -193,14 +193,14 @@ def _write(folder: Path, text: str, env: Path) -> list[Path]:
         settings.write_text(text, encoding="utf-8")
         made.append(settings)
         if env.is_file() and not (folder / ".env").exists():
-            (folder / ".env").symlink_to(_from(folder, env.resolve()))
+            (folder / ".env").symlink_to(_relative_path(folder, env.resolve()))
             made.append(folder / ".env")
     except OSError as error:
         raise StoreError(f"{folder} can't be written: {error.strerror}.") from error
     return made
 
 
-def _key_of(place: Place, project: Path) -> str:
+def _find_key(place: Place, project: Path) -> str:
     """Return the key of a project in the configuration that is there; else its name."""
     if place.has_config():
         for key, folder in place.read_config().project_folders().items():

@@ -110,7 +110,7 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
 
 def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
     wrong = _find_wrong(about, outcome, flags.method)
-    _, results = _of_method(outcome.results, flags.method)
+    _, results = _select_method(outcome.results, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
     lines = list(list_wrong(about.samples, results, wrong.ids))
     for line in lines:
@@ -137,12 +137,12 @@ def _find_wrong(about: RunDescription, outcome: RunOutcome, method: str | None) 
         means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
         best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
         return find_wrong(outcome.results, best, metric)
-    name, _ = _of_method(outcome.results, method)
+    name, _ = _select_method(outcome.results, method)
     wrong = find_wrong(outcome.results, name, metric)
     return replace(wrong, differing=())
 
 
-def _of_method(
+def _select_method(
     results: Sequence[QueryResult], method: str | None
 ) -> tuple[str, Sequence[QueryResult]]:
     """Return a method's name and results; all results without one."""
@@ -315,7 +315,7 @@ def _choose(
     about: RunDescription, whole: RunOutcome, flags: ShowFlags, store_path: Path
 ) -> list[QueryResult]:
     run_id = about.run.run_id
-    _, results = _of_method(whole.results, flags.method)
+    _, results = _select_method(whole.results, flags.method)
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:

@@ -100,7 +100,7 @@ def list_validation(report: "PipelineValidationReport") -> Iterator[Part]:
                 [
                     check.name,
                     check.status,
-                    ": ".join(filter(None, (check.message, ", ".join(map(_cut, check.examples))))),
+                    ": ".join(filter(None, (check.message, ", ".join(map(_trim, check.examples))))),
                 ]
                 for check in phase.checks
             ],
@@ -141,7 +141,7 @@ def answer_validation(report: "PipelineValidationReport") -> Line:
     return Line(report.summary, "green" if report.overall_passed else "bold red")
 
 
-def _cut(name: str) -> str:
+def _trim(name: str) -> str:
     """Cut an id, which may be a hash of 128 digits; the JSON and Markdown files keep it whole."""
     return name if len(name) <= 40 else f"{name[:36]}..."
 

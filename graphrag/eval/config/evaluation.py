@@ -177,7 +177,7 @@ class EvaluationConfig(FrozenSection):
             if name in _METHODS:
                 yield f"variants: {name!r} is the name of a method; choose another"
             if variant.index is not None and self.indexes:  # a runner may be handed its indexes
-                yield from self._misnamed(name, variant.index)
+                yield from self._misnamed_keys(name, variant.index)
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 yield f"{name} names one twice: {', '.join(chosen)}"
@@ -197,7 +197,7 @@ class EvaluationConfig(FrozenSection):
             elif least > 1 and metric in self.metrics:
                 yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
 
-    def _misnamed(self, name: str, index: Mapping[str, str]) -> Iterator[str]:
+    def _misnamed_keys(self, name: str, index: Mapping[str, str]) -> Iterator[str]:
         for key in index:
             if key not in self.indexes:
                 hint = nearest(key, list(self.indexes))
@@ -238,17 +238,17 @@ class EvaluationConfig(FrozenSection):
     @property
     def dataset_path(self) -> str:
         """The dataset file: as given, joined to ``root`` unless that is the working directory."""
-        return self._located(self.dataset.path)
+        return self._locate(self.dataset.path)
 
     @property
     def index_roots(self) -> dict[str, str]:
         """Key -> project folder; paths as :attr:`dataset_path`."""
-        return {key: self._located(folder) for key, folder in self.indexes.items()}
+        return {key: self._locate(folder) for key, folder in self.indexes.items()}
 
     @property
     def output_dir(self) -> str:
         """The folder of the results; a path as :attr:`dataset_path`."""
-        return self._located(self.output.dir)
+        return self._locate(self.output.dir)
 
     @property
     def save_intermediate(self) -> bool:
@@ -342,7 +342,7 @@ class EvaluationConfig(FrozenSection):
         names = dict.fromkeys(self.index_of(key, name) for key, name in pairs)
         return {name: self.root / name for name in names if name not in self.indexes}
 
-    def _located(self, path: str) -> str:
+    def _locate(self, path: str) -> str:
         return path if self.root.resolve() == Path.cwd() else str(self.root / path)
 
 

@@ -64,7 +64,7 @@ class SuccessCriterion(FrozenSection):
         return {**fields, "minimum": usual[0], "target": usual[1]}
 
     @model_validator(mode="after")
-    def _ordered(self) -> "SuccessCriterion":
+    def _check_order(self) -> "SuccessCriterion":
         if self.minimum is None and self.target is None:
             raise ValueError(f"{self.metric}: give a minimum or a target, or both")
         if self.minimum is None or self.target is None:
@@ -120,7 +120,7 @@ class DatasetSettings(FrozenSection):
 
     @field_validator("columns")
     @classmethod
-    def _known(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_fields(cls, value: dict[str, str]) -> dict[str, str]:
         check_columns(value)
         return value
 
@@ -190,7 +190,7 @@ class JudgeSettings(FrozenSection):
 
     @field_validator("repeats")
     @classmethod
-    def _odd(cls, value: int) -> int:
+    def _check_odd(cls, value: int) -> int:
         if value % 2 == 0:
             raise ValueError(f"must be odd, so that there is a majority, not {value}")
         return value
@@ -275,7 +275,7 @@ class Variant(BaseModel):
     method asks in place of that one. None: it asks what ``indexes`` names."""
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> "Variant":
+    def _check_kind(self) -> "Variant":
         if [self.method, self.function, self.http].count(None) != 2:
             raise ValueError("give either method, with settings of its own, or function, or http")
         if self.method is None and self.index is not None:

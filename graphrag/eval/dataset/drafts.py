@@ -98,8 +98,8 @@ class Asker:
 
     def columns(self) -> dict[str, JsonValue]:
         """Return what a row says of it."""
-        told = {"persona": self.persona, "style": self.style}
-        return {name: value for name, value in told.items() if value}
+        columns = {"persona": self.persona, "style": self.style}
+        return {name: value for name, value in columns.items() if value}
 
 
 ANYBODY = Asker()
@@ -181,7 +181,7 @@ def check_draft(draft: Draft, past: Sequence[str], others: Sequence[Draft] = ())
         return Cause.NOT_IN_TEXT
     if draft.kind == "link" and len(draft.sources) < least:
         return Cause.NO_QUOTES
-    is_told = draft.kind in ("fact", "link") and _tells(draft.question, draft.answer)
+    is_told = draft.kind in ("fact", "link") and _tells_answer(draft.question, draft.answer)
     if is_told and not draft.lets_choose:
         return Cause.TELLS_ANSWER
     if not _names_subject(draft.question):
@@ -205,7 +205,7 @@ def _any_form_of(letter: str) -> str:
     return re.escape(letter) if marks is None else f"[{marks}]"
 
 
-def _tells(question: str, answer: str) -> bool:
+def _tells_answer(question: str, answer: str) -> bool:
     words = terms(answer)
     is_there = bool(words) and set(words) <= set(terms(question))
     return is_there and {*_ALONE.findall(answer)} <= {*_ALONE.findall(question)}
@@ -219,12 +219,12 @@ def _names_subject(question: str) -> bool:
     """
     if _NAME.search(question):
         return True
-    if _points(question):
+    if _replaces_name(question):
         return False
     return not _PRONOUN.search(question) and len({*terms(question)} - {*terms(_SAYS_LITTLE)}) > 1
 
 
-def _points(question: str) -> bool:
+def _replaces_name(question: str) -> bool:
     """Whether "the man", "this event" stands in the place of a name, and in that of no compound."""
     for match in _POINTING.finditer(question):
         noun = match.end() - len(match[0].split()[-1])

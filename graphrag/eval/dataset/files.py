@@ -193,7 +193,7 @@ def _table_rows(
             )
         rows.append(
             {
-                name: _list_of(cell) if name in lists or heading_key(name) in LIST_FIELDS else cell
+                name: _to_list(cell) if name in lists or heading_key(name) in LIST_FIELDS else cell
                 for name, cell in zip(header, cells, strict=False)
                 if name and cell.strip()
             }
@@ -235,7 +235,7 @@ def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
     return max(_DELIMITERS, key=text.lstrip().partition("\n")[0].count)
 
 
-def _list_of(cell: str) -> list[object]:
+def _to_list(cell: str) -> list[object]:
     """Read a cell that holds a list: a JSON list of texts or objects, or entries between bars."""
     if cell.lstrip().startswith(('["', "[{")):
         try:
@@ -261,9 +261,9 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
             values = batch.to_pylist()
             text = to_json(values, inf_nan_mode="null", bytes_mode="base64", fallback=str)
             if len(text) > batch.num_rows * _MOST_BYTES_A_ROW:
-                raise _too_much(file, f"rows of {len(text) // batch.num_rows:,} bytes")
+                raise _size_error(file, f"rows of {len(text) // batch.num_rows:,} bytes")
             if (n_bytes := n_bytes + len(text)) > MOST_BYTES:
-                raise _too_much(file, f"more than {n_bytes:,} bytes once unpacked")
+                raise _size_error(file, f"more than {n_bytes:,} bytes once unpacked")
             rows += json.loads(text)
         return rows
     except (cast("Any", pa).ArrowException, OSError, ValueError) as error:
@@ -280,16 +280,16 @@ def _bounded_rows(file: Path, metadata: Any) -> int:
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
     columns = (group.column(n) for group in groups for n in range(group.num_columns))
     if metadata.num_rows > _MOST_ROWS:
-        raise _too_much(file, f"{metadata.num_rows:,} rows")
+        raise _size_error(file, f"{metadata.num_rows:,} rows")
     if (n_values := sum(column.num_values for column in columns)) > _MOST_VALUES:
-        raise _too_much(file, f"{n_values:,} values")
+        raise _size_error(file, f"{n_values:,} values")
     largest = max((group.total_byte_size for group in groups), default=0)
     if largest > MOST_BYTES:
-        raise _too_much(file, f"{largest:,} bytes")
+        raise _size_error(file, f"{largest:,} bytes")
     return max(1, min(1_000, _BYTES_AT_ONCE // max(1, largest)))
 
 
-def _too_much(file: Path, what: str) -> DatasetError:
+def _size_error(file: Path, what: str) -> DatasetError:
     most = f"{_MOST_ROWS:,} rows, {_MOST_VALUES:,} values, {MOST_BYTES:,} bytes"
     row = f"{_MOST_BYTES_A_ROW:,} in a row"
     return DatasetError(f"{file} holds {what}; at most {most} and {row} are read. Write fewer.")
@@ -386,7 +386,7 @@ def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str
     msg = f"{source}: no column is called {heading!r}, which is to be the {field}"
     if len(matches) > 1:
         msg = f"{source}: {' and '.join(matches)} may both be the column {heading!r}"
-    raise DatasetError(f"{msg}; columns found: {_listed(headings)}.")
+    raise DatasetError(f"{msg}; columns found: {_list_headings(headings)}.")
 
 
 def _refuse_two(field: str, headings: list[str], row: Mapping[str, object], where: str) -> None:
@@ -406,12 +406,12 @@ def _describe_missing(missing: list[str], headings: Iterable[str], source: str) 
     other = "".join(f" {names} may stand in for the {field}." for names, field in stand_ins)
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
-        f"{_listed(headings)}; names known: {names}); say which in {config_name()}, under "
+        f"{_list_headings(headings)}; names known: {names}); say which in {config_name()}, under "
         f"dataset.columns: {example}.{other}"
     )
 
 
-def _listed(headings: Iterable[str]) -> str:
+def _list_headings(headings: Iterable[str]) -> str:
     names = [heading if len(heading) <= 40 else f"{heading[:40]}..." for heading in headings]
     return ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
 
@@ -450,7 +450,7 @@ def read_texts(folder: Path) -> Texts:
             left_out[name] = f"{path.suffix} is not read as text"
             continue
         try:
-            text, told = decode_text(path, path.read_bytes())
+            text, further = decode_text(path, path.read_bytes())
         except DatasetError:
             left_out[name] = "it is not text"
         except OSError as error:
@@ -458,7 +458,7 @@ def read_texts(folder: Path) -> Texts:
         else:
             if text.strip():
                 documents[name if path.suffix == ".txt" else f"{name}.txt"] = text
-                warnings += told
+                warnings += further
             else:
                 left_out[name] = "it is empty"
     if documents:

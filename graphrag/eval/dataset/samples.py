@@ -332,10 +332,10 @@ def _describe_contradiction(
     source: str, before: int, first: Sample, number: int, second: Sample
 ) -> str:
     if fold_wording(first.ground_truth) != fold_wording(second.ground_truth):
-        told = [
+        answers = [
             repr(shorten(s.ground_truth, 60)) if s.ground_truth else "none" for s in (first, second)
         ]
-        differing = f"answers, {told[0]} and {told[1]}"
+        differing = f"answers, {answers[0]} and {answers[1]}"
     elif first.assertions != second.assertions:
         differing = "assertions"
     else:
@@ -368,10 +368,10 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         problem = "is missing" if first["type"] == "missing" else problem
         if first["type"].startswith("bool_"):
             problem = f"must be true or false, not {first['input']!r}"
-        field, *place = first["loc"]
-        if field == "assertions" and place:
-            field = " ".join(["assertion", str(int(place[0]) + 1), *map(str, place[1:])])
-        raise DatasetError(f"{where}: {field} {problem}.") from error
+        name, *place = first["loc"]
+        if name == "assertions" and place:
+            name = " ".join(["assertion", str(int(place[0]) + 1), *map(str, place[1:])])
+        raise DatasetError(f"{where}: {name} {problem}.") from error
     tags = dict(read.model_extra or {})
     key = read.imdb_key or only_key
     if not (read.answer or any(read.expected_sources) or read.assertions):

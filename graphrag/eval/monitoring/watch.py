@@ -173,22 +173,22 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
     kept = store.runs()
     further, passes = (_by_pass(kept, name, of_baseline) for of_baseline in (True, False))
     pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
-    then, now = _Side(pinned), _Side(pinned)
-    then.add(pinned)
+    old, new = _Side(pinned), _Side(pinned)
+    old.add(pinned)
     baseline_asked = frozenset[str]()
     for _, runs in further:
         rows = _first_rows(store, runs)
-        then.add(rows)
+        old.add(rows)
         baseline_asked = frozenset(question for *_, question in rows)
     falls: dict[MetricKey, WatchedFigure] = {}
     figures: list[WatchedFigure] = []
     number, asked = 1, frozenset[str]()
     for number, runs in passes:
         rows = _first_rows(store, runs)
-        now.add(rows)
+        new.add(rows)
         asked = frozenset(question for *_, question in rows)
         is_look = number in LOOKS and (number < passes[-1][0] or set(pool) <= asked)
-        figures = _figures(now, then, (runs[-1].run_id, number), is_look)
+        figures = _figures(new, old, (runs[-1].run_id, number), is_look)
         for figure in figures:
             if figure.fell:
                 falls.setdefault((figure.method, figure.metric), figure)
@@ -204,7 +204,7 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         baseline_asked=baseline_asked,
         strayed=strayed[0] if strayed else None,
         baseline_answers={
-            key: [(n, right) for n, right in v.values()] for key, v in then.verdicts.items()
+            key: [(n, right) for n, right in v.values()] for key, v in old.verdicts.items()
         },
         pass_number=number,
         round_number=sum(len(runs) for _, runs in passes),
@@ -282,17 +282,17 @@ def describe_power(state: WatchState, keys: Sequence[MetricKey]) -> list[str]:
         if system is None:
             continue
         n_runs = max(n for n, _ in answers)
-        told: list[str] = []
+        chances: list[str] = []
         for fall in FALLS:
             seen = watch_power(len(answers), n_runs, system, fall, n_tests=len(keys))
             size = f"falls of {100 * fall:g} points"
-            told.append(
+            chances.append(
                 f"no {size}, as {system.mean:.1%} are right"
                 if seen is None
                 else f"{seen[_EARLY_LOOK]:.0%} of {size} by pass {_EARLY_LOOK}, "
                 f"{seen[LOOKS[-1]]:.0%} ever"
             )
-        lines.append(f"{key[0]}, {key[1]} ({len(answers):,} questions): {'; '.join(told)}")
+        lines.append(f"{key[0]}, {key[1]} ({len(answers):,} questions): {'; '.join(chances)}")
     return lines
 
 
@@ -314,13 +314,13 @@ def _by_pass(runs: Sequence[Run], baseline: str, of_baseline: bool) -> list[tupl
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:
     """Name what makes a run one of another system: its indexes, settings, models or judge."""
-    new, then = (
+    new, old = (
         RunSetup({"dataset": {}, "metrics": {}, **{k: root.get(k, {}) for k in _SYSTEM}})
         for root in (run.setup.root, baseline.metadata.setup.root)
     )
     methods = {row.method for row in baseline.rows}
     shared = [method for method in run.setup.methods if method in methods]
-    return list_setup_changes(new, then, shared)
+    return list_setup_changes(new, old, shared)
 
 
 def _key(row: Row) -> _Question:
@@ -341,19 +341,19 @@ def _first_rows(
     return rows
 
 
-def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> list[WatchedFigure]:
+def _figures(new: _Side, old: _Side, where: tuple[str, int], is_look: bool) -> list[WatchedFigure]:
     """Return the figures of a round; a look tests those whose verdicts are there, by Holm."""
     figures: list[WatchedFigure] = []
     tested: list[float | None] = []
-    for key, before in then.verdicts.items():
-        if key not in now.expected.keys() | now.verdicts.keys():
+    for key, before in old.verdicts.items():
+        if key not in new.expected.keys() | new.verdicts.keys():
             continue
         answers = [
             Answers(n + before[question][0], right + before[question][1], *before[question])
-            for question, (n, right) in now.verdicts[key].items()
+            for question, (n, right) in new.verdicts[key].items()
             if question in before
         ]
-        coverage = min(now.coverage(key), then.coverage(key))
+        coverage = min(new.coverage(key), old.coverage(key))
         is_tested = is_look and coverage >= MIN_COVERAGE
         tested.append(fall_p(answers) if is_tested else None)
         figures.append(
@@ -366,7 +366,7 @@ def _figures(now: _Side, then: _Side, where: tuple[str, int], is_look: bool) -> 
                 n_right=sum(answer.right - answer.right_baseline for answer in answers),
                 n_baseline=sum(answer.n_baseline for answer in answers),
                 n_baseline_right=sum(answer.right_baseline for answer in answers),
-                n_search_failed=now.failed[key[0]],
+                n_search_failed=new.failed[key[0]],
                 coverage=coverage,
             )
         )

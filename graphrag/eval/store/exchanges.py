@@ -50,7 +50,7 @@ def keep_exchanges(
     """
     parts: dict[int, str] = {}
     listed = [
-        _kept(exchange, lambda text: _cut(text, parts))
+        _pack_exchange(exchange, lambda text: _cut(text, parts))
         for exchange in sorted(exchanges.listed, key=lambda exchange: exchange.began)
     ]
     if scope == CallScope.of_search(scope.unit):
@@ -100,7 +100,7 @@ def _pieces(said: list[dict[str, Any]]) -> Iterator[object]:
     return (piece for pieces in _texts(said) for piece in pieces)
 
 
-def _kept(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str, object]:
+def _pack_exchange(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str, object]:
     attempt = {} if exchange.attempt is None else exchange.attempt.to_dict()
     return {
         "attempt": {k: v for k, v in attempt.items() if v is not None and v is not False},
@@ -114,7 +114,7 @@ def _kept(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str
 def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
     """Return the pieces of a text, and add those that are long enough to the parts."""
     pieces: list[int | str] = []
-    for part in _parts(mend_text(redact_data(text))):
+    for part in _split_text(mend_text(redact_data(text))):
         if len(part) >= _SHORTEST_PART:
             digest = hashlib.blake2b(part.encode(), digest_size=8).digest()
             number = int.from_bytes(digest, signed=True)
@@ -127,7 +127,7 @@ def _cut(text: str, parts: dict[int, str]) -> list[int | str]:
     return [redact(piece) if isinstance(piece, str) else piece for piece in pieces]
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_text(text: str) -> Iterator[str]:
     begun = at = 0
     ends = [match.end() for match in _LINE_END.finditer(text)]
     for end in (*ends, len(text)):

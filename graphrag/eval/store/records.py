@@ -95,7 +95,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
             asking = [m for m in by_method if methods is None or m in methods]
             for name in dict.fromkeys(self.index_of(key, m) for m in asking) or [key]:
                 facts = [by_method[m] for m in asking if self.index_of(key, m) == name]
-                by_index[name] = {told for fact in facts if (told := fact.get("index")) is not None}
+                by_index[name] = {v for fact in facts if (v := fact.get("index")) is not None}
         return by_index
 
     def judged_again(
@@ -134,11 +134,11 @@ class _Sections(TypedDict, total=False):
     responses_of: str
 
 
-def list_differences(before: RunSetup, now: RunSetup) -> dict[str, str]:
-    """Return each key in which two setups differ -> ``key: before -> now``."""
-    old, new = before.flat(), now.flat()
+def list_differences(before: RunSetup, after: RunSetup) -> dict[str, str]:
+    """Return each key in which two setups differ -> ``key: before -> after``."""
+    old, new = before.flat(), after.flat()
     return {
-        key: f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
+        key: f"{key}: {_format_value(old, key)} -> {_format_value(new, key)}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     }
@@ -152,7 +152,7 @@ def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[st
             yield f"{where}{key}", value
 
 
-def _shown(values: Mapping[str, object], key: str) -> str:
+def _format_value(values: Mapping[str, object], key: str) -> str:
     return json.dumps(values[key]) if key in values else "not set"
 
 

@@ -125,10 +125,10 @@ def outlines_of(rows: Iterable[Values]) -> dict[str, StoredResponse]:
 def _outline_of(text: str | None) -> Retrieved | None:
     if not text:
         return None
-    told = json.loads(text)
-    ids = None if told.get("text_unit_ids") is None else ()
-    counts = {name: told.get(name, 0) for name in ("n_sources", "n_unknown_ids")}
-    return Retrieved(told["method"], ids, **counts)
+    values = json.loads(text)
+    ids = None if values.get("text_unit_ids") is None else ()
+    counts = {name: values.get(name, 0) for name in ("n_sources", "n_unknown_ids")}
+    return Retrieved(values["method"], ids, **counts)
 
 
 def shown_of(row: Values) -> tuple[str, str | None, Retrieved | None]:
@@ -173,8 +173,8 @@ def _verdict_of(
     try:
         if failure is None and not repeats:
             return JudgeResult(score, reason)
-        told = tuple(json.loads(repeats)) if repeats else ()
-        return JudgeResult(score, reason, _failure_of(failure), told)
+        scores = tuple(json.loads(repeats)) if repeats else ()
+        return JudgeResult(score, reason, _failure_of(failure), scores)
     except (TypeError, ValueError) as error:
         message = f"the stored verdict can't be read: {error}"
         failed = Failure("judge", "unreadable", message)

@@ -59,7 +59,7 @@ def write_file(path: Path, content: Content, flag: str | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or (path.exists() and not path.is_file()):
             with path.open("wb") as file:
-                file.writelines(_encoded(content))
+                file.writelines(_encode_content(content))
         else:
             replace_files({path: content}, _mode(path))
     except OSError as error:
@@ -79,7 +79,7 @@ def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
                 os.close(handle)
                 continue
             with os.fdopen(handle, "wb") as file:
-                file.writelines(_encoded(content))
+                file.writelines(_encode_content(content))
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(mode)
@@ -101,7 +101,7 @@ def _link(source: Path, name: Path) -> bool:
     return True
 
 
-def _encoded(content: Content) -> Iterator[bytes]:
+def _encode_content(content: Content) -> Iterator[bytes]:
     if isinstance(content, bytes):
         yield content
     elif isinstance(content, Path):
@@ -112,21 +112,21 @@ def _encoded(content: Content) -> Iterator[bytes]:
         yield _encode(redact_data(content))
     else:
         redactor = StreamRedactor()
-        for text in _gathered(content):
+        for text in _gather(content):
             yield _encode(redactor.feed(text))
         yield _encode(redactor.end())
 
 
-def _gathered(pieces: Iterable[str]) -> Iterator[str]:
-    held: list[str] = []
+def _gather(pieces: Iterable[str]) -> Iterator[str]:
+    batch: list[str] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        batch.append(piece)
         size += len(piece)
         if size >= _WRITTEN_AT_ONCE:
-            yield "".join(held)
-            held, size = [], 0
-    yield "".join(held)
+            yield "".join(batch)
+            batch, size = [], 0
+    yield "".join(batch)
 
 
 def _encode(text: str) -> bytes:
