@@ -650,6 +650,14 @@ def test_nothing_is_said_by_kind_where_too_much_is_missing():
     assert answer_of(replace(lacking, kinds=kinds)).by_kind == ""
 
 
+def test_verdicts_that_only_pairs_lack_too_many_of_are_to_be_got_first():
+    unread = {"tog": range(4), "ppr": range(96, 100)}
+    answer = answer_of(evaluate({"tog": range(50), "ppr": range(2, 50)}, unread=unread))
+    assert answer.chip == "TOO FEW"
+    assert answer.lead.startswith("Too many verdicts are missing.")
+    assert answer.next == "get what is missing"
+
+
 def test_nothing_is_answered_while_a_method_has_no_result():
     results = evaluate({"tog": range(9), "basic": range(0)}, 10)
     complete = answer_run(results)

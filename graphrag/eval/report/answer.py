@@ -197,7 +197,7 @@ class _Run:
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
     ) -> Answer:
         taken, beside = (None, self._best_but(method)) if chip == "TOO FEW" else (method, rival)
-        if self._missing():
+        if self._missing() or (chip == "TOO FEW" and self._lacks_pairs()):
             next_, command = "get what is missing", self._retry()
         elif self._prices.budgets:
             next_, command = "give all methods one budget: equal_terms in eval_config.yaml", ""
@@ -295,6 +295,11 @@ class _Run:
             missing.append(f"all of {join_names(self._absent)}")
         return [f"Missing: {', '.join(missing)}."] if missing else []
 
+    def _lacks_pairs(self) -> bool:
+        """Say whether too few questions have a verdict on both methods of some pair."""
+        choices = [pair for pair in self._family if {pair.a, pair.b} <= {*self._usable}]
+        return not all(has_verdicts(pair.result) for pair in choices)
+
     @property
     def _absent(self) -> list[str]:
         """The methods of an unfinished run that have no result yet."""
@@ -368,8 +373,7 @@ class _Run:
 
     def _gap(self, pivot: str, rival: str) -> str:
         """Return how far apart the two may be that keep the answer open."""
-        choices = [pair for pair in self._family if {pair.a, pair.b} <= {*self._usable}]
-        if not all(has_verdicts(pair.result) for pair in choices):
+        if self._lacks_pairs():
             return "".join(self._missing()) or "Too many verdicts are missing."
         pair = self._find(rival, pivot)
         if pair is None or pair.result.difference is None:
