@@ -243,18 +243,21 @@ def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
 
 
 def _describe_usage(usage: "Usage") -> list[str]:
+    from graphrag.text.phrases import counted
+
     cost = "price not known" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
     lines = [
         f"models: {', '.join(usage.models)}",
-        f"completions: {usage.llm_calls} calls, {usage.prompt_tokens} prompt tokens, "
+        f"completions: {counted(usage.llm_calls, 'call')}, {usage.prompt_tokens} prompt tokens, "
         f"{usage.output_tokens} output tokens",
     ]
     lines += [
-        f"  {phase}: {calls} calls, {usage.prompt_tokens_by_phase[phase]} prompt tokens, "
-        f"{usage.output_tokens_by_phase[phase]} output tokens"
+        f"  {phase}: {counted(calls, 'call')}, {usage.prompt_tokens_by_phase[phase]} prompt "
+        f"tokens, {usage.output_tokens_by_phase[phase]} output tokens"
         for phase, calls in usage.llm_calls_by_phase.items()
     ]
-    lines.append(f"embeddings: {usage.embedding_calls} calls, {usage.embedding_tokens} tokens")
+    embeddings = counted(usage.embedding_calls, "call")
+    lines.append(f"embeddings: {embeddings}, {usage.embedding_tokens} tokens")
     if usage.cached_prompt_tokens is not None:
         lines.append(
             f"prompt tokens from the provider's cache: {usage.cached_prompt_tokens}, as "

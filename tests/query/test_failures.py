@@ -21,6 +21,7 @@ from graphrag.query.methods import embeds
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.usage import CallLog, measure_calls
 from graphrag.text.log_lines import lines_to
+from graphrag.text.phrases import counted
 
 NOWHERE = "http://127.0.0.1:9/v1"  # the discard service's port, which nothing answers
 BUDGETS = {
@@ -270,7 +271,7 @@ def test_a_stream_that_fails_says_how_and_what_it_took(fault, says, make_project
     assert result.exit_code == 1, result.output
     assert says in result.stderr
     assert "no connection" not in result.stderr
-    assert f"completions: {n_sent} calls" in result.stderr
+    assert f"completions: {counted(n_sent, 'call')}, " in result.stderr
     assert f"failed calls: {n_sent}" in result.stderr
 
 

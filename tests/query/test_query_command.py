@@ -30,14 +30,14 @@ def query(*arguments: str) -> Result:
             [
                 "Way\n",
                 "call 1 read Sources (",
-                "  reasoning: 1 calls",
+                "  reasoning: 1 call,",
                 "embeddings: 0 calls",
                 "cost:",
             ],
         ),
-        ("ppr", ["completions: 1 calls", "  reasoning: 1 calls"]),
-        ("bm25", ["completions: 1 calls", "embeddings: 0 calls"]),
-        ("hybrid", ["completions: 1 calls", "embeddings: 0 calls"]),
+        ("ppr", ["completions: 1 call,", "  reasoning: 1 call,"]),
+        ("bm25", ["completions: 1 call,", "embeddings: 0 calls"]),
+        ("hybrid", ["completions: 1 call,", "embeddings: 0 calls"]),
     ],
 )
 def test_our_methods_answer_whole_and_streamed_and_say_what_it_cost(method, lines, project):

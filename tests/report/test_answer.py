@@ -508,8 +508,10 @@ def test_without_a_verdict_there_is_no_answer(methods):
 def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed, is_told):
     results = evaluate({"tog": range(10, 90), "basic": range(30)})
     cost = answer_of(with_failures(results, {"basic": range(90, 90 + n_failed)})).cost
-    told = f" {n_failed} of 100 searches of basic failed; they count in its mean, and in no"
-    assert cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} comparison." * is_told
+    told = f" {n_failed} of 100 searches of basic failed, and count in its mean, not"
+    assert (
+        cost == "Cost: 9,000 tokens a question, 9 times basic." + f"{told} beside others." * is_told
+    )
 
 
 def with_failures(results: EvaluationResults, failed: dict[str, range]) -> EvaluationResults:

@@ -175,7 +175,7 @@ class Prices:
         if not failed or failed < _MANY_FAILED * n:
             return ""
         told = f"{failed:,} of {n:,} searches of {method} failed"
-        return f"{told}; they count in its mean, and in no comparison."
+        return f"{told}, and {'counts' if failed == 1 else 'count'} in its mean, not beside others."
 
     def _compare_cost(self, method: str, rival: str | None) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
