@@ -104,11 +104,11 @@ def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHead
     Who made a graph is what was counted as it was built, else what the settings say.
     ``answering``: the completion models that write the responses, as ``provider/model``.
     """
-    made = [key for key, header in built.items() if any(map(is_offline, _graph_makers(header)))]
-    if not made or all(map(is_offline, answering)):
+    keys = [key for key, header in built.items() if any(map(is_offline, _graph_makers(header)))]
+    if not keys or all(map(is_offline, answering)):
         return []
     return [
-        f"an embedded model makes the graph of {join_names(made)} by fixed rules; methods that "
+        f"an embedded model makes the graph of {join_names(keys)} by fixed rules; methods that "
         "read it may score otherwise on a graph that a language model makes"
     ]
 
@@ -177,8 +177,8 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
             "input.encoding"
         )
     if empty:
-        named = _as_subject(empty, "has", "have")
-        warnings.append(f"{key}: {named} no text and can not be found by any search")
+        files = _as_subject(empty, "has", "have")
+        warnings.append(f"{key}: {files} no text and can not be found by any search")
     return warnings
 
 
@@ -222,8 +222,8 @@ async def list_budget_warnings(
         total = sum(counts or ())
         if counts is None or not total:
             continue
-        asking = [name for name, other in methods.pairs(headers) if other is header]
-        rooms = [room for n in asking if (room := _room(n, methods, header, counts)) is not None]
+        users = [name for name, other in methods.pairs(headers) if other is header]
+        rooms = [room for n in users if (room := _room(n, methods, header, counts)) is not None]
         if small := {room.what: room.tokens for room in rooms if room.tokens < room.least}:
             n_larger = sum(count > max(small.values()) for count in counts)
             cramped[tuple(small)][key] = n_larger, len(counts), max(counts)
@@ -232,18 +232,18 @@ async def list_budget_warnings(
     much, little = list[str](), list[str]()
     for names, indexes in roomy.items():
         totals = [total for total, _ in indexes.values()]
-        size = " to ".join(dict.fromkeys(f"{most:,}" for most in (min(totals), max(totals))))
+        size = " to ".join(dict.fromkeys(f"{n:,}" for n in (min(totals), max(totals))))
         part = "all" if all(whole for _, whole in indexes.values()) else "half or more"
         much.append(
             f"the context of {join_names(names)} {'holds' if len(names) == 1 else 'hold'} {part} "
-            f"of the text of {_indexes(list(indexes))} ({size} tokens in text units): "
+            f"of the text of {_name_indexes(list(indexes))} ({size} tokens in text units): "
             "this comparison says little about retrieval"
         )
     for names, units in cramped.items():
         n_larger, n, largest = zip(*units.values(), strict=True)
         little.append(
-            f"{sum(n_larger):,} of {sum(n):,} text units of {_indexes(list(units))} (the largest "
-            f"has {max(largest):,} tokens) are larger than the room for text of "
+            f"{sum(n_larger):,} of {sum(n):,} text units of {_name_indexes(list(units))} (the "
+            f"largest has {max(largest):,} tokens) are larger than the room for text of "
             f"{join_names(names)}, and can't be shown; raise max_context_tokens, or index with a "
             "smaller chunking.size"
         )
@@ -328,7 +328,7 @@ async def list_warnings(
         warnings += list_judge_limit_warnings(config, judge, methods, headers)
     warnings += _list_sample_warnings(config, samples)
     if config.budgets:
-        warnings += _list_once(config, methods)
+        warnings += _list_unbudgeted(config, methods)
     elif config.equal_terms is not None and headers:
         first = next(iter(headers.values()))
         warnings += [
@@ -353,27 +353,27 @@ def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -
             "not judged on correctness"
         )
     unanswerable = sum(not sample.answerable for sample in samples)
-    out = [m for m in config.metrics if not JUDGED_METRICS[m].of_unanswerable]
-    out += [FAITHFULNESS] * config.judges_claims
-    if unanswerable and out:
+    excluded = [m for m in config.metrics if not JUDGED_METRICS[m].of_unanswerable]
+    excluded += [FAITHFULNESS] * config.judges_claims
+    if unanswerable and excluded:
         warnings.append(
             f"{unanswerable} of {counted(n, 'question')} can't be answered from the documents and "
-            f"{'is' if unanswerable == 1 else 'are'} right if declined; {join_names(out)} "
-            f"{'leaves' if len(out) == 1 else 'leave'} them out, so that n is "
+            f"{'is' if unanswerable == 1 else 'are'} right if declined; {join_names(excluded)} "
+            f"{'leaves' if len(excluded) == 1 else 'leave'} them out, so that n is "
             f"{n - unanswerable} there"
         )
     return warnings
 
 
-def _list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
+def _list_unbudgeted(config: EvaluationConfig, methods: MethodSet) -> list[str]:
     """Name the searches of a run at several budgets that have none, and are asked once."""
-    at = {name for of_method in config.curves.values() for name in of_method.values()}
-    once = [name for name in methods.search_methods() if name not in at]
-    if not once:
+    on_curves = {name for of_method in config.curves.values() for name in of_method.values()}
+    names = [name for name in methods.search_methods() if name not in on_curves]
+    if not names:
         return []
-    verb = ("has", "is") if len(once) == 1 else ("have", "are")
+    verb = ("has", "is") if len(names) == 1 else ("have", "are")
     return [
-        f"{join_names(once)} {verb[0]} no context budget and {verb[1]} asked once: a point among "
+        f"{join_names(names)} {verb[0]} no context budget and {verb[1]} asked once: a point among "
         "the curves, without an area"
     ]
 
@@ -426,10 +426,10 @@ def answer_bound(name: str, methods: MethodSet, header: IndexHeader, most: int) 
     return int(varied.section(method).max_answer_tokens) if method in GRAPH_METHODS else most
 
 
-def _indexes(keys: Sequence[str]) -> str:
+def _name_indexes(keys: Sequence[str]) -> str:
     """Return index keys as they stand in a sentence, in which they may read like words of it."""
-    quoted = [repr(key) for key in keys]
-    return f"{'index' if len(keys) == 1 else 'indexes'} {join_names(quoted)}"
+    reprs = [repr(key) for key in keys]
+    return f"{'index' if len(keys) == 1 else 'indexes'} {join_names(reprs)}"
 
 
 _NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")
@@ -480,8 +480,8 @@ async def list_data_warnings(
             continue
         line = None
         if evidence is not None and share is not None:
-            line = await _quoted_elsewhere(key, evidence, by_key[key], headers)
-        line = line or await _names_missing(key, by_key[key], headers[key])
+            line = await _check_quotes(key, evidence, by_key[key], headers)
+        line = line or await _check_names(key, by_key[key], headers[key])
         warnings += [] if line is None else [line]
     return warnings
 
@@ -529,7 +529,7 @@ def _describe_lacking(evidence: Sequence[_Quoted]) -> list[str]:
     return warnings
 
 
-async def _quoted_elsewhere(
+async def _check_quotes(
     key: str, own: _Quoted, samples: Sequence[Sample], headers: Mapping[str, IndexHeader]
 ) -> str | None:
     for other, header in headers.items():
@@ -543,7 +543,7 @@ async def _quoted_elsewhere(
     return None
 
 
-async def _names_missing(key: str, samples: Sequence[Sample], header: IndexHeader) -> str | None:
+async def _check_names(key: str, samples: Sequence[Sample], header: IndexHeader) -> str | None:
     names = {
         word
         for sample in samples

@@ -182,8 +182,8 @@ async def prepare_run(
     await check_indexes(config, samples, built)
     descriptions = describe_indexes(config, methods, headers, folders)
     judging = _read_judging(config, samples, headers)
-    judged = describe_judge(config, samples, judging)
-    setup = describe_setup(config, samples, descriptions, judged)
+    judge_setup = describe_judge(config, samples, judging)
+    setup = describe_setup(config, samples, descriptions, judge_setup)
     models, judge = _check_models(config, samples, methods, headers, judging, options)
     others = [name for name in config.methods if methods.function(name) is not None]
     if others and options.max_cost_usd is not None:
@@ -252,8 +252,8 @@ def prepare_judging(
     if options.max_cost_usd is not None:
         check_prices([judge])
     units, methods = plan_judging(samples, config.methods, responses.values()), MethodSet(config)
-    named = list_judge_name_warnings(config, headers)
-    warnings = (*named, *list_judge_warnings(judge, answering))
+    name_warnings = list_judge_name_warnings(config, headers)
+    warnings = (*name_warnings, *list_judge_warnings(judge, answering))
     details = RunDetails(
         origin="judge",
         n_units=len(units),
@@ -264,8 +264,8 @@ def prepare_judging(
         command=again(),
         index_costs=origin.details.index_costs,
     )
-    every = (headers, headers, methods, units, judge, origin)
-    return PreparedRun(setup, samples, details, config, *every)
+    rest = (headers, headers, methods, units, judge, origin)
+    return PreparedRun(setup, samples, details, config, *rest)
 
 
 def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:
@@ -320,8 +320,8 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
         samples = store.samples(run.run_id)  # as they were vetted when it began
         described = RunDescription.of_stored(store, run, config, samples, outcome.results)
         code = await _finish(described, outcome, listener)
-        before = {} if origin is None else store.verdicts(origin.run_id)
-    is_comparable = any(m in verdicts for verdicts in before.values() for m in config.metrics)
+        earlier = {} if origin is None else store.verdicts(origin.run_id)
+    is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)
     if origin is not None and code == 0 and is_comparable:
         line = eval_line_here("compare", run.run_id, origin.run_id)
         listener.note(f"Compare with: {line}")
@@ -349,8 +349,8 @@ async def _ask(
             runner = EvaluationRunner(config, judge, executor=executor, telemetry=telemetry)
             return await listener.run(runner, request)
         finally:
-            if telemetry is not None and (lost := telemetry.close()):
-                listener.warn(lost)
+            if telemetry is not None and (undelivered := telemetry.close()):
+                listener.warn(undelivered)
 
 
 async def _finish(description: RunDescription, outcome: RunOutcome, listener: Listener) -> int:
@@ -377,11 +377,11 @@ def _find_origin(store: EvaluationStore, name: str) -> Run:
 
 def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
     """Return the configuration with the methods and context budgets that a run was asked at."""
-    told: Mapping[str, Any] = origin.details.config
-    budgets = read_budgets(told.get("budgets"))
-    named = {
+    stored: Mapping[str, Any] = origin.details.config
+    budgets = read_budgets(stored.get("budgets"))
+    added = {
         name: Variant(**settings)
-        for name, settings in told.get("variants", {}).items()
+        for name, settings in stored.get("variants", {}).items()
         if split_name(name, budgets)[1] is not None
     }
     terms = config.equal_terms
@@ -392,6 +392,6 @@ def _as_searched(origin: Run, config: EvaluationConfig) -> EvaluationConfig:
     except ValueError as error:
         msg = f"Run {origin.run_id} is at several context budgets: {error}"
         raise ConfigError(as_sentence(msg)) from error
-    variants, methods = {**config.variants, **named}, list(origin.setup.methods)
+    variants, methods = {**config.variants, **added}, list(origin.setup.methods)
     changes = {"methods": methods, "budgets": budgets, "variants": variants, "equal_terms": terms}
     return config.model_copy(update=changes)

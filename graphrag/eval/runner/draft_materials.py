@@ -87,19 +87,19 @@ class Materials:
             _Edge(a, b, text, [unit for unit in units if unit in self._passages])
             for a, b, text, units in self._rows("relationships", *columns)
         ]
-        at = defaultdict[str, list[int]](list)
+        ends = defaultdict[str, list[int]](list)
         units_of = defaultdict[str, set[str]](set)
         for place, edge in enumerate(edges):
             for entity in (edge.source, edge.target):
-                at[entity].append(place)
+                ends[entity].append(place)
                 units_of[entity].update(edge.units)
         most = max(2.0, _HUB * len(self._passages))
-        bridges = [e for e, places in at.items() if len(places) > 1 and len(units_of[e]) <= most]
+        bridges = [e for e, places in ends.items() if len(places) > 1 and len(units_of[e]) <= most]
         links: list[Material] = []
         for number, bridge in enumerate(_shuffled(bridges, rng)):
             form = _LINK_FORMS[number % len(_LINK_FORMS)]
             path: dict[str, _Edge] = {}  # text unit -> the edge that it is taken for
-            for edge in (edges[place] for place in _shuffled(at[bridge], rng)):
+            for edge in (edges[place] for place in _shuffled(ends[bridge], rng)):
                 new = next((unit for unit in edge.units if unit not in path), None)
                 if new is not None and len(path) < (3 if form == "set" else 2):
                     path[new] = edge

@@ -331,7 +331,7 @@ class Drafter:
             open_ = [*islice(turns, number)]
             while pairs := [*zip(open_[:_AT_ONCE], left, strict=False)]:
                 batch = [replace(material, asker=asker) for asker, material in pairs]
-                for draft in await self._try(batch, materials, past_questions, drafted):
+                for draft in await self._try_batch(batch, materials, past_questions, drafted):
                     open_.remove(draft.asker)
                 self._on_progress(kind, number - len(open_), number)
             if open_:
@@ -345,7 +345,7 @@ class Drafter:
         """
         for start in range(0, len(samples), _AT_ONCE):
             batch = samples[start : start + _AT_ONCE]
-            outcomes = await self._together(batch, self._hold, drafted)
+            outcomes = await self._ask_together(batch, self._propose_assertions, drafted)
             for sample, outcome in zip(batch, outcomes, strict=True):
                 if outcome is not None:
                     drafted.held[sample.id], left = outcome
@@ -355,10 +355,10 @@ class Drafter:
                     )
             self._on_progress("rows", start + len(batch), len(samples))
 
-    async def _hold(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
+    async def _propose_assertions(self, sample: Sample) -> tuple[list[Assertion], list[Assertion]]:
         """Return the assertions of a row that its answer and quotes support, and the others."""
-        told = [text for text in (sample.ground_truth, *sample.evidence) if text]
-        if not told or not sample.answerable:
+        texts = [text for text in (sample.ground_truth, *sample.evidence) if text]
+        if not texts or not sample.answerable:
             raise _Failed(Cause.NOTHING_SAID)
         reply = await self._ask(
             _AssertionsReply,
@@ -367,32 +367,32 @@ class Drafter:
             answer=sample.ground_truth,
             quotes=[*sample.evidence],
         )
-        said = {assertion.text: assertion for assertion in _read_assertions(reply.assertions)}
-        ruled = await self._rule(sample.question, "\n\n".join(told), [*said.values()])
-        met = {ruling.text for ruling in ruled.rulings if ruling.is_met}
-        kept = [assertion for text, assertion in said.items() if text in met]
+        proposed = {assertion.text: assertion for assertion in _read_assertions(reply.assertions)}
+        ruled = await self._rule_on(sample.question, "\n\n".join(texts), [*proposed.values()])
+        met_texts = {ruling.text for ruling in ruled.rulings if ruling.is_met}
+        kept = [assertion for text, assertion in proposed.items() if text in met_texts]
         if not any(assertion.weight == "vital" for assertion in kept):
-            raise _Failed(Cause.NOT_BORNE_OUT, "; ".join(said) or "nothing was proposed")
-        return kept, [assertion for text, assertion in said.items() if text not in met]
+            raise _Failed(Cause.NOT_BORNE_OUT, "; ".join(proposed) or "nothing was proposed")
+        return kept, [assertion for text, assertion in proposed.items() if text not in met_texts]
 
-    async def _try(
+    async def _try_batch(
         self, batch: Sequence[Material], materials: Materials, past: Sequence[str], into: Drafted
     ) -> list[Draft]:
         kept_before = [draft for draft, _ in into.kept]
         sound: list[Draft] = []
-        for draft in filter(None, await self._together(batch, self._propose, into)):
+        for draft in filter(None, await self._ask_together(batch, self._propose, into)):
             others = [*kept_before, *sound]
             cause = check_draft(draft, [*past, *(other.question for other in others)], others)
             if cause is None:
                 sound.append(draft)
             else:
                 into.thrown_away.append(_throw_away(draft, cause))
-        proofs = await self._together(sound, lambda draft: self._prove(draft, materials), into)
+        proofs = await self._ask_together(sound, lambda draft: self._prove(draft, materials), into)
         kept = [proven for proven in proofs if proven is not None]
         into.kept += kept
         return [draft for draft, _ in kept]
 
-    async def _together(
+    async def _ask_together(
         self, subjects: Sequence[_S], ask: Callable[[_S], Awaitable[_T]], into: Drafted
     ) -> list[_T | None]:
         """Ask about all at once; what fails is thrown away, and None."""
@@ -483,13 +483,13 @@ class Drafter:
         if draft.kind == "global":
             draft, oracle = await self._prove_global(draft)
         closed = await self._ask(_OracleReply, CLOSED_BOOK_PROMPT, question=draft.question)
-        is_known = closed.found and await self._answers(draft, closed)
+        is_known = closed.found and await self._accepts(draft, closed)
         if is_known and not self._keeps_known:
             raise _Failed(Cause.KNOWN_ALREADY, closed.answer)
-        told: Proofs = {"closed_book": closed.answer if closed.found else None}
-        told |= {KNOWN: True} if is_known else {}
+        notes: Proofs = {"closed_book": closed.answer if closed.found else None}
+        notes |= {KNOWN: True} if is_known else {}
         if oracle is not None:
-            return draft, {"oracle": oracle.answer, **told}
+            return draft, {"oracle": oracle.answer, **notes}
         holding = {
             quote: next(p for p in draft.passages if quote in p.text) for quote in draft.quotes
         }
@@ -505,7 +505,7 @@ class Drafter:
             raise _Failed(cause, oracle.answer)
         if draft.kind == "link":
             await self._prove_link(draft, materials)
-        return draft, {"oracle": oracle.answer, **told}
+        return draft, {"oracle": oracle.answer, **notes}
 
     async def _prove_link(self, draft: Draft, materials: Materials) -> None:
         """Take each text away; two near ones stand in its place, so that nothing is guessed."""
@@ -528,33 +528,33 @@ class Drafter:
             raise _Failed(Cause.ORACLE_FAILS, "declined")
         # Whoever has read the texts is held to the statements by the texts, not by his own words.
         texts = "\n\n".join(passage.text for passage in draft.passages)
-        ruled = (await self._rule(draft.question, texts, draft.assertions)).rulings
+        ruled = (await self._rule_on(draft.question, texts, draft.assertions)).rulings
         held = tuple(a for a, r in zip(draft.assertions, ruled, strict=True) if r.is_met)
         is_whole = len(held) >= len(ruled) - 1 and any(a.weight == "vital" for a in held)
         if not is_whole:
             raise _Failed(Cause.ORACLE_FAILS, "its assertions do not follow from the texts")
         draft = replace(draft, assertions=held)
-        if not (await self._rule(draft.question, draft.answer, held)).is_whole:
+        if not (await self._rule_on(draft.question, draft.answer, held)).is_whole:
             raise _Failed(Cause.ORACLE_FAILS, "its answer does not say what it is held to")
         by_document = grouped((passage.document, passage.text) for passage in draft.passages)
-        single = ["\n\n".join(parts) for parts in by_document.values()]
-        for text in single if len(single) > 1 else (passage.text for passage in draft.passages):
-            if (await self._rule(draft.question, text, held)).is_whole:
+        documents = ["\n\n".join(parts) for parts in by_document.values()]
+        for text in documents if len(documents) > 1 else (p.text for p in draft.passages):
+            if (await self._rule_on(draft.question, text, held)).is_whole:
                 raise _Failed(Cause.ONE_TEXT_DOES, text)
         return draft, oracle
 
-    async def _answers(self, draft: Draft, reply: _OracleReply) -> bool:
+    async def _accepts(self, draft: Draft, reply: _OracleReply) -> bool:
         """Say whether an answer is right, or meets what a global question's must say."""
         if draft.kind != "global":
             return bool(await self._is_right(draft, reply))
-        return bool((await self._rule(draft.question, reply.answer, draft.assertions)).is_whole)
+        return bool((await self._rule_on(draft.question, reply.answer, draft.assertions)).is_whole)
 
     async def _oracle(self, question: str, texts: Sequence[Passage]) -> _OracleReply:
         return await self._ask(
             _OracleReply, ORACLE_PROMPT, question=question, texts=_as_rows(texts)
         )
 
-    async def _rule(
+    async def _rule_on(
         self, question: str, text: str, assertions: Sequence[Assertion]
     ) -> AssertionEvaluation:
         ruled = await judge_assertions(self._model, question, text, assertions)

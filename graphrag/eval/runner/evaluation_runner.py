@@ -171,8 +171,8 @@ class EvaluationRunner:
         roots = {name: root for name in sorted(names) if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         reads = keeps or bool(self._own_roots)
-        kept = {k: r for k, r in roots.items() if reads and is_project(r)}
-        headers = await read_headers(kept, self._methods.reads_vectors(chosen))
+        projects = {k: r for k, r in roots.items() if reads and is_project(r)}
+        headers = await read_headers(projects, self._methods.reads_vectors(chosen))
         await check_indexes(config, samples, headers)
         descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
@@ -190,8 +190,8 @@ class EvaluationRunner:
                 )
                 setup = describe_setup(config, samples, descriptions, judge)
                 run = store.add_run(setup, samples, details)
-                cached, kept = config.judge.cache, config.output.keep_calls
-                session = StoredSession(store, run.run_id, reuses=cached, keeps_calls=kept)
+                reuses, keeps_calls = config.judge.cache, config.output.keep_calls
+                session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
             outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped, outcome.results)
@@ -414,9 +414,9 @@ def _read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
 def _usage_of(result: object, log: CallLog) -> Usage:
     if log.attempts:
         return log.usage()
-    own: object = getattr(result, "usage", None)
-    if isinstance(own, Usage):
-        return Usage.from_dict(own.to_dict())
+    usage: object = getattr(result, "usage", None)
+    if isinstance(usage, Usage):
+        return Usage.from_dict(usage.to_dict())
     names = ("llm_calls", "prompt_tokens", "output_tokens")
     counts = [_read_attr(read_count, name, result) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
@@ -436,8 +436,8 @@ def _as_text(context: object) -> str:
     if isinstance(context, str):
         return context
     if isinstance(context, Mapping):
-        named = cast("Mapping[str, object]", context)
-        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
+        parts = cast("Mapping[str, object]", context)
+        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in parts.items())
     if isinstance(context, Sequence):
         return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
     return ""  # what a stand-in made up

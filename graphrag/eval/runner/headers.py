@@ -27,7 +27,7 @@ async def read_headers(roots: Mapping[str, Path], vectors: bool = True) -> dict[
     """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
-        with _naming(key):
+        with _name_index_in_errors(key):
             headers[key] = await read_header(root, vectors=vectors)
     return headers
 
@@ -36,13 +36,13 @@ def read_model_settings(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
     """Read only the settings of every project; ConfigError if they can't be used."""
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
-        with _naming(key):
+        with _name_index_in_errors(key):
             headers[key] = IndexHeader(read_settings(root))
     return headers
 
 
 @contextmanager
-def _naming(key: str) -> Generator[None]:
+def _name_index_in_errors(key: str) -> Generator[None]:
     try:
         yield
     except SettingsError as error:
@@ -98,7 +98,7 @@ def read_index_facts(header: IndexHeader) -> IndexFacts:
         facts["extraction model"] = model_name(extraction)
     if embedding is not None:
         facts[EMBEDDING_MODEL] = model_name(embedding)
-    facts["prompts"] = _prompts_of(config)
+    facts["prompts"] = _digest_prompts(config)
     for name in _COUNTED:
         path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
         if config.output_storage.base_dir and path.is_file():
@@ -114,15 +114,15 @@ def read_index_costs(
 
     ``facts``: see :func:`read_index_facts`.
     """
-    read = {
+    costs = {
         key: read_index_cost(Path(folder), header.fingerprint, facts[key].get("documents"))
         for key, header in headers.items()
         if (folder := header.config.output_storage.base_dir) and header.fingerprint is not None
     }
-    return {key: cost for key, cost in read.items() if cost is not None}
+    return {key: cost for key, cost in costs.items() if cost is not None}
 
 
-def _prompts_of(config: GraphRagConfig) -> str:
+def _digest_prompts(config: GraphRagConfig) -> str:
     """Return a digest of the indexing prompts; a file that is not there is named by its path."""
     reports = config.community_reports
     files = {

@@ -192,11 +192,11 @@ class LoopWatch:
                 self.end(str(self._why))
 
     def _describe(self, frames: Sequence[FrameType], held_s: float) -> str:
-        at = next((f for f in frames if not _is_installed(f)), frames[-1])
+        frame = next((f for f in frames if not _is_installed(f)), frames[-1])
         holder = self._holder or " or ".join(sorted(self._asked.values()))
         return (
             f"{holder} has held the event loop for {held_s:.0f} s, at "
-            f"{at.f_code.co_filename}:{at.f_lineno} in {at.f_code.co_name}"
+            f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
         )
 
 

@@ -82,10 +82,10 @@ async def ask_verdicts(
 
 
 def _nothing_to_judge(metric: str, response: StoredResponse) -> JudgeResult | None:
-    judged = JUDGED_METRICS[metric]
-    if response.abstained and not judged.judges_abstentions:
+    spec = JUDGED_METRICS[metric]
+    if response.abstained and not spec.judges_abstentions:
         return _NO_ANSWER
-    return _NO_CONTEXT if response.context_text is None and judged.reads_context else None
+    return _NO_CONTEXT if response.context_text is None and spec.reads_context else None
 
 
 async def _ask(
@@ -97,27 +97,27 @@ async def _ask(
         "predicted": response.response,
         "context": response.context_text or "",
     }
-    together = [metric for metric in metrics if metric in DEFAULT_METRICS]
-    if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
-        together = []
-    together = [] if by_claim else together  # an LLMJudge then, see check_judge
-    singly = {metric: JUDGED_METRICS[metric] for metric in metrics if metric not in together}
+    joint = [metric for metric in metrics if metric in DEFAULT_METRICS]
+    if set(joint) != set(DEFAULT_METRICS) and _judges_singly(judge, joint):
+        joint = []
+    joint = [] if by_claim else joint  # an LLMJudge then, see check_judge
+    single_metrics = {metric: JUDGED_METRICS[metric] for metric in metrics if metric not in joint}
     if not unit.sample.answerable and "correctness" in metrics and has_method(judge, _REFUSE):
-        singly["correctness"] = REFUSAL
-    if not singly:
-        return await _ask_together(judge, together, material)
-    joint, single = await asyncio.gather(
-        _ask_together(judge, together, material),
+        single_metrics["correctness"] = REFUSAL
+    if not single_metrics:
+        return await _ask_together(judge, joint, material)
+    joint_verdicts, single_verdicts = await asyncio.gather(
+        _ask_together(judge, joint, material),
         asyncio.gather(
             *(
                 _ask_claims(judge, material)
                 if by_claim and name == FAITHFULNESS
                 else _ask_one(judge, metric, material)
-                for name, metric in singly.items()
+                for name, metric in single_metrics.items()
             )
         ),
     )
-    return {**joint, **dict(zip(singly, single, strict=True))}
+    return {**joint_verdicts, **dict(zip(single_metrics, single_verdicts, strict=True))}
 
 
 async def _ask_claims(judge: Judge, material: Mapping[str, str]) -> JudgeResult:
@@ -136,19 +136,19 @@ async def _ask_together(
     try:
         scores = await awaited(judge.evaluate_all(**material))
     except Exception as error:
-        return dict.fromkeys(metrics, _failed(error))
-    return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
+        return dict.fromkeys(metrics, _failed_verdict(error))
+    return {metric: read_verdict(_get_part(scores, metric)) for metric in metrics}
 
 
 async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]) -> JudgeResult:
-    own = f"judge_{metric.name}"
+    method_name = f"judge_{metric.name}"
     try:
-        if metric.name in DEFAULT_METRICS or has_method(judge, own):
-            read = metric.material(**material)
-            return read_verdict(await awaited(getattr(judge, own)(*read.values())))
+        if metric.name in DEFAULT_METRICS or has_method(judge, method_name):
+            fields = metric.material(**material)
+            return read_verdict(await awaited(getattr(judge, method_name)(*fields.values())))
         return read_verdict(await awaited(judge.judge_metric(metric.name, **material)))
     except Exception as error:
-        return _failed(error)
+        return _failed_verdict(error)
 
 
 def has_method(judge: object, name: str) -> bool:
@@ -161,7 +161,7 @@ def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
     return {f"judge_{metric}" for metric in metrics} <= set(dir(judge))
 
 
-def _failed(error: Exception) -> JudgeResult:
+def _failed_verdict(error: Exception) -> JudgeResult:
     """Return the verdict of a judge that raised.
 
     Raises EvalError: one that concerns the whole run passes through.
@@ -173,7 +173,7 @@ def _failed(error: Exception) -> JudgeResult:
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", kind, message))
 
 
-def _part(scores: object, metric: str) -> object:
+def _get_part(scores: object, metric: str) -> object:
     """Return a metric's verdict of MetricScores, a mapping, or an object with its attributes."""
     if isinstance(scores, Mapping):
         return cast("Mapping[str, object]", scores).get(metric)
@@ -187,10 +187,10 @@ def read_verdict(value: object) -> JudgeResult:
     """
     if isinstance(value, JudgeResult):
         return value
-    score, reason = read_choice(_part(value, "score"), (0, 1)), _part(value, "reason")
+    score, reason = read_choice(_get_part(value, "score"), (0, 1)), _get_part(value, "reason")
     if type(score) is int and score in (0, 1):
-        doubt, said = _part(value, "doubt"), reason if isinstance(reason, str) else ""
-        return JudgeResult(score, said or NO_REASON, doubt=doubt if isinstance(doubt, str) else "")
+        doubt, text = _get_part(value, "doubt"), reason if isinstance(reason, str) else ""
+        return JudgeResult(score, text or NO_REASON, doubt=doubt if isinstance(doubt, str) else "")
     message = f"the judge gave {type(value).__name__} without a score of 0 or 1"
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
 
@@ -222,24 +222,24 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunReque
         return outcome
     pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
     claims = [CLAIMS] * config.judges_claims
-    judged = tuple(
+    judgements = tuple(
         (unit, judgement)
         for unit in request.units
         for kind in (DOUBT, *claims, *list_further(config, [unit.sample]), *pairs)
         if (judgement := session.judgement(unit.key, kind)) is not None
     )
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
-    for unit, judgement in judged:
+    for unit, judgement in judgements:
         if not is_pair(judgement.kind):
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     results = [
-        replace(result, grades=own)
-        if (own := grades.get((result.sample_id, result.method, result.trial)))
+        replace(result, grades=values)
+        if (values := grades.get((result.sample_id, result.method, result.trial)))
         else result
         for result in outcome.results
     ]
-    return replace(outcome, results=results, judged=judged)
+    return replace(outcome, results=results, judged=judgements)
 
 
 def further_model(judge: Judge, config: EvaluationConfig) -> JudgeModel:
@@ -264,7 +264,7 @@ def plan_further(
     Pairs are of the first trial.
     """
     session = request.session
-    answered = {
+    units = {
         (unit.sample.id, unit.method, unit.trial): unit
         for unit in request.units
         if (standing := session.standing(unit.key)) is not None and not standing.failed
@@ -277,9 +277,9 @@ def plan_further(
 
     async def grade(scorer: Scorer, unit: Unit) -> Grading:
         response, index = read(unit), config.index_of(unit.sample.imdb_key, unit.method)
-        said, context = response.response, response.context_text
+        text, context = response.response, response.context_text
         types = partial(entity_types, index)
-        material = Material(unit.sample, said, context, unit.method, response.abstained, types)
+        material = Material(unit.sample, text, context, unit.method, response.abstained, types)
         assert scorer.grade is not None  # else it comes with the verdicts
         return await scorer.grade(model, material)
 
@@ -290,15 +290,15 @@ def plan_further(
 
     jobs = [
         (unit.key, kind, partial(grade, SCORERS[kind], unit))
-        for unit in answered.values()
+        for unit in units.values()
         for kind in list_further(config, [unit.sample])
     ]
     jobs += [
         (unit.key, pair_kind(a, b), partial(compare, unit, other))
         for a, b in config.judge.pairs(config.methods)
-        for unit in answered.values()
+        for unit in units.values()
         if unit.method == a and unit.trial == 0
-        if (other := answered.get((unit.sample.id, b, 0))) is not None
+        if (other := units.get((unit.sample.id, b, 0))) is not None
     ]
     return [
         FurtherTask(subject, kind, partial(_judge_further, subject, kind, ask))
@@ -403,8 +403,8 @@ def describe_judge(
     if not asks_judge(config, samples):
         return {"model": None}
     if judge is not None:
-        own = _model_of(judge)
-        named = None if own is None else model_name(own)
+        own_model = _model_of(judge)
+        named = None if own_model is None else model_name(own_model)
         return {"kind": type(judge).__qualname__, "model": named}
     model = judge_model(config, headers)
     return {
@@ -440,13 +440,13 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
         return answering_config(header)
     if name in models:
         return models[name]
-    named = {key: model for key, model in models.items() if model.model == name}
-    if named:
-        first, *others = named.values()
+    matches = {key: model for key, model in models.items() if model.model == name}
+    if matches:
+        first, *others = matches.values()
         if any(_identity(model) != _identity(first) for model in others):
             raise ConfigError(
-                f"judge.model: {name} is the model of {' and '.join(named)} in completion_models, "
-                "which differ; name one of these keys"
+                f"judge.model: {name} is the model of {' and '.join(matches)} in completion_models"
+                ", which differ; name one of these keys"
             )
         return first
     base = answering_config(header)

@@ -224,7 +224,7 @@ async def ask_method(
     options = {"index": lambda: index, "project": project}
     names = inspect.signature(method).parameters
     call = partial(method, question, **{n: getter() for n, getter in options.items() if n in names})
-    answer = await _answer_of(call, ask)
+    answer = await _call_method(call, ask)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer):
@@ -243,7 +243,7 @@ async def ask_method(
     return cast("SearchResult", result)
 
 
-async def _answer_of(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
+async def _call_method(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
     method = call.func
     try:
         kinds = (method, type(method).__call__)
@@ -286,8 +286,8 @@ class HttpMethod:
     async def __call__(self, question: str, index: str) -> MethodAnswer:
         """Ask the service; SearchError if it gives no answer."""
         fields = {"question": question, "index": index}
-        quoted = {name: quote(value, safe="") for name, value in fields.items()}
-        url, body = _fill(self._service.url, quoted), _fill(self._service.body, fields)
+        quoted_fields = {name: quote(value, safe="") for name, value in fields.items()}
+        url, body = _fill(self._service.url, quoted_fields), _fill(self._service.body, fields)
         scope = current_scope() or CallLog()
         n_failed, mark = 0, object()
         try:
@@ -350,8 +350,8 @@ def _fill(template: object, fields: Mapping[str, str]) -> object:
     if isinstance(template, str):
         return _FIELD.sub(lambda match: fields[match[1]], template)
     if isinstance(template, Mapping):
-        named = cast("Mapping[str, object]", template)
-        return {name: _fill(value, fields) for name, value in named.items()}
+        mapping = cast("Mapping[str, object]", template)
+        return {name: _fill(value, fields) for name, value in mapping.items()}
     if isinstance(template, Sequence):
         return [_fill(value, fields) for value in cast("Sequence[object]", template)]
     return template
@@ -371,7 +371,7 @@ def read_answer(service: HttpService, reply: object) -> MethodAnswer:
     calls = service.llm_calls
     return MethodAnswer(
         response=redact_data(answer),
-        contexts=_texts(reply, service.contexts),
+        contexts=_read_texts(reply, service.contexts),
         llm_calls=calls if isinstance(calls, int) else _read_at(read_count, reply, calls),
         prompt_tokens=_read_at(read_count, reply, service.prompt_tokens),
         output_tokens=_read_at(read_count, reply, service.output_tokens),
@@ -404,7 +404,7 @@ def find(value: object, path: str) -> object:
     return find(inner, rest) if rest else inner
 
 
-def _texts(reply: object, path: str | None) -> tuple[str, ...] | None:
+def _read_texts(reply: object, path: str | None) -> tuple[str, ...] | None:
     try:
         value = None if path is None else find(reply, path)
     except LookupError:
@@ -505,7 +505,7 @@ class MethodSet:
             if terms.max_context_tokens is not None and has_budget:
                 changes = {**changes, "max_context_tokens": terms.max_context_tokens}
         where = "equal_terms" if variant is None else f"variants.{name}"
-        return header if not changes else _change(where, method, header, changes)
+        return header if not changes else _change_settings(where, method, header, changes)
 
     def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
         """Return everything that changes what a method answers on an index.
@@ -541,7 +541,7 @@ class MethodSet:
         return {role: model_name(config) for role, config in configs.items()}
 
 
-def _change(
+def _change_settings(
     where: str, method: str, header: IndexHeader, changes: Mapping[str, object]
 ) -> IndexHeader:
     section = header.section(method)
@@ -550,9 +550,9 @@ def _change(
         if key not in kind.model_fields and key not in replaced_settings(kind):
             msg = f"{where}: {method} has no setting {key!r}{nearest(key, kind.model_fields)}"
             raise ConfigError(as_sentence(msg))
-    used = {key: value for key, value in changes.items() if key in kind.model_fields}
+    values = {key: value for key, value in changes.items() if key in kind.model_fields}
     try:
-        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **used})
+        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **values})
     except ValidationError as error:
         first = error.errors()[0]
         msg = f"{where}.{'.'.join(map(str, first['loc']))} of {method}: {first['msg']}."

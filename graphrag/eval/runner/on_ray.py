@@ -185,8 +185,8 @@ class RayWorker:
     ) -> bytes:
         """Search, or have a response judged; gives a pickled Reply, with exchanges if it tells."""
         exchanges = Exchanges()
-        told = exchanges if tells else None
-        log = CallLog(self._limit, bound=bound, time=time, exchanges=told)
+        kept_exchanges = exchanges if tells else None
+        log = CallLog(self._limit, bound=bound, time=time, exchanges=kept_exchanges)
         result, error = None, None
         try:
             if response is None:
@@ -198,8 +198,8 @@ class RayWorker:
             error = type(raised)(redact(str(raised)))
         except Exception as raised:
             result, error = None, RuntimeError(redact(describe_error(raised)))
-        spent = (tuple(log.attempts), tuple(log.failures), tuple(exchanges.listed))
-        return pickle.dumps(Reply(result, error, *spent, self._lines.take()))
+        records = (tuple(log.attempts), tuple(log.failures), tuple(exchanges.listed))
+        return pickle.dumps(Reply(result, error, *records, self._lines.take()))
 
     async def hear(self) -> tuple[str, bool]:
         """Wait for what is said of a method that holds the loop, and whether that ends the run."""
@@ -436,7 +436,7 @@ class _Actor:
                 self._ray.cancel(reference)
             raise
         except self._ray.exceptions.RayError as error:
-            raise WorkerDiedError(_last_line(error)) from error
+            raise WorkerDiedError(_first_line(error)) from error
         finally:
             answered.cancel()
 
@@ -469,14 +469,14 @@ async def _hire(ray: Ray, payload: bytes, share: Share, variables: Mapping[str, 
         worker.close()
         raise WorkerDiedError(f"not begun within {_START_S:g} s, as Ray has no CPU free") from error
     except ray.exceptions.RayError as error:
-        raise WorkerDiedError(_last_line(error)) from error
+        raise WorkerDiedError(_first_line(error)) from error
     if problem is not None:
         worker.close()
         raise ConfigError(problem)
     return worker
 
 
-def _last_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return redact(f"as Ray says: {lines[0]}")
 
