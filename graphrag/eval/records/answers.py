@@ -170,10 +170,10 @@ class QueryResult:
 
     def in_outline(self) -> "QueryResult":
         """Return the result without its context, and with what it retrieved in outline."""
-        told = None if self.retrieved is None else self.retrieved.in_outline()
+        outline = None if self.retrieved is None else self.retrieved.in_outline()
         text = None if self.context_text is None else ""
-        is_outline = self.context_text == text and self.retrieved == told
-        return self if is_outline else replace(self, context_text=text, retrieved=told)
+        is_outline = self.context_text == text and self.retrieved == outline
+        return self if is_outline else replace(self, context_text=text, retrieved=outline)
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""

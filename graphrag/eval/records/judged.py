@@ -74,8 +74,8 @@ class JudgedMetric:
         The material of a further metric begins with its name, so that a judge that knows metrics
         by their fields, as the embedded one, can't take it for another with the same fields.
         """
-        told = self.instructions + (_DOUBT.format(self.doubt) if self.doubt else "")
-        instructions = told.replace("{", "{{").replace("}", "}}")
+        text = self.instructions + (_DOUBT.format(self.doubt) if self.doubt else "")
+        instructions = text.replace("{", "{{").replace("}", "}}")
         shape = '<0 or 1>, "doubt": "..."' if self.doubt else "<0 or 1>"
         named = [] if self.name in DEFAULT_METRICS else [f'"metric": "{self.name}"']
         material = ", ".join([*named, *(f'"{field}": {{{field}}}' for field in self.fields)])

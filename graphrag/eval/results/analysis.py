@@ -66,8 +66,8 @@ def usable_methods(methods: Iterable[str]) -> list[str]:
     An oracle is shown the evidence itself, so that nobody can use it. It costs as little as it is
     good, and would win, or beat what people choose between.
     """
-    every = [*methods]
-    return [method for method in every if method != _ORACLE] or every
+    names = [*methods]
+    return [method for method in names if method != _ORACLE] or names
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         (counts and outcome.failure is None, models_of(outcome.usage))
         for outcome in store.outlines(run.run_id).values()
     }
-    answered = [(was, usage_of_models(models)) for was, models in searched]
+    answered = [(is_answered, usage_of_models(models)) for is_answered, models in searched]
     judging = store.judge_usage(run.run_id)
     judge_models = {
         (
@@ -195,7 +195,9 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         )
         for unit in {*verdicts, *judging}
     }
-    judged = [(was, sum_usages(map(usage_of_models, models))) for was, models in judge_models]
+    judged = [
+        (is_judged, sum_usages(map(usage_of_models, models))) for is_judged, models in judge_models
+    ]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
     return RunMetadata(
@@ -386,8 +388,8 @@ class StoredRun:
 
     def with_note(self, note: RunNote | None) -> "StoredRun":
         """Return it with what people say of it; None for nothing."""
-        said = note or RunNote()
-        return replace(self, label=said.label, note=said.note)
+        remark = note or RunNote()
+        return replace(self, label=remark.label, note=remark.note)
 
     def to_dict(self) -> dict[str, object]:
         """Return the run as JSON-ready values."""

@@ -109,9 +109,9 @@ def steadiness(runs: Iterable[tuple[int, int]]) -> Steadiness | None:
     if not counts:
         return None
     mean = sum(right / n for n, right in counts) / len(counts)
-    again = [right * (n - right) / (n * (n - 1)) for n, right in counts if n > 1]
+    variances = [right * (n - right) / (n * (n - 1)) for n, right in counts if n > 1]
     most = mean * (1 - mean)
-    return Steadiness(mean, min(most, sum(again) / len(again)) if again else most)
+    return Steadiness(mean, min(most, sum(variances) / len(variances)) if variances else most)
 
 
 def watch_power(

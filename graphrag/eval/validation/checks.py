@@ -263,8 +263,8 @@ def _check_metadata(
     kinds = [kind for kind in predicates if kind in units]
     if not kinds:
         return skip(name, f"the text units have no column of {', '.join(predicates)}"), None, ""
-    has = [predicates[kind](units[kind]) for kind in kinds]
-    bare, full = ~np.logical_or.reduce(has), np.logical_and.reduce(has)
+    masks = [predicates[kind](units[kind]) for kind in kinds]
+    bare, full = ~np.logical_or.reduce(masks), np.logical_and.reduce(masks)
     examples = first_ids(units, bare)
     if any_enrichment:
         what = "have a heading, keywords or a summary"

@@ -93,8 +93,8 @@ def make_app(viewed: Viewed) -> Starlette:
         try:
             return store.compare(new, old, place)
         except UsageError as error:
-            told = f"{error} Choose two of these." if new and old else "Choose two runs to compare."
-            html = store.page(place=place, told=redact(told))
+            text = f"{error} Choose two of these." if new and old else "Choose two runs to compare."
+            html = store.page(place=place, told=redact(text))
             return HTMLResponse(html, 404 if isinstance(error, NotFound) else 400, own_policy(html))
 
     def keep_note(request: Request, body: bytes) -> Response:

@@ -56,12 +56,12 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
         for method, value in values.items():
             if value is not None and run.status == "finished":
                 label = f" ({run.embedded_models})" if run.embedded_models else ""
-                told = (
+                title = (
                     f"{method}: {figure(name, value)}, {minute(run.started_at)}, run {run.run_id}"
                 )
                 at = 100 * value if is_share else value
                 lines[method, run.embedded_models].append(
-                    Point(step, at, told + label, is_hollow=bool(label))
+                    Point(step, at, title + label, is_hollow=bool(label))
                 )
     series = [
         Series(method, methods.index(method), points, is_joined=True)

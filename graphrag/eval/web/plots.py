@@ -76,8 +76,8 @@ def _point(
     score: Estimate, title: str, x: float, label: str = "", is_ringed: bool = False
 ) -> Point:
     low, high = (None if limit is None else 100 * limit for limit in (score.low, score.high))
-    told = f"{title}: {percent(score)} %"
-    return Point(x, 100 * (score.mean or 0), told, low, high, label, is_ringed=is_ringed)
+    text = f"{title}: {percent(score)} %"
+    return Point(x, 100 * (score.mean or 0), text, low, high, label, is_ringed=is_ringed)
 
 
 def _plot_pairs(analysis: Analysis) -> Drawing | None:

@@ -176,11 +176,11 @@ def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
 
 
 def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
-    told = [result.scores for result in results if result.failure is None]
+    verdicts = [result.scores for result in results if result.failure is None]
     judged = [
         metric
         for metric in METRICS
-        if metric in metrics or any(scores.get(metric).score is not None for scores in told)
+        if metric in metrics or any(scores.get(metric).score is not None for scores in verdicts)
     ]
     judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
     return judged

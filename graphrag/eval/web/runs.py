@@ -82,14 +82,14 @@ class ListedRun:
         """The methods, the best first."""
         run, metric = self.run, self.metric
         means = {method: figures.get(metric) for method, figures in run.means.items()}
-        then = {} if self.against is None else self.against.means
+        old_means = {} if self.against is None else self.against.means
         lines: list[Score] = []
         for method in sorted(means, key=lambda method: -(means[method] or 0)):
-            mean, old = means[method], then.get(method, {}).get(metric)
-            by = "" if mean is None or old is None else points(mean - old)
-            took = run.measured.get(method, {})
-            amounts = (figure(name, took.get(name)) for name in ("tokens", "median_latency_s"))
-            lines.append(Score(method, mean_of(run, method, metric), by, *amounts))
+            mean, old = means[method], old_means.get(method, {}).get(metric)
+            difference = "" if mean is None or old is None else points(mean - old)
+            measured = run.measured.get(method, {})
+            amounts = (figure(name, measured.get(name)) for name in ("tokens", "median_latency_s"))
+            lines.append(Score(method, mean_of(run, method, metric), difference, *amounts))
         return lines
 
 
@@ -171,7 +171,7 @@ class StorePages:
     def _runs(self) -> list[ListedRun]:
         with open_store(self._place) as store:
             runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
-            told = {
+            described = {
                 run.run_id: self._describe(store, run, pinned).with_note(notes.get(run.run_id))
                 for run in runs
             }
@@ -182,11 +182,11 @@ class StorePages:
             against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
             listed.append(
                 ListedRun(
-                    told[run.run_id],
+                    described[run.run_id],
                     gates.get(run.run_id, ""),
                     run.setup.is_of_suites,
                     answers[run.run_id],
-                    None if against is None else told[against.run_id],
+                    None if against is None else described[against.run_id],
                     [] if against is None else _list_changes(run, against),
                 )
             )
@@ -200,8 +200,8 @@ class StorePages:
         def read() -> Answer | None:
             path = run_folder(self._place.parent, run.run_id) / SUMMARY_FILE
             try:
-                said = json.loads(path.read_text(encoding="utf-8"))["answer"]
-                return Answer(said["chip"], said["headline"])
+                section = json.loads(path.read_text(encoding="utf-8"))["answer"]
+                return Answer(section["chip"], section["headline"])
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
@@ -219,7 +219,7 @@ class StorePages:
         judged = [listed.run for listed in runs if not listed.is_of_suites]
         names = [] if collector is None else collector.names()
         series = [] if collector is None else [draw_series(collector, name) for name in names]
-        took = draw_runs(judged, "measured")
+        panels = draw_runs(judged, "measured")
         return render(
             "runs.html.j2",
             ["runs.js"],
@@ -244,12 +244,12 @@ class StorePages:
                     "What it took",
                     "Seconds of all searches, failed ones as the slowest; tokens and dollars of "
                     "the searches alone.",
-                    [took[name] for name in TOOK if name in took],
+                    [panels[name] for name in TOOK if name in panels],
                 ),
                 (
                     "What was retrieved",
                     "Means in % of what is measured without a model; combined_score has no unit.",
-                    [panel for name, panel in took.items() if name not in TOOK],
+                    [panel for name, panel in panels.items() if name not in TOOK],
                 ),
                 ("What was recorded", "Values that a program recorded, over time.", series),
             ],
@@ -325,9 +325,9 @@ def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Ru
 
 
 def _list_changes(run: Run, against: Run) -> list[str]:
-    now_, then = run.setup.methods, against.setup.methods
-    both = [method for method in now_ if method in then]
-    new, gone = ([m for m in some if m not in both] for some in (now_, then))
+    new_methods, old_methods = run.setup.methods, against.setup.methods
+    both = [method for method in new_methods if method in old_methods]
+    new, gone = ([m for m in methods if m not in both] for methods in (new_methods, old_methods))
     return [
         *([f"new methods: {', '.join(new)}"] if new else []),
         *([f"methods left out: {', '.join(gone)}"] if gone else []),

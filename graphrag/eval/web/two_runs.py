@@ -83,12 +83,12 @@ def render_two_runs(
 
 def _describe_flips(flips: Sequence[Flip], word: str) -> str:
     """Return how many answers flipped, and to how many questions by how many methods they are."""
-    said = f"{counted(len(flips), 'answer')} newly {word}"
+    text = f"{counted(len(flips), 'answer')} newly {word}"
     n_questions = len({(flip.document, flip.question_id) for flip in flips})
     n_methods = len({flip.method for flip in flips})
     if n_methods < 2:
-        return said
-    return f"{said}: by {n_methods} methods to {counted(n_questions, 'question')}"
+        return text
+    return f"{text}: by {n_methods} methods to {counted(n_questions, 'question')}"
 
 
 def _pair_answers(
