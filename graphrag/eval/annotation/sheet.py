@@ -46,7 +46,7 @@ class MarkChange(Mark):
 
 
 class MarkConflict(UsageError):
-    """Somebody else has changed the mark meanwhile; ``found`` is what stands there."""
+    """Somebody else has changed the mark meanwhile; ``current`` is what stands there."""
 
     def __init__(self, current: Mark) -> None:
         super().__init__("This response has been labeled elsewhere meanwhile.")

@@ -40,7 +40,7 @@ class RunNote:
 
 
 class NoteConflict(UsageError):
-    """Somebody else has changed a note meanwhile; ``found`` is what stands there."""
+    """Somebody else has changed a note meanwhile; ``current`` is what stands there."""
 
     def __init__(self, current: RunNote) -> None:
         super().__init__("This note has been changed elsewhere meanwhile.")
