@@ -59,16 +59,16 @@ class Import:
         for where, question, row, supports in pending:
             for support in supports:
                 self._match(support, row, where)
-            before = rows.setdefault(question, row)
-            if before is row:
+            first = rows.setdefault(question, row)
+            if first is row:
                 if "id" in row and str(row["id"]) in ids:
                     self.reading.note(_SAME_ID, f"{where}: {row.pop('id')}")
                 elif "id" in row:
                     ids.add(str(row["id"]))
-            elif len({str(r["answer"]) for r in (before, row) if "answer" in r}) > 1:
+            elif len({str(r["answer"]) for r in (first, row) if "answer" in r}) > 1:
                 self.reading.note(_CONTRADICTED, where)
-            elif row.keys() - before.keys():  # assertions may be in a file of their own
-                before |= {**row, **before}
+            elif row.keys() - first.keys():  # assertions may be in a file of their own
+                first |= {**row, **first}
             else:
                 self.reading.note(_REPEATED, where)
         self.rows = [row for row in rows.values() if self._is_usable(row)]

@@ -77,13 +77,13 @@ def describe_setup(
     Concurrency, time-outs, folders and the bound of the judge's replies are left out: they change
     how a run goes, not what its results mean.
     """
-    most = config.max_output_tokens
+    max_tokens = config.max_output_tokens
     default = EvaluationConfig.model_fields["max_output_tokens"].default
     sections: dict[str, object] = {
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(config.methods)},
         **({"trials": config.trials} if config.trials > 1 else {}),
-        **({} if most == default else {"max_output_tokens": most}),
+        **({} if max_tokens == default else {"max_output_tokens": max_tokens}),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
         "metrics": _describe_metrics(config),
@@ -203,15 +203,15 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     check_pages(store.path)  # the rest of the run is built on what is there
     alike = [run for run in runs if run.setup == plan.setup]
     left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
-    ended: list[Run] = []
+    finished: list[Run] = []
     if not (options.retry_errors or plan.details.skip_judge or plan.details.origin == "suite"):
-        ended = [r for r in alike if r.status == "finished" and r.origin == plan.details.origin]
-    if not left and not ended:
+        finished = [r for r in alike if r.status == "finished" and r.origin == plan.details.origin]
+    if not left and not finished:
         raise ResumeError(_explain_refusal(store, runs, plan, options))
     # One that a program of the user's own began can go on too, if there is no other.
-    same = min(left or ended, key=lambda run: run.origin != plan.details.origin)
-    folders = [(run, run_folder(store.path.parent, run.run_id)) for run in ended]
-    unwritten = [run for run, own in folders if not (own / PAGE_FILE).exists()]  # it comes last
+    same = min(left or finished, key=lambda run: run.origin != plan.details.origin)
+    folders = [(run, run_folder(store.path.parent, run.run_id)) for run in finished]
+    unwritten = [run for run, path in folders if not (path / PAGE_FILE).exists()]  # it comes last
     if unwritten and runs.index(unwritten[0]) < runs.index(same):
         same = unwritten[0]  # as one that is unfinished was given up for it
     is_left = same in left
@@ -221,7 +221,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next
         calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
         note = (
-            f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "
+            f"Resuming run {same.run_id}: {_count_stored(store, same, plan.details, options)}; "
             f"{calls} in flight when it stopped and may be asked again."
         )
     else:
@@ -236,7 +236,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     return ChosenRun(replace(same, status=status, details=plan.details), notes=(note,))
 
 
-def _count_there(
+def _count_stored(
     store: EvaluationStore, run: Run, details: RunDetails, options: ResumeOptions
 ) -> str:
     """Say how many responses are there, and how many of them the run begins to count with."""
@@ -249,8 +249,8 @@ def _count_there(
         return text
     verdicts = store.verdicts(run.run_id)
     metrics = cast("list[str]", details.config["metrics"])
-    judged = [unit for unit in responses if all(m in verdicts.get(unit, {}) for m in metrics)]
-    return f"{text}, {len(judged)} of them judged"
+    judged_units = [unit for unit in responses if all(m in verdicts.get(unit, {}) for m in metrics)]
+    return f"{text}, {len(judged_units)} of them judged"
 
 
 def _explain_refusal(

@@ -201,9 +201,9 @@ class RunRequest:
     def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
         """Return what a response is still to be judged on."""
         standing = self.session.standing(unit.key)
-        judged = () if standing is None else standing.metrics
+        judged_metrics = () if standing is None else standing.metrics
         metrics = judgeable(unit.sample, config.metrics, config.judges_claims)
-        return [m for m in metrics if m not in judged]
+        return [m for m in metrics if m not in judged_metrics]
 
     def is_done(self, unit: Unit, config: EvaluationConfig) -> bool:
         """Say whether nothing is left to do for a unit."""
@@ -214,8 +214,8 @@ class RunRequest:
 
     def read(self, units: Sequence[Unit]) -> Iterator[QueryResult]:
         """Read the results of units that are done, one after the other."""
-        kept = self.session.finished([unit.key for unit in units])
-        for unit, finished in zip(units, kept, strict=True):
+        records = self.session.finished([unit.key for unit in units])
+        for unit, finished in zip(units, records, strict=True):
             yield _result_of(unit, finished)
 
     def read_outcome(self, config: EvaluationConfig) -> "RunOutcome":
@@ -321,7 +321,7 @@ class Work:
         jobs = [partial(self._run_unit, unit) for unit in units if unit.key not in done]
         await self._run_jobs(jobs)
         outcome = request.read_outcome(self._config)
-        return self._ended(outcome, len(units) - len(outcome.results))
+        return self._explain_stop(outcome, len(units) - len(outcome.results))
 
     async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
         """Have done units judged further, keeping each judgment as it arrives; as :meth:`run`."""
@@ -329,22 +329,22 @@ class Work:
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
-            with self._stopping():
+            with self._stop_on_error():
                 scope = CallScope(task.kind, task.subject)
-                with self._calling(scope, *judge_limits(self._config)) as log:
+                with self._open_log(scope, *judge_limits(self._config)) as log:
                     judgement = await task.judge(log)
                 self._session.keep_judgement(judgement, log.counted)
                 n_done += 1
-                spent = self._spending
+                spending = self._spending
                 tally = Tally(
-                    n_done, len(tasks), tokens=spent.spent_tokens, cost_usd=spent.spent_usd
+                    n_done, len(tasks), tokens=spending.spent_tokens, cost_usd=spending.spent_usd
                 )
                 self._request.watch(tally, outcome.results[-1])
 
         await self._run_jobs([partial(run_task, task) for task in tasks])
-        return self._ended(outcome, len(tasks) - n_done)
+        return self._explain_stop(outcome, len(tasks) - n_done)
 
-    def _ended(self, outcome: RunOutcome, n_left: int) -> RunOutcome:
+    def _explain_stop(self, outcome: RunOutcome, n_left: int) -> RunOutcome:
         """Say of an outcome why it stopped, if anything is left."""
         if not n_left:
             return replace(outcome, refused=self._was_refused)
@@ -377,7 +377,7 @@ class Work:
         return self._not_afforded is None and not self._stopped.is_set()
 
     @contextmanager
-    def _stopping(self) -> Generator[None]:
+    def _stop_on_error(self) -> Generator[None]:
         """Begin nothing more after an error of the block that stops the run.
 
         What is in flight has its time then; what is paid for is waited for.
@@ -392,7 +392,7 @@ class Work:
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
-            with self._stopping():
+            with self._stop_on_error():
                 if await self._search_and_judge(unit):
                     for result in self._request.read([unit]):
                         self._count(result)
@@ -407,14 +407,14 @@ class Work:
             return False
         metrics = self._request.missing_metrics(unit, self._config)
         scope = CallScope.of_verdicts(unit.key)
-        with self._calling(scope, *judge_limits(self._config)) as log:
+        with self._open_log(scope, *judge_limits(self._config)) as log:
             verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
         scope = CallScope.of_search(unit.key)
-        with self._calling(scope, *search_limits(self._config)) as log:
+        with self._open_log(scope, *search_limits(self._config)) as log:
             response = await self._executor.search_unit(unit, log)
         if not log.attempts:  # a method of the user's own that counts by itself
             self._spending.spent_usd += response.usage.spent_usd
@@ -429,7 +429,7 @@ class Work:
         return response
 
     @contextmanager
-    def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
+    def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
         """Give the log of what is asked; what it cost is kept also when it is cut off."""
         session = self._session
         earlier = session.earlier_replies(scope)
@@ -443,12 +443,12 @@ class Work:
 
     def _count(self, result: QueryResult) -> None:
         verdicts = (result.scores.get(metric) for metric in self._config.metrics)
-        before = self._tally
+        tally = self._tally
         self._tally = Tally(
-            before.done + 1,
-            before.total,
-            before.failed + (result.failure is not None),
-            before.unscored + sum(v.failure is not None for v in verdicts),
+            tally.done + 1,
+            tally.total,
+            tally.failed + (result.failure is not None),
+            tally.unscored + sum(v.failure is not None for v in verdicts),
             self._spending.spent_tokens,
             self._spending.spent_usd,
         )
@@ -456,7 +456,7 @@ class Work:
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:
-    response, verdicts, judged = finished
+    response, verdicts, usages = finished
     return QueryResult(
         imdb_key=unit.sample.imdb_key,
         question=unit.sample.question,
@@ -471,7 +471,7 @@ def _result_of(unit: Unit, finished: Finished) -> QueryResult:
         sample_id=unit.sample.id,
         failure=response.failure,
         usage=response.usage,
-        judge_usage=judged[0] if len(judged) == 1 else sum_usages(judged) if judged else None,
+        judge_usage=usages[0] if len(usages) == 1 else sum_usages(usages) if usages else None,
         trial=unit.trial,
         retrieved=response.retrieved,
         abstained=response.abstained,

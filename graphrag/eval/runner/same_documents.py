@@ -30,12 +30,12 @@ async def check_indexes(
     ``built``: by name, of the indexes that are there.
     """
     rows = list(samples)
-    for key, names in _rivals(config).items():
+    for key, names in _list_rivals(config).items():
         labeled = [sample for sample in rows if sample.imdb_key == key and sample.expected_sources]
-        there = {name: built[name] for name in names if name in built}
-        _refuse_others({name: await _read_documents(name, h) for name, h in there.items()})
-        for name in there if labeled else ():
-            view = await IndexView.open(there[name], ("text_units", "documents"))
+        headers = {name: built[name] for name in names if name in built}
+        _check_same({name: await _read_documents(name, h) for name, h in headers.items()})
+        for name in headers if labeled else ():
+            view = await IndexView.open(headers[name], ("text_units", "documents"))
             for sample in labeled:
                 units = [e.text for e in view.evidence_of(sample) if e.kind == "text_unit"]
                 if units:
@@ -52,18 +52,18 @@ async def check_inputs(config: EvaluationConfig, roots: Mapping[str, Path]) -> N
 
     Of those that are not built they are read as the release will read them.
     """
-    for names in _rivals(config).values():
-        there = {name: roots[name] for name in names if name in roots}
-        if all(map(is_built, there.values())):
+    for names in _list_rivals(config).values():
+        projects = {name: roots[name] for name in names if name in roots}
+        if all(map(is_built, projects.values())):
             continue
         try:
-            settings = {name: read_settings(root) for name, root in there.items()}
+            settings = {name: read_settings(root) for name, root in projects.items()}
         except SettingsError as error:
             raise ConfigError(str(error)) from error
-        _refuse_others(
+        _check_same(
             {
                 name: await _read_documents(name, IndexHeader(project))
-                if is_built(there[name])
+                if is_built(projects[name])
                 else await _read_input(project)
                 for name, project in settings.items()
             }
@@ -75,7 +75,7 @@ def list_model_warnings(
 ) -> list[str]:
     """Warn of methods on several indexes of a key whose answers different models write."""
     warnings: dict[str, None] = {}
-    for key in _rivals(config):
+    for key in _list_rivals(config):
         names: dict[str, list[str]] = {}
         for name in methods.search_methods():
             header = headers.get(config.index_of(key, name))
@@ -94,7 +94,7 @@ def list_model_warnings(
     return list(warnings)
 
 
-def _rivals(config: EvaluationConfig) -> dict[str, list[str]]:
+def _list_rivals(config: EvaluationConfig) -> dict[str, list[str]]:
     """Return key -> the indexes that methods ask about it, of those with more than one."""
     indexes = {
         key: list(dict.fromkeys(config.index_of(key, name) for name in config.methods))
@@ -111,7 +111,7 @@ async def _read_documents(name: str, header: IndexHeader) -> _Documents:
             f"Index {name} has no table of its documents, so that it can't be told whether they "
             "are those of the other indexes; build it again."
         )
-    return _digests(rows_of(frame, "title", "text"))
+    return _digest_texts(rows_of(frame, "title", "text"))
 
 
 async def _read_input(config: ProjectConfig) -> _Documents:
@@ -119,14 +119,14 @@ async def _read_input(config: ProjectConfig) -> _Documents:
     from graphrag_storage import create_storage
 
     reader = create_input_reader(config.input, create_storage(config.input_storage))
-    return _digests([(document.title, document.text) async for document in reader])
+    return _digest_texts([(document.title, document.text) async for document in reader])
 
 
-def _digests(texts: Iterable[tuple[str, str]]) -> _Documents:
+def _digest_texts(texts: Iterable[tuple[str, str]]) -> _Documents:
     return {hashlib.blake2b(text.encode(), digest_size=16).digest(): name for name, text in texts}
 
 
-def _refuse_others(documents: Mapping[str, _Documents]) -> None:
+def _check_same(documents: Mapping[str, _Documents]) -> None:
     """Raise ConfigError if one of the indexes has other documents than the one before it."""
     for (first, ours), (second, theirs) in pairwise(documents.items()):
         only = {

@@ -164,7 +164,7 @@ class Telemetry:
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Have a question answered."""
         assert self._executor is not None
-        with self._span(unit.method, None, unit, log) as span:
+        with self._open_span(unit.method, None, unit, log) as span:
             self._searches[unit.key] = NonRecordingSpan(span.get_span_context())
             response = await self._executor.search_unit(unit, log)
             unit_ids = None if response.retrieved is None else response.retrieved.text_unit_ids
@@ -172,9 +172,9 @@ class Telemetry:
             if unit_ids is not None:
                 documents = json.dumps([{"id": unit_id} for unit_id in unit_ids])
                 values = {**values, "gen_ai.retrieval.documents": documents}
-            _set(span, {**values, **self._content([unit.sample.question], response.response)})
+            _annotate(span, {**values, **self._content([unit.sample.question], response.response)})
             if response.failure is not None:
-                _fail(span, response.failure.kind, response.failure.message)
+                _mark_failed(span, response.failure.kind, response.failure.message)
         return response
 
     async def judge_unit(
@@ -183,7 +183,7 @@ class Telemetry:
         """Have a response judged on some metrics."""
         assert self._executor is not None
         search = self._searches.get(unit.key)
-        with self._span("judge", search, unit, log) as span:
+        with self._open_span("judge", search, unit, log) as span:
             verdicts = await self._executor.judge_unit(unit, response, metrics, log)
         for metric, verdict in verdicts.items():
             if verdict.score is not None or verdict.failure is not None:
@@ -191,32 +191,32 @@ class Telemetry:
         return verdicts
 
     async def _judge_further(self, task: FurtherTask, log: CallLog) -> Judgement:
-        with self._span(task.kind, self._searches.get(task.subject), None, log) as span:
+        with self._open_span(task.kind, self._searches.get(task.subject), None, log) as span:
             judgement = await task.judge(log)
             if judgement.failed:
-                _fail(span, "judge", "The judge failed, in full or in part")
+                _mark_failed(span, "judge", "The judge failed, in full or in part")
         return judgement
 
     @contextmanager
-    def _span(
+    def _open_span(
         self, name: str, parent: Span | None, unit: Unit | None, log: CallLog
     ) -> Generator[Span]:
         values: Values = {"gen_ai.agent.name": name}
         if unit is not None:
-            place = {"gen_ai.data_source.id": unit.sample.imdb_key, "gtog.method": unit.method}
+            labels = {"gen_ai.data_source.id": unit.sample.imdb_key, "gtog.method": unit.method}
             question = {"gtog.question.id": unit.sample.id, "gtog.trial": unit.trial}
-            values = {**values, **place, **question}
-        span = self._start("invoke_workflow", name, values, parent)
-        log.watch = self._call
+            values = {**values, **labels, **question}
+        span = self._start_span("invoke_workflow", name, values, parent)
+        log.watch = self._on_call
         quiet = {"record_exception": False, "set_status_on_exception": False}
         with trace.use_span(span, end_on_exit=True, **quiet):
             try:
                 yield span
             except BaseException as error:
-                _fail(span, type(error).__name__, describe_error(error))
+                _mark_failed(span, type(error).__name__, describe_error(error))
                 raise
 
-    def _start(
+    def _start_span(
         self,
         operation: str,
         name: str,
@@ -229,11 +229,11 @@ class Telemetry:
         span = self._tracer.start_span(f"{operation} {name}", above, kind, start_time=started_ns)
         self._n_spans += span.is_recording()
         always = {"gen_ai.operation.name": operation, "gtog.run.id": self.run_id}
-        _set(span, {**always, **values})
+        _annotate(span, {**always, **values})
         return span
 
-    def _call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
-        ended, is_chat = time.time_ns(), attempt.kind == "completion"
+    def _on_call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
+        ended_ns, is_chat = time.time_ns(), attempt.kind == "completion"
         provider, _, model = attempt.model.partition("/")
         values: Values = {
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
@@ -245,19 +245,19 @@ class Telemetry:
         }
         if attempt.counted_by != "nobody":
             output = attempt.output_tokens if is_chat else None
-            counted = {"gen_ai.usage.input_tokens": attempt.prompt_tokens}
-            values = {**values, **counted, "gen_ai.usage.output_tokens": output}
+            usage = {"gen_ai.usage.input_tokens": attempt.prompt_tokens}
+            values = {**values, **usage, "gen_ai.usage.output_tokens": output}
         if is_chat:
             messages = cast("Sequence[Message]", request["messages"])
             values = {**values, **self._content(messages, reply)}
         kind = SpanKind.INTERNAL if is_offline(attempt.model) else SpanKind.CLIENT
-        started = ended - round(attempt.latency_s * 1e9)
+        started = ended_ns - round(attempt.latency_s * 1e9)
         operation = "chat" if is_chat else "embeddings"
-        span = self._start(operation, model, values, None, kind, started)
+        span = self._start_span(operation, model, values, None, kind, started)
         if attempt.error is not None:
-            named = attempt.error.partition(":")[0]
-            _fail(span, named if named.isidentifier() else "_OTHER", attempt.error)
-        span.end(ended)
+            error_name = attempt.error.partition(":")[0]
+            _mark_failed(span, error_name if error_name.isidentifier() else "_OTHER", attempt.error)
+        span.end(ended_ns)
 
     def _content(self, messages: Sequence[Message | str], reply: object) -> dict[str, str]:
         """Return what was said, as the conventions write it down, where it is asked for."""
@@ -295,12 +295,12 @@ def _clean(values: Values) -> dict[str, str | int | float | Sequence[str]]:
     return {n: redact(value) if isinstance(value, str) else value for n, value in present.items()}
 
 
-def _set(span: Span, values: Values) -> None:
+def _annotate(span: Span, values: Values) -> None:
     span.set_attributes(_clean(values))
 
 
-def _fail(span: Span, kind: str, message: str) -> None:
-    _set(span, {"error.type": kind})
+def _mark_failed(span: Span, kind: str, message: str) -> None:
+    _annotate(span, {"error.type": kind})
     span.set_status(StatusCode.ERROR, redact(message))
 
 
@@ -308,5 +308,5 @@ def _dump_messages(messages: Sequence[Message]) -> str:
     def parts(text: object) -> list[dict[str, str]]:
         return [{"type": "text", "content": str(text)}]
 
-    listed = [{"role": message["role"], "parts": parts(message["content"])} for message in messages]
-    return json.dumps(listed, ensure_ascii=False)
+    entries = [{"role": m["role"], "parts": parts(m["content"])} for m in messages]
+    return json.dumps(entries, ensure_ascii=False)
