@@ -34,8 +34,8 @@ def _read_requirements(extra: str | None) -> dict[str, str]:
     markers: dict[str, str] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")
-        extras = _EXTRA.findall(marker)
-        if extras == ([] if extra is None else [extra]):
+        line_extras = _EXTRA.findall(marker)
+        if line_extras == ([] if extra is None else [extra]):
             markers[requirement.strip()] = marker.strip()
     return markers
 
@@ -43,10 +43,10 @@ def _read_requirements(extra: str | None) -> dict[str, str]:
 def extras() -> list[str]:
     """List the extras that a user may want: not those that test or check the project."""
     try:
-        every = metadata("gtog").get_all("Provides-Extra") or []
+        names = metadata("gtog").get_all("Provides-Extra") or []
     except PackageNotFoundError:
         return []
-    return [extra for extra in every if extra not in ("check", "real-model", "test")]
+    return [extra for extra in names if extra not in ("check", "real-model", "test")]
 
 
 def missing_requirements(extra: str | None = None) -> list[str]:

@@ -52,7 +52,7 @@ _ContextFinder = Callable[[GraphRagConfig, _Args, "CallLog"], Any]
 _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
-def _with_own_sections(config: object) -> object:
+def _read_own_sections(config: object) -> object:
     """Read a mapping with the sections of our searches, which the released class drops."""
     if not isinstance(config, dict):
         return config
@@ -61,7 +61,7 @@ def _with_own_sections(config: object) -> object:
     return ProjectConfig.model_validate(config)
 
 
-_Config = Annotated[GraphRagConfig, BeforeValidator(_with_own_sections)]
+_Config = Annotated[GraphRagConfig, BeforeValidator(_read_own_sections)]
 
 
 def _default_response_type(search: _Search) -> _Search:
@@ -151,7 +151,7 @@ def _context_in_answer(method: str) -> _ContextFinder:
             return ""
         prompt = str(log.prompts[0][0]["content"])
         fields = {"response_type": arguments["response_type"]}
-        context = find_context(_template(config, method), fields, prompt)
+        context = find_context(_read_template(config, method), fields, prompt)
         return prompt if context is None else context
 
     return find
@@ -167,14 +167,14 @@ def _follow_up_contexts(config: GraphRagConfig, arguments: _Args, log: "CallLog"
     contexts: dict[str, str] = {}
     for messages in log.prompts or ():
         if len(messages) == 2:
-            template, prompt = _template(config, "drift"), str(messages[0]["content"])
+            template, prompt = _read_template(config, "drift"), str(messages[0]["content"])
             context = find_context(template, fields, prompt)
             if context is not None:
                 contexts[str(messages[1]["content"])] = context
     return contexts
 
 
-def _template(config: GraphRagConfig, method: str) -> str:
+def _read_template(config: GraphRagConfig, method: str) -> str:
     from graphrag.prompts.query import basic_search_system_prompt as basic
     from graphrag.prompts.query import drift_search_system_prompt as drift
     from graphrag.prompts.query import local_search_system_prompt as local
@@ -214,7 +214,7 @@ async def _answer(
     return result
 
 
-def _open(
+def _open_index(
     config: GraphRagConfig, response_type: str, verbose: bool, **tables: pd.DataFrame | None
 ) -> "GraphIndex":
     from graphrag.query.graph_index import GraphIndex
@@ -265,7 +265,7 @@ def _open_graph(
     verbose: bool = False,
 ) -> _Opened:
     frames = {"entities": entities, "relationships": relationships, "text_units": text_units}
-    return _open(config, response_type, verbose, **frames), query, callbacks
+    return _open_index(config, response_type, verbose, **frames), query, callbacks
 
 
 @_checked
@@ -277,10 +277,10 @@ def _open_texts(
     callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> _Opened:
-    return _open(config, response_type, verbose, text_units=text_units), query, callbacks
+    return _open_index(config, response_type, verbose, text_units=text_units), query, callbacks
 
 
-def _searches(
+def _make_searches(
     method: str, first: str, open_index: Callable[..., _Opened], parameters: str
 ) -> tuple[_Search, _Stream]:
     """Make the two functions of a method: the whole response, and its pieces as they arrive."""
@@ -301,23 +301,23 @@ def _searches(
 
 
 _GRAPH, _RANKED = (_open_graph, _GRAPH_PARAMETERS), (_open_texts, _RANKED_PARAMETERS)
-tog_search, tog_search_streaming = _searches(
+tog_search, tog_search_streaming = _make_searches(
     "tog", "Answer a question by Think-on-Graph search.", *_GRAPH
 )
-ppr_search, ppr_search_streaming = _searches(
+ppr_search, ppr_search_streaming = _make_searches(
     "ppr",
     "Answer a question in one call from the texts that personalized PageRank ranks first.",
     *_GRAPH,
 )
-bm25_search, bm25_search_streaming = _searches(
+bm25_search, bm25_search_streaming = _make_searches(
     "bm25", "Answer a question from the text units whose words fit it best (BM25).", *_RANKED
 )
-hybrid_search, hybrid_search_streaming = _searches(
+hybrid_search, hybrid_search_streaming = _make_searches(
     "hybrid",
     "Answer a question from the text units that fit it best by words and by vectors.",
     *_RANKED,
 )
-agentic_search, agentic_search_streaming = _searches(
+agentic_search, agentic_search_streaming = _make_searches(
     "agentic",
     "Answer a question by up to three hybrid searches, each for what was missing before.",
     *_RANKED,

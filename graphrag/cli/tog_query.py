@@ -69,8 +69,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
         if connect:
-            how = "--method tog answers how two things are related by looking up both"
-            say(f"Note: --connect is no longer used: {how}.", stderr=True)
+            advice = "--method tog answers how two things are related by looking up both"
+            say(f"Note: --connect is no longer used: {advice}.", stderr=True)
         if method.value in OWN_METHODS:
             refuse_if_unfit()
             with _shown_stdout():
@@ -118,8 +118,8 @@ def _redacted_errors() -> Generator[None]:
         yield
     except Exception as error:
         if not redact_error(error):
-            said = strip_controls(redact(f"{type(error).__name__}: {error}"))
-            raise RuntimeError(said) from None
+            message = strip_controls(redact(f"{type(error).__name__}: {error}"))
+            raise RuntimeError(message) from None
         raise
 
 
@@ -229,15 +229,15 @@ def _show_way(result: "CountedSearchResult") -> None:
     from graphrag.text.way import read_steps, way_tree
 
     console = open_console(stderr=True)
-    for row in _rows(result, "searches"):
+    for row in _read_frame(result, "searches"):
         parts = [f"search {row['round']}: {row['query']}"]
         parts += [f"{name}: {row[name]}" for name in ("missing", "note") if row[name]]
         console.print("; ".join(parts), soft_wrap=True)
-    if steps := read_steps(_rows(result, "exploration")):
+    if steps := read_steps(_read_frame(result, "exploration")):
         console.print(way_tree(steps, cited_sources(str(result.response))))
 
 
-def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
+def _read_frame(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
     frames = cast("Mapping[str, pd.DataFrame]", result.context_data)
     return cast("list[dict[str, Any]]", frames[name].to_dict("records")) if name in frames else []
 

@@ -50,7 +50,7 @@ class UnusedSetting:
     has_gone: bool = False
 
     def __str__(self) -> str:
-        path = _path(self.section, self.key)
+        path = _join_path(self.section, self.key)
         why = (
             f"is no longer used: {self.instead}" if self.has_gone else f"is not used{self.instead}"
         )
@@ -130,10 +130,10 @@ def _collect_unknown(
         is_mapping = getattr(field.annotation, "__origin__", None) is dict
         if inner and isinstance(value, Mapping) and not is_mapping:
             inside = cast("Mapping[str, object]", value)
-            _collect_unknown(inside, inner[0], _path(section, key), unused)
+            _collect_unknown(inside, inner[0], _join_path(section, key), unused)
 
 
-def _path(section: str, key: str) -> str:
+def _join_path(section: str, key: str) -> str:
     return f"{section}.{key}" if section else key
 
 

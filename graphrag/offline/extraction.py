@@ -130,7 +130,7 @@ def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
             evidence[fullest[mention.name]].add(mention, words)
         named = [speaker] if speaker else []
         named += [mention.name for mention in hits]
-        _add(sentence, list(dict.fromkeys(fullest[name] for name in named)), entities, edges)
+        _relate(sentence, list(dict.fromkeys(fullest[name] for name in named)), entities, edges)
     for entity in entities.values():
         entity.kind = kind_of(entity.name, evidence[entity.name])
     # A short form stays a node of its own, tied to the full one: another chunk may know only the
@@ -152,7 +152,7 @@ def _speaker(cue: str | None) -> str | None:
     return mentions[0].name if mentions else None
 
 
-def _add(
+def _relate(
     sentence: str,
     names: Sequence[str],
     entities: dict[str, Entity],
@@ -178,15 +178,15 @@ def _short_first(texts: Sequence[str], limit: int) -> str:
 
 def _record(names: tuple[str, str, str], *rest: str) -> str:
     kind, *texts = names
-    return "(" + _FIELD.join([f'"{kind}"', *map(_plain, [*texts, *rest])]) + ")"
+    return "(" + _FIELD.join([f'"{kind}"', *map(_strip_separators, [*texts, *rest])]) + ")"
 
 
-def _plain(text: str) -> str:
+def _strip_separators(text: str) -> str:
     """Give a text without the notation's separators, on one line."""
     text = " ".join(text.split())
-    for separator, put in (("#", ""), ("<|", "<"), ("|>", ">")):
+    for separator, replacement in (("#", ""), ("<|", "<"), ("|>", ">")):
         while separator in text:
-            text = text.replace(separator, put)
+            text = text.replace(separator, replacement)
     return text
 
 
@@ -308,8 +308,8 @@ def answer_community_report(request: Request) -> dict[str, object]:
 
 
 def _summary(names: Sequence[str], n_edges: int, texts: Sequence[str]) -> str:
-    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-    head = f"The community links {listed} through {n_edges} relationships. " if names else ""
+    phrase = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    head = f"The community links {phrase} through {n_edges} relationships. " if names else ""
     return head + _join_distinct(texts)
 
 

@@ -59,7 +59,7 @@ def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
         return f"There is no answer, and the response {done}.", int(abstains)
     if abstains:
         return "The response abstains.", 0
-    share = _recall(ground_truth, _bare(predicted))
+    share = _recall(ground_truth, _uncited(predicted))
     reason = f"The response holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
     return reason, int(share >= _CORRECT)
 
@@ -68,7 +68,7 @@ def _judge_faithfulness(context: str, answer: str) -> Verdict:
     """1 when the context contains 0.7 of the terms of every sentence; an abstention is 1."""
     if is_abstention(answer):
         return "The response claims nothing.", 1
-    lowest = _least_supported(_bare(answer), set(terms(context)))
+    lowest = _least_supported(_uncited(answer), set(terms(context)))
     share = f"{lowest:.2f} of its words in the context (needed: {_FAITHFUL})"
     return f"The least supported sentence has {share}.", int(lowest >= _FAITHFUL)
 
@@ -85,8 +85,8 @@ def _judge_completeness(question: str, answer: str) -> Verdict:
     """1 when a response holds the kind of thing asked for, or 0.3 of the question's terms."""
     if is_abstention(answer):
         return "The response abstains.", 0
-    share = share_covered(terms(question), set(terms(_bare(answer))))
-    fits = fits_type(question, _bare(answer))
+    share = share_covered(terms(question), set(terms(_uncited(answer))))
+    fits = fits_type(question, _uncited(answer))
     return (
         f"The response {'holds' if fits else 'lacks'} the kind of thing asked for and {share:.2f} "
         "of the question's words.",
@@ -176,8 +176,8 @@ def rule_on_claims(request: Request) -> dict[str, object]:
         f"{row.table} ({row.id})": set(terms(f"{row.label} {row.text}"))
         for row in read_context(str(material["text"]), ("|", ","))
     } or {"": set(terms(str(material["text"])))}
-    ruled: list[dict[str, object]] = []
-    for n, claim in cast("Mapping[str, str]", material["claims"]).items():
+    rulings: list[dict[str, object]] = []
+    for number, claim in cast("Mapping[str, str]", material["claims"]).items():
         claim_terms, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
         holding = [
             name
@@ -187,8 +187,8 @@ def rule_on_claims(request: Request) -> dict[str, object]:
         ruling = "supported" if holding else "not_found"
         reason = "The words of a row hold it." if holding else "No row has most of its words."
         texts = [*filter(None, holding)]
-        ruled.append({"number": int(n), "reason": reason, "texts": texts, "ruling": ruling})
-    return {"claims": ruled}
+        rulings.append({"number": int(number), "reason": reason, "texts": texts, "ruling": ruling})
+    return {"claims": rulings}
 
 
 def grade_rubric(request: Request) -> dict[str, object]:
@@ -203,7 +203,7 @@ def grade_rubric(request: Request) -> dict[str, object]:
     """
     retrieved = ("entities", "relationships", "texts")
     material = read_material(request, {"question", "answer", *retrieved})
-    question, answer = str(material["question"]), _bare(material["answer"])
+    question, answer = str(material["question"]), _uncited(material["answer"])
     listed = [material[name] for name in retrieved]
     present = set(terms(json.dumps(listed, ensure_ascii=False)))
     abstains = is_abstention(answer)
@@ -243,7 +243,7 @@ def grade_quality(request: Request) -> dict[str, object]:
     Completeness and relevance are those of the rubric. An abstention has 0 in all.
     """
     material = read_material(request, {"question", "ground_truth", "context", "predicted"})
-    question, answer = str(material["question"]), _bare(material["predicted"])
+    question, answer = str(material["question"]), _uncited(material["predicted"])
     truth, context = material["ground_truth"], material["context"]
     scores = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
     if not is_abstention(answer):
@@ -278,7 +278,7 @@ def compare_answers(request: Request) -> dict[str, object]:
             return 0.0
         return (_relevance(question, answer) + _completeness(question, answer)) / 2
 
-    first, second = worth(_bare(material["first"])), worth(_bare(material["second"]))
+    first, second = worth(_uncited(material["first"])), worth(_uncited(material["second"]))
     winner = "first" if first > second else "second"
     return {
         "reasoning": f"By the question's words the first is worth {first:.2f}, "
@@ -298,7 +298,7 @@ def read_material(request: Request, fields: set[str]) -> dict[str, object]:
     return material
 
 
-def _bare(answer: object) -> str:
+def _uncited(answer: object) -> str:
     return CITATION.sub("", str(answer))
 
 
@@ -349,7 +349,7 @@ def draft_question(request: Request) -> dict[str, object]:
     texts = [
         str(unit["text"]) for unit in cast("Sequence[Mapping[str, object]]", material["texts"])
     ]
-    blanks = [blank for text in texts if (blank := _leave_out(text)) is not None]
+    blanks = [blank for text in texts if (blank := _make_cloze(text)) is not None]
     reply: dict[str, object] = {"question": "", "answer": "", "quotes": [], "difficulty": "easy"}
     is_global = "assertions" in request.fields
     if is_global:
@@ -378,15 +378,15 @@ def propose_assertions(request: Request) -> dict[str, object]:
     """Take the quotes' sentences that hold the answer as vital, else the answer, others as okay."""
     material = find_json_object(request.user) or {}
     answer, quotes = str(material["answer"]), cast("Sequence[str]", material["quotes"])
-    said = [s for quote in quotes for s in sentences(quote)]
+    quoted = [s for quote in quotes for s in sentences(quote)]
     key_terms = set(terms(answer))
-    vital = [s for s in said if key_terms and key_terms <= set(terms(s))] or [answer or said[0]]
-    weights = {**dict.fromkeys(said, "okay"), **dict.fromkeys(vital, "vital")}
+    vital = [s for s in quoted if key_terms and key_terms <= set(terms(s))] or [answer or quoted[0]]
+    weights = {**dict.fromkeys(quoted, "okay"), **dict.fromkeys(vital, "vital")}
     listed = [{"text": text, "weight": weight} for text, weight in weights.items()]
     return {"assertions": listed}
 
 
-def _leave_out(text: str) -> tuple[str, str, str] | None:
+def _make_cloze(text: str) -> tuple[str, str, str] | None:
     """Return a name, the first sentence that has it with enough else, and that without it."""
     pool = [
         sentence

@@ -103,7 +103,7 @@ class ModelCaller:
     async def _call(self, call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal
         if journal is not None:
-            call.key = self._key(call.request, scope)
+            call.key = self._make_key(call.request, scope)
             recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
@@ -157,13 +157,13 @@ class ModelCaller:
         """
         if not is_transient(error):
             raise error
-        limit, lane = self._limit(scope)
+        limit, lane = self._find_lane(scope)
         is_run = limit.patience_s is not None
         asked_s, longest_s = retry_after_s(error), limit.patience_s or LONGEST_WAIT_S
         if asked_s > longest_s:
-            why = f"{lane.name} asks to wait {asked_s:,.0f} s, longer than "
-            why += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
-            raise limit.give_up(lane, why) if is_run else ServiceDownError(why) from error
+            reason = f"{lane.name} asks to wait {asked_s:,.0f} s, longer than "
+            reason += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
+            raise limit.give_up(lane, reason) if is_run else ServiceDownError(reason) from error
         lane.latest = describe_error(error)
         if is_run and lane.outage.is_waited_for:
             return n_failed
@@ -175,7 +175,7 @@ class ModelCaller:
         await asyncio.sleep(random.uniform(0.0, most_s))
         return n_failed + 1
 
-    def _limit(self, scope: CallLog) -> tuple[CallLimit, Lane]:
+    def _find_lane(self, scope: CallLog) -> tuple[CallLimit, Lane]:
         limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
         return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
 
@@ -188,20 +188,20 @@ class ModelCaller:
         ``request`` is the same for every attempt of one. What is sent to ask whether a service is
         back is not the scope's own time either; a search that waited for that has no latency.
         """
-        limit, lane = self._limit(scope)
+        limit, lane = self._find_lane(scope)
         is_free = lane.tokens_rate is None and limit.spending.most_usd is None
         tokens = 0 if is_free else count_tokens()
         usd = limit.spending.estimate_usd(self.kind, self.model, tokens)
         outage, own_time = lane.outage, scope.own_time
-        with ExitStack() as held:
+        with ExitStack() as stack:
             with own_time.waiting():
                 place = await limit.acquire(lane, request, tokens)
-                held.callback(limit.release, place)
+                stack.callback(limit.release, place)
                 await limit.spending.wait_for(usd)
-                held.callback(limit.spending.give_back, usd)
+                stack.callback(limit.spending.give_back, usd)
             place.usd = usd
             if outage.is_waited_for:
-                held.enter_context(own_time.waiting())
+                stack.enter_context(own_time.waiting())
             try:
                 yield place
             except Exception as error:
@@ -215,7 +215,7 @@ class ModelCaller:
 
     def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
         """Return what counts a request that waits for nothing, unless too little is left for it."""
-        spending = self._limit(scope)[0].spending
+        spending = self._find_lane(scope)[0].spending
         if spending.left_usd is not None:
             usd = spending.estimate_usd(self.kind, self.model, count_tokens())
             if usd > spending.left_usd:
@@ -224,27 +224,27 @@ class ModelCaller:
 
     async def _send(self, call: _Call, place: Place) -> object:
         attempts = call.attempts
-        journal, spending = call.scope.journal, self._limit(call.scope)[0].spending
+        journal, spending = call.scope.journal, self._find_lane(call.scope)[0].spending
         if journal is not None:
             journal.start(call.key)
         started = time.perf_counter()
         try:
-            answer = await self._in_time(call.send, call.scope)
+            answer = await self._send_in_time(call.send, call.scope)
         except BaseException as error:
             advise(error, self.kind, self._config)
             paid = error.answer if isinstance(error, GarbledReplyError) else None
-            self._note(call, started, paid or call.received(), describe_error(error))
+            self._record_attempt(call, started, paid or call.received(), describe_error(error))
             _log.debug("%s failed: %s", self.model, attempts[-1].error)
             spending.count(attempts[-1])
             if isinstance(error, NoReplyError | asyncio.CancelledError):
                 spending.unanswered_usd += place.usd
             raise
-        self._note(call, started, answer)
+        self._record_attempt(call, started, answer)
         spending.count(attempts[-1])
         place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
 
-    async def _in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
+    async def _send_in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
         allowed = self.time(scope)
         timer = asyncio.timeout(None)
         try:
@@ -266,31 +266,31 @@ class ModelCaller:
             return CallTime(float(own), f"call_args.timeout of {self.model} in settings.yaml")
         return scope.time or _UNBOUNDED_S
 
-    def _note(
+    def _record_attempt(
         self, call: _Call, started: float, answer: Answer | None, error: str | None = None
     ) -> None:
         """Record an attempt that began at ``started`` (perf_counter seconds) and ends now."""
-        told = answer or _NO_ANSWER
+        result = answer or _NO_ANSWER
         attempt = CallAttempt(
             kind=self.kind,
             model=self.model,
             phase="embedding" if self.kind == "embedding" else current_phase(),
-            prompt_tokens=told.prompt_tokens,
-            output_tokens=told.output_tokens,
-            counted_by=told.counted_by,
+            prompt_tokens=result.prompt_tokens,
+            output_tokens=result.output_tokens,
+            counted_by=result.counted_by,
             latency_s=time.perf_counter() - started,
-            cached_prompt_tokens=told.cached_prompt_tokens,
+            cached_prompt_tokens=result.cached_prompt_tokens,
             error=error,
-            finish_reason=told.finish_reason,
-            abstained=told.abstained,
+            finish_reason=result.finish_reason,
+            abstained=result.abstained,
         )
         call.attempts.append(attempt)
         if call.scope.exchanges is not None:
-            call.scope.exchanges.add(attempt, call.request, told.reply)
+            call.scope.exchanges.add(attempt, call.request, result.reply)
         if call.scope.watch is not None:
-            call.scope.watch(attempt, call.request, told.reply)
+            call.scope.watch(attempt, call.request, result.reply)
 
-    def _key(self, request: Mapping[str, object], scope: CallLog) -> str:
+    def _make_key(self, request: Mapping[str, object], scope: CallLog) -> str:
         text = _KEY.encode({**self._identity, **request})
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"

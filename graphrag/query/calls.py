@@ -64,14 +64,14 @@ class CutOffReplyError(RuntimeError):
         self.of_setup = bound is None or not reached or bound.of_setup
         self.context_is_full = n_tokens is not None and not reached
         if n_tokens is None:
-            raised = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
-            super().__init__(f"the reply was cut off{raised}")
+            remedy = "" if bound is None else f"; raise {bound.setting}, now {bound.tokens}"
+            super().__init__(f"the reply was cut off{remedy}")
         elif bound is not None and reached:
             super().__init__(f"the reply was cut off at {n_tokens} tokens; raise {bound.setting}")
         else:
             most = "" if bound is None else f" of {bound.tokens} that it may have"
-            said = f"the reply was cut off after {n_tokens} tokens{most}: {_CONTEXT_IS_FULL}"
-            super().__init__(said)
+            message = f"the reply was cut off after {n_tokens} tokens{most}: {_CONTEXT_IS_FULL}"
+            super().__init__(message)
 
 
 class NoReplyError(RuntimeError):
@@ -111,8 +111,8 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, _SENTENCES):
         return text
     if _NO_ROOM in _kinds(error):
-        said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
-        return f"{_CONTEXT_IS_FULL} for the request ({said[:200]})"
+        detail = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
+        return f"{_CONTEXT_IS_FULL} for the request ({detail[:200]})"
     notes: list[str] = getattr(error, "__notes__", [])
     advice = next((note for note in notes if isinstance(note, _Advice)), None)
     if advice is not None and not advice.goes_on:
@@ -120,8 +120,8 @@ def describe_error(error: BaseException) -> str:
     name = type(error).__name__
     # litellm says its own kind in the message too, of some errors twice.
     text = text.removeprefix(f"litellm.{name}: ").removeprefix(f"{name}: ")
-    named = f"{name}: {text}"[:300] if text else name
-    return f"{named}{advice or ''}"
+    line = f"{name}: {text}"[:300] if text else name
+    return f"{line}{advice or ''}"
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -162,8 +162,8 @@ def is_transient(error: BaseException) -> bool:
         return error.may_pass
     if isinstance(error, NoReplyError):
         return True
-    named = bool(_kinds(error) & _TRANSPORT_ERRORS)
-    return isinstance(status, int) or named or isinstance(error, ConnectionError | TimeoutError)
+    transport = bool(_kinds(error) & _TRANSPORT_ERRORS)
+    return isinstance(status, int) or transport or isinstance(error, ConnectionError | TimeoutError)
 
 
 def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:
@@ -315,8 +315,8 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     if _is_wrong_provider(error):
         add_advice(error, _describe_provider(kind, config.model_provider, where))
     elif lost and not _is_not_there(error):
-        said = f"the connection to {name_service(config)} was lost before the reply was whole"
-        add_advice(error, f"{said}; ask again")
+        sentence = f"the connection to {name_service(config)} was lost before the reply was whole"
+        add_advice(error, f"{sentence}; ask again")
     elif lost:
         remedy = f"start the service, or check api_base {where}"
         if config.api_base is None:
@@ -345,9 +345,9 @@ def _describe_provider(kind: str, provider: str, where: str) -> str:
     providers = sorted({str(getattr(entry, "value", entry)) for entry in litellm.provider_list})
     if provider in providers:
         return f"{provider} offers no {kind}s: correct model_provider {where}"
-    meant = nearest(provider, providers)
-    correct = f"{' C' if meant else '; c'}orrect model_provider {where}"
-    return f"there is no provider {provider!r}{meant}{correct}"
+    hint = nearest(provider, providers)
+    correct = f"{' C' if hint else '; c'}orrect model_provider {where}"
+    return f"there is no provider {provider!r}{hint}{correct}"
 
 
 def name_service(config: "ModelConfig") -> str:

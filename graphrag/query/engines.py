@@ -183,11 +183,11 @@ class DriftSearch:
         primer_model = _EmbedsItsReply(builder.model, embedding, question, vectors)
         tasks: list[asyncio.Task[Any]] = []
         primer: Any = self._engine.primer
-        decompose_query = _as_tasks(primer.decompose_query, tasks)
+        decompose_query = _run_as_tasks(primer.decompose_query, tasks)
         engine = _copy(
             self._engine,
             query_state=state,
-            local_search=SimpleNamespace(search=_as_tasks(search, tasks)),
+            local_search=SimpleNamespace(search=_run_as_tasks(search, tasks)),
             context_builder=_copy(builder, model=primer_model),
             primer=_copy(primer, decompose_query=decompose_query),
         )
@@ -207,7 +207,7 @@ class DriftSearch:
         return Outcome(response, result.context_data, result.context_text)
 
 
-def _as_tasks(
+def _run_as_tasks(
     step: Callable[..., Awaitable[T]], tasks: "list[asyncio.Task[Any]]"
 ) -> Callable[..., Awaitable[T]]:
     """Return a step that runs as a task, which is noted."""

@@ -99,7 +99,7 @@ def _with_document(frame: "pd.DataFrame") -> "pd.DataFrame":
     table: Any = frame
     if _DOCUMENT in table or _DOCUMENTS not in table:
         return frame
-    firsts = [next(iter(ids), "") for ids in _lists(table[_DOCUMENTS])]
+    firsts = [next(iter(ids), "") for ids in _to_lists(table[_DOCUMENTS])]
     return table.assign(**{_DOCUMENT: firsts})
 
 
@@ -112,12 +112,12 @@ def rows_of(table: "pd.DataFrame | None", *columns: str) -> list[tuple[Any, ...]
     if frame is None:
         return []
     cells = (
-        _lists(frame[c]) if c.endswith("_ids") else map(str, frame[c].tolist()) for c in columns
+        _to_lists(frame[c]) if c.endswith("_ids") else map(str, frame[c].tolist()) for c in columns
     )
     return list(zip(*cells, strict=True))
 
 
-def _lists(column: Any) -> "Iterator[tuple[str, ...]]":
+def _to_lists(column: Any) -> "Iterator[tuple[str, ...]]":
     from graphrag.data_model.dfs import split_list_column
 
     lists: Iterator[Any] = map(split_list_column, column.tolist())
@@ -130,14 +130,14 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
     Raises IndexNotBuiltError if a table is missing.
     """
     storage = create_storage(config.output_storage)
-    there = await _present(config, storage, SEARCHED_TABLES)
+    there = await _find_tables(config, storage, SEARCHED_TABLES)
     missing = [name for name in SEARCHED_TABLES if name not in there]
     if missing:
         where = config.output_storage.base_dir
         raise IndexNotBuiltError(describe_unbuilt(Path(root), missing, where))
     digest = hashlib.blake2b(digest_size=16)
     # Titles of documents, where there are some, change what a search of the graph finds.
-    for name in (*SEARCHED_TABLES, *await _present(config, storage, ("documents",))):
+    for name in (*SEARCHED_TABLES, *await _find_tables(config, storage, ("documents",))):
         key = f"{name}.{config.table_provider.type}"
         if isinstance(storage, FileStorage):
             await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
@@ -148,7 +148,7 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
     return digest.hexdigest()
 
 
-async def _present(
+async def _find_tables(
     config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
 ) -> list[str]:
     kind = config.table_provider.type
@@ -174,7 +174,7 @@ async def open_tables(
     """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)
     kind = config.table_provider.type
-    present = await _present(config, storage, names)
+    present = await _find_tables(config, storage, names)
     if isinstance(storage, FileStorage) and kind in _FILES:
         return IndexTables({name: storage.get_path(f"{name}.{kind}") for name in present})
     from graphrag_storage.tables.table_provider_factory import create_table_provider
@@ -415,14 +415,14 @@ def _read_vectors(config: "GraphRagConfig") -> str | None:
 
 def describe_model(config: "ModelConfig") -> dict[str, object]:
     """Return a model's name and call arguments, what may be a secret replaced by its hash."""
-    return {"model": model_name(config), "call_args": _public(config.call_args)}
+    return {"model": model_name(config), "call_args": _hide_secrets(config.call_args)}
 
 
-def _public(values: Mapping[str, object]) -> dict[str, object]:
+def _hide_secrets(values: Mapping[str, object]) -> dict[str, object]:
     return {
         name: _hash(repr(value).encode())
         if _SECRET.search(name)
-        else _public(cast("Mapping[str, object]", value))
+        else _hide_secrets(cast("Mapping[str, object]", value))
         if isinstance(value, Mapping)
         else value
         for name, value in values.items()

@@ -320,8 +320,8 @@ class Lane:
     def answered(self, place: Place, tokens: int) -> None:
         """Note an answer and the tokens that it really took."""
         if place.taken is not None and tokens:
-            of_reply = max(0, tokens - place.prompt_tokens)
-            self._output += 0.2 * (of_reply - self._output)
+            reply_tokens = max(0, tokens - place.prompt_tokens)
+            self._output += 0.2 * (reply_tokens - self._output)
             place.taken.amount = float(tokens)
         before = self.adaptive.places
         if self.outage.is_waited_for:

@@ -130,63 +130,63 @@ def describe_noise(texts: Sequence[str], vectors: _Floats) -> str:
     weights = np.zeros((len(texts), len(number)), np.float32)
     for row, words in enumerate(counted):
         weights[row, [number[word] for word in words]] = 1 + np.log(list(words.values()))
-    if not _belong_to(weights, vectors):
+    if not _vectors_fit(weights, vectors):
         return (
             "the vectors of the text units say nothing about them, as if they belonged to other "
             "texts; build the index again"
         )
-    if len(texts) >= _FEWEST and _beyond_words(weights, vectors) < _LEAST_BEYOND:
+    if len(texts) >= _FEWEST and _correlate_beyond_words(weights, vectors) < _LEAST_BEYOND:
         return "the vectors of the text units say no more about them than their words"
     return ""
 
 
-def _belong_to(weights: _Floats, vectors: _Floats) -> bool:
-    n = len(weights)
+def _vectors_fit(weights: _Floats, vectors: _Floats) -> bool:
+    n_texts = len(weights)
     standing = (weights > 0).sum(axis=0)
-    is_rare = (standing > 1) & (standing <= max(3, n * _RARE_PART))
+    is_rare = (standing > 1) & (standing <= max(3, n_texts * _RARE_PART))
     rare = (weights[:, is_rare] > 0).astype(np.float32)
     shared = rare @ rare.T > 0
     by_vectors, by_words = (
         np.take_along_axis(shared, _nearest(rows), axis=1).mean() for rows in (vectors, weights)
     )
-    by_chance = (shared.sum() - np.trace(shared)) / max(1, n * (n - 1))
+    by_chance = (shared.sum() - np.trace(shared)) / max(1, n_texts * (n_texts - 1))
     return bool(by_vectors >= (by_words + by_chance) / 2)
 
 
-def _beyond_words(weights: _Floats, vectors: _Floats) -> float:
+def _correlate_beyond_words(weights: _Floats, vectors: _Floats) -> float:
     pairs = np.triu_indices(len(weights), 1)
 
     def cosines(rows: _Floats) -> npt.NDArray[np.float64]:
-        unit = _unit(rows)
+        unit = _normalize_rows(rows)
         return (unit @ unit.T)[pairs].astype(np.float64)
 
     def centered(rows: _Floats) -> _Floats:
-        unit = _unit(rows)
+        unit = _normalize_rows(rows)
         return unit - unit.mean(axis=0)
 
     standing = (weights > 0).sum(axis=0)
     telling = weights * np.log(len(weights) / standing).astype(np.float32)
-    left, sizes, _ = np.linalg.svd(_unit(telling)[:, standing > 1], full_matrices=False)
+    left, sizes, _ = np.linalg.svd(_normalize_rows(telling)[:, standing > 1], full_matrices=False)
     words = [cosines(rows) for rows in (weights, telling, centered(weights))]
     basis, _ = np.linalg.qr(np.column_stack([np.ones(len(words[0])), *words]))
-    of_words, of_vectors = (
+    word_part, vector_part = (
         rows - basis @ (basis.T @ rows)
         for rows in (
             cosines(left[:, :_DIRECTIONS] * sizes[:_DIRECTIONS]),
             cosines(centered(vectors)),
         )
     )
-    length = float(np.linalg.norm(of_words) * np.linalg.norm(of_vectors))
-    return float(of_words @ of_vectors) / length if length > 0 else 0.0
+    length = float(np.linalg.norm(word_part) * np.linalg.norm(vector_part))
+    return float(word_part @ vector_part) / length if length > 0 else 0.0
 
 
-def _unit(vectors: _Floats) -> _Floats:
+def _normalize_rows(vectors: _Floats) -> _Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(lengths, np.float32(1e-9))
 
 
 def _nearest(vectors: _Floats) -> npt.NDArray[np.int64]:
-    unit = _unit(vectors)
+    unit = _normalize_rows(vectors)
     near = unit @ unit.T
     np.fill_diagonal(near, -np.inf)
     return np.argsort(-near, axis=1, kind="stable")[:, :_NEIGHBOURS]
@@ -220,9 +220,9 @@ class TextMeaning:
         In a run a service that is down holds the run up, or stops it, as it does for every method:
         NotAskedError passes through.
         """
-        store, why = await self._looked_at()
+        store, reason = await self._open_once()
         if store is None:
-            return {}, self._note(why)
+            return {}, self._note(reason)
         scope = current_scope()
         n_failed = 0 if scope is None else len(scope.failures)
         try:
@@ -246,10 +246,10 @@ class TextMeaning:
 
     async def is_noise(self) -> bool:
         """Say whether the vectors can be read, and tell nothing."""
-        await self._looked_at()
+        await self._open_once()
         return self._noise
 
-    async def _looked_at(self) -> "tuple[VectorStore | None, str]":
+    async def _open_once(self) -> "tuple[VectorStore | None, str]":
         async with self._opening:
             if self._opened is None:
                 self._opened = await asyncio.to_thread(self._open)

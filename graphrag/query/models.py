@@ -79,7 +79,7 @@ def count_models(config: "GraphRagConfig") -> "GraphRagConfig":
     register_embedding(_COUNTED, embedding)
     counted = {
         kind: {
-            name: _bare(model, type=_COUNTED, counted=model)
+            name: _strip_layers(model, type=_COUNTED, counted=model)
             for name, model in cast("dict[str, ModelConfig]", getattr(config, kind)).items()
         }
         for kind in ("completion_models", "embedding_models")
@@ -87,7 +87,7 @@ def count_models(config: "GraphRagConfig") -> "GraphRagConfig":
     return config.model_copy(update=counted)
 
 
-def _bare(config: "ModelConfig", **changes: object) -> "ModelConfig":
+def _strip_layers(config: "ModelConfig", **changes: object) -> "ModelConfig":
     """Return a configuration without the layers that :class:`ModelCaller` takes over."""
     taken_over = dict.fromkeys(("retry", "rate_limit", "metrics"))
     return config.model_copy(update={**taken_over, **changes})
@@ -104,7 +104,7 @@ class CountedCompletion:
         self.config = config
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
         self._caller = ModelCaller("completion", config, retry or read_retry_policy(config))
-        self._ask = _completion_of(config, self.tokenizer)
+        self._ask = _make_completion(config, self.tokenizer)
         self._bounds: dict[OutputBound | None, tuple[OutputBound | None, Request]] = {}
 
     async def completion_async(self, /, **kwargs: object) -> Any:
@@ -124,7 +124,7 @@ class CountedCompletion:
             return await self._complete(request, bound)
         if scope.live:
             return stream_from(lambda tell: self._pass_on(request, tell))
-        return _in_one_piece(await self._complete(request, bound))
+        return _stream_whole(await self._complete(request, bound))
 
     def _prepare(self, request: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
         if isinstance(request["messages"], str):
@@ -140,7 +140,7 @@ class CountedCompletion:
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
-        material = _material(_messages(request))
+        material = _join_material(_messages(request))
         was_stray = False
 
         async def send() -> Answer:
@@ -159,7 +159,7 @@ class CountedCompletion:
             return answer
 
         call = await self._caller.call(
-            _described(request), send, lambda: self._count_prompt(request)
+            _describe_request(request), send, lambda: self._count_prompt(request)
         )
         answered, text = call.attempts[-1], cast("str", call.reply)
         # Some services give no reason, and others one of their own, for a reply that is whole.
@@ -211,7 +211,7 @@ class CountedCompletion:
             return received() or self._count(request, "", None, reason, abstained)
 
         await self._caller.call(
-            _described(request), send, lambda: self._count_prompt(request), received
+            _describe_request(request), send, lambda: self._count_prompt(request), received
         )
 
     def _count(
@@ -249,7 +249,7 @@ class CountedEmbedding:
         self.config = config
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
         self._caller = ModelCaller("embedding", config, retry or read_retry_policy(config))
-        self._ask = _embedding_of(config, self.tokenizer)
+        self._ask = _make_embedding(config, self.tokenizer)
 
     async def vector_of(self, text: str) -> list[float]:
         """Embed one text."""
@@ -306,7 +306,7 @@ open_completion, open_embedding = CountedCompletion, CountedEmbedding
 """Make the counted model of a configuration; ``retry``: in place of its own section."""
 
 
-def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
+def _make_completion(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
 
@@ -314,9 +314,9 @@ def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     from graphrag_llm.completion import create_completion
 
     if config.type != "litellm":
-        return create_completion(_bare(config), tokenizer=tokenizer).completion_async
+        return create_completion(_strip_layers(config), tokenizer=tokenizer).completion_async
     once = {**config.call_args, "max_retries": 0}
-    model: Any = create_completion(_bare(config, call_args=once), tokenizer=tokenizer)
+    model: Any = create_completion(_strip_layers(config, call_args=once), tokenizer=tokenizer)
 
     def ask(response_format: object = None, **request: object) -> Awaitable[object]:
         # Past the parsing of what comes back: a reply that can't be parsed is still a reply, with
@@ -329,7 +329,7 @@ def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     return ask
 
 
-def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
+def _make_embedding(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     if is_asked_directly(config):
         from graphrag.query.direct.asking import DirectModel
 
@@ -337,11 +337,11 @@ def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> _Ask:
     from graphrag_llm.embedding import create_embedding
 
     once = {"max_retries": _NoRetries(0)} if config.type == "litellm" else {}
-    bare = _bare(config, call_args={**config.call_args, **once})
+    bare = _strip_layers(config, call_args={**config.call_args, **once})
     return create_embedding(bare, tokenizer=tokenizer).embedding_async
 
 
-async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
+async def _stream_whole(reply: Completion) -> AsyncIterator[Completion]:
     yield Completion.of(reply.content, reply.choices[0].finish_reason)
 
 
@@ -350,7 +350,7 @@ def _schema(form: type[BaseModel]) -> dict[str, object]:
     return form.model_json_schema()
 
 
-def _described(request: Request) -> Request:
+def _describe_request(request: Request) -> Request:
     """Return what gives a request its meaning, JSON-ready."""
     form = cast("type[BaseModel] | None", request.get("response_format"))
     return {**request, "response_format": _schema(form) if form else None}
@@ -364,6 +364,6 @@ def _texts(request: Request) -> list[str]:
     return cast("list[str]", request["input"])
 
 
-def _material(messages: Sequence[object]) -> str:
+def _join_material(messages: Sequence[object]) -> str:
     mappings = (cast("Message", m) for m in messages if isinstance(m, Mapping))
     return "\n".join(str(m["content"]) for m in mappings if m["role"] != "assistant")

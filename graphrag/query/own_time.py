@@ -75,8 +75,8 @@ class _Counted:
 
     __slots__ = ("_n_open", "_n_waiting", "_time")
 
-    def __init__(self, time: OwnTime, n_open: int, n_waiting: int) -> None:
-        self._time, self._n_open, self._n_waiting = time, n_open, n_waiting
+    def __init__(self, own_time: OwnTime, n_open: int, n_waiting: int) -> None:
+        self._time, self._n_open, self._n_waiting = own_time, n_open, n_waiting
 
     def __enter__(self) -> None:
         self._time.count(self._n_open, self._n_waiting)

@@ -69,7 +69,7 @@ class RankedTexts:
 
     async def by_words(self, question: str, k: int) -> Ranked:
         """Rank by BM25: passages that share no word with the question are left out."""
-        return self._of_first(best_of(self._passages.scores(question), None), k)
+        return self._keep_first(best_of(self._passages.scores(question), None), k)
 
     def by_words_and(self, vectors: "VectorStore", embedding: CountedEmbedding) -> Ranking:
         """Return the ranking by BM25 and by the question's vector, fused.
@@ -91,16 +91,16 @@ class RankedTexts:
                 for place in self._passages.of(self._rows[name])
             }
             words = best_of(self._passages.scores(question), depth)
-            return self._of_first(fuse_scores(dict(words), near, len(self._passages.rows)), k)
+            return self._keep_first(fuse_scores(dict(words), near, len(self._passages.rows)), k)
 
         return best
 
-    def _of_first(self, scored: Sequence[tuple[int, float]], k: int) -> Ranked:
+    def _keep_first(self, scored: Sequence[tuple[int, float]], k: int) -> Ranked:
         places = [place for place, _ in scored]
-        return _of_first(self._passages.of_units(places, self._units), k)
+        return _keep_first(self._passages.of_units(places, self._units), k)
 
 
-def _of_first(ranked: Ranked, k: int) -> Ranked:
+def _keep_first(ranked: Ranked, k: int) -> Ranked:
     """Return those of ranked passages that are of the first k text units among them."""
     first = set(list(dict.fromkeys(passage.unit_id for passage in ranked))[:k])
     return [passage for passage in ranked if passage.unit_id in first]
@@ -123,7 +123,7 @@ class Answering:
         """Return what is shown of ranked passages within a share of k and of the budget."""
         count = self.model.tokenizer.encode
         return show_passages(
-            _of_first(ranked, max(1, round(share * self.k))),
+            _keep_first(ranked, max(1, round(share * self.k))),
             lambda unit: len(count(f"{unit.short_id}|{unit.text}\n")),
             round(share * self.max_context_tokens) - len(count(_HEADER)),
         )
@@ -224,7 +224,7 @@ class AgenticSearch(RankedSearch):
         first = ranked = await self._ranking(question, k)
         kept: Ranked = []
         while len(rounds) < AGENTIC_ROUNDS:
-            selection = self._answering.show(_joined(kept, ranked), len(rounds) / AGENTIC_ROUNDS)
+            selection = self._answering.show(_merge(kept, ranked), len(rounds) / AGENTIC_ROUNDS)
             kept = selection.passages
             text = str(self._answering.context(selection).context_chunks)
             query = await self._ask_for_next(question, text, rounds)
@@ -234,7 +234,7 @@ class AgenticSearch(RankedSearch):
             rounds.append(_Round(len(rounds) + 1, query))
             ranked = await self._ranking(query, k)
         # A last search that found little leaves room for what the question itself found.
-        passages = _joined(_joined(kept, ranked), first)
+        passages = _merge(_merge(kept, ranked), first)
         outcome = await self._answering.answer(passages, question, on_text)
         outcome.context_data["searches"] = pd.DataFrame([asdict(search) for search in rounds])
         return outcome
@@ -266,5 +266,5 @@ class AgenticSearch(RankedSearch):
         return ""
 
 
-def _joined(ranked: Ranked, more: Ranked) -> Ranked:
+def _merge(ranked: Ranked, more: Ranked) -> Ranked:
     return list({passage.place: passage for passage in (*ranked, *more)}.values())

@@ -250,7 +250,7 @@ def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:
     before = _FENCE_BEFORE.fullmatch(text, 0, place.start)
     is_alone = before is not None and _FENCE_AFTER.fullmatch(text, place.end) is not None
     is_quoted = bool(ends) or not is_alone
-    if is_quoted and material and _bare(text[place.start : place.end]) in _bare(material):
+    if is_quoted and material and _fold(text[place.start : place.end]) in _fold(material):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
 
@@ -339,15 +339,15 @@ def _mend(text: str, start: int) -> _Object | None:
 def _mend_text(written: str) -> str:
     quote, inner = written[0], written[1:-1]
     if quote == "'":
-        inner = re.sub(r"""(\\[^'])|\\'|(")""", _from_single, inner, flags=re.DOTALL)
+        inner = re.sub(r"""(\\[^'])|\\'|(")""", _requote, inner, flags=re.DOTALL)
     return '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
 
 
-def _from_single(match: re.Match[str]) -> str:
+def _requote(match: re.Match[str]) -> str:
     return match[1] or (r"\"" if match[2] else "'")
 
 
-def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Make an object of its pairs; the decoder alone would take the last of different values."""
     values = dict(pairs)
     # By identity first, as NaN differs from itself: one wrong score must not cost the whole reply.
@@ -356,10 +356,10 @@ def _without_contradiction(pairs: list[tuple[str, object]]) -> dict[str, object]
     return values
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
 
 
-def _bare(text: str) -> str:
+def _fold(text: str) -> str:
     return _NOT_COMPARED.sub("", text)
 
 
@@ -425,7 +425,7 @@ def own_bound(config: "ModelConfig") -> OutputBound | None:
 
 
 def bind_output(
-    request: Mapping[str, object], config: "ModelConfig", of_scope: OutputBound | None
+    request: Mapping[str, object], config: "ModelConfig", scope_bound: OutputBound | None
 ) -> tuple[OutputBound | None, dict[str, object]]:
     """Return the bound of a request's output, and the request with that bound alone.
 
@@ -439,10 +439,10 @@ def bind_output(
     for key in BOUND_KEYS:
         if (tokens := request.get(key)) is not None:
             return OutputBound(int(cast("int", tokens)), _OF_REQUEST), {**rest, key: tokens}
-    if of_scope is None:
+    if scope_bound is None:
         return None, rest
-    tokens = allowed_output(config, of_scope.tokens)
-    return replace(of_scope, tokens=tokens), {**rest, "max_tokens": tokens}
+    tokens = allowed_output(config, scope_bound.tokens)
+    return replace(scope_bound, tokens=tokens), {**rest, "max_tokens": tokens}
 
 
 def bound_in_force(config: "ModelConfig | None", bound: OutputBound) -> OutputBound:

@@ -229,28 +229,28 @@ def _usage_of(attempt: CallAttempt) -> Usage:
 
 def sum_usages(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is None as soon as one of them is."""
-    every = list(usages)
-    cached = [u.cached_prompt_tokens for u in every if u.cached_prompt_tokens is not None]
-    reporting = [u.calls_reporting_cached_tokens for u in every]
+    all_usages = list(usages)
+    cached = [u.cached_prompt_tokens for u in all_usages if u.cached_prompt_tokens is not None]
+    reporting = [u.calls_reporting_cached_tokens for u in all_usages]
     counts = [n for n in reporting if n is not None]
-    cost_usd = sum_usd(u.cost_usd for u in every)
-    at_most = sum_usd(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in every)
+    cost_usd = sum_usd(u.cost_usd for u in all_usages)
+    at_most = sum_usd(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in all_usages)
     by_model: dict[str, list[float | None]] = {}
-    for usage in every:
+    for usage in all_usages:
         for model, cost in usage.cost_usd_by_model.items():
             by_model.setdefault(model, []).append(cost)
-    with_models = [u for u in every if u.models]
-    totals: dict[str, int] = {name: sum(map(attrgetter(name), every)) for name in _TOTALS}
+    with_models = [u for u in all_usages if u.models]
+    totals: dict[str, int] = {name: sum(map(attrgetter(name), all_usages)) for name in _TOTALS}
     return Usage(
         **totals,
         cached_prompt_tokens=sum(cached) if cached else None,
         cost_usd=cost_usd,
         cost_usd_by_model={model: sum_usd(by_model[model]) for model in sorted(by_model)},
-        llm_calls_by_phase=_sum_phases(u.llm_calls_by_phase for u in every),
-        prompt_tokens_by_phase=_sum_phases(u.prompt_tokens_by_phase for u in every),
-        output_tokens_by_phase=_sum_phases(u.output_tokens_by_phase for u in every),
-        models=tuple(sorted({model for u in every for model in u.models})),
-        is_counted=all(u.is_counted for u in every),
+        llm_calls_by_phase=_sum_phases(u.llm_calls_by_phase for u in all_usages),
+        prompt_tokens_by_phase=_sum_phases(u.prompt_tokens_by_phase for u in all_usages),
+        output_tokens_by_phase=_sum_phases(u.output_tokens_by_phase for u in all_usages),
+        models=tuple(sorted({model for u in all_usages for model in u.models})),
+        is_counted=all(u.is_counted for u in all_usages),
         completion_models=_join_known([u.completion_models for u in with_models]),
         embedding_models=_join_known([u.embedding_models for u in with_models]),
         calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
@@ -266,14 +266,14 @@ def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 
 def sum_known(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum; None where one is not known."""
-    every = list(values)
-    return None if None in every else cast("_Number", sum(cast("list[_Number]", every)))
+    numbers = list(values)
+    return None if None in numbers else cast("_Number", sum(cast("list[_Number]", numbers)))
 
 
 def sum_usd(costs: Iterable[float | None]) -> float | None:
     """Return the sum, the same whatever their order; None where one is not known."""
-    every = list(costs)
-    return None if None in every else fsum(cast("list[float]", every))
+    amounts = list(costs)
+    return None if None in amounts else fsum(cast("list[float]", amounts))
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

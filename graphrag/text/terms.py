@@ -78,8 +78,8 @@ def _words(texts: Sequence[str]) -> _Column:
     return _substitute(_arrow.array(folded, type=_arrow.string()), _NOT_A_WORD, " ")
 
 
-def _substitute(texts: _Column, pattern: str, put: str) -> _Column:
-    return _compute.replace_substring_regex(texts, pattern=pattern, replacement=put)
+def _substitute(texts: _Column, pattern: str, replacement: str) -> _Column:
+    return _compute.replace_substring_regex(texts, pattern=pattern, replacement=replacement)
 
 
 def _pairs(word: str) -> list[str]:

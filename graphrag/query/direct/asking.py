@@ -80,14 +80,14 @@ def describe_form(form: type) -> dict[str, object]:
     if not issubclass(form, BaseModel):
         raise TypeError(f"a reply's form is a pydantic model, not {form!r}")
     schema = cast("dict[str, object]", form.model_json_schema())
-    strict = _strict(schema, schema)
+    strict = _make_strict(schema, schema)
     return {
         "type": "json_schema",
         "json_schema": {"schema": strict, "name": form.__name__, "strict": True},
     }
 
 
-def _strict(part: Json, top: Json) -> dict[str, object]:
+def _make_strict(part: Json, top: Json) -> dict[str, object]:
     """Return a schema in which nothing is optional; ``top`` holds what references point to.
 
     As https://platform.openai.com/docs/guides/structured-outputs, supported schemas, has it.
@@ -97,20 +97,20 @@ def _strict(part: Json, top: Json) -> dict[str, object]:
         for name in str(part["$ref"]).removeprefix("#/").split("/"):
             target = _mapping(target)[name]
         rest = {key: value for key, value in part.items() if key != "$ref"}
-        return _strict({**_mapping(target), **rest}, top)
+        return _make_strict({**_mapping(target), **rest}, top)
     schema = {key: value for key, value in part.items() if key != "default" or value is not None}
     for key in ("$defs", "definitions", "properties"):
         if _is_mapping(named := schema.get(key)):
-            schema[key] = {name: _strict(_mapping(value), top) for name, value in named.items()}
+            schema[key] = {name: _make_strict(_mapping(item), top) for name, item in named.items()}
     if schema.get("type") == "object":
         schema.setdefault("additionalProperties", False)
     if _is_mapping(properties := schema.get("properties")):
         schema["required"] = list(properties)
     if _is_mapping(items := schema.get("items")):
-        schema["items"] = _strict(items, top)
+        schema["items"] = _make_strict(items, top)
     for key in ("anyOf", "allOf"):
         if _is_list(several := schema.get(key)):
-            schema[key] = [_strict(_mapping(choice), top) for choice in several]
+            schema[key] = [_make_strict(_mapping(choice), top) for choice in several]
     if _is_list(only := schema.get("allOf")) and len(only) == 1:
         schema |= _mapping(only[0])
         del schema["allOf"]

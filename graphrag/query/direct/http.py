@@ -146,16 +146,16 @@ async def _session() -> aiohttp.ClientSession:
     )
     with _LOCK:
         for gone in [old for old in _SESSIONS if old.is_closed()]:
-            _drop(_SESSIONS.pop(gone))
+            _discard_session(_SESSIONS.pop(gone))
         _SESSIONS[loop] = opened
     # asyncio.run and its like close what generators hold before they close the loop.
-    holder = _hold(loop, opened)
+    holder = _hold_session(loop, opened)
     _kept.add(holder)
     await anext(holder)
     return opened
 
 
-async def _hold(
+async def _hold_session(
     loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession
 ) -> AsyncGenerator[None]:
     try:
@@ -165,7 +165,7 @@ async def _hold(
         await session.close()
 
 
-def _drop(session: aiohttp.ClientSession) -> None:
+def _discard_session(session: aiohttp.ClientSession) -> None:
     """Give up a session whose loop is closed: its sockets were closed with it."""
     connector = session.connector
     session.detach()
@@ -184,7 +184,7 @@ def close_sessions() -> None:
             elif not loop.is_closed():
                 loop.run_until_complete(session.close())
         if not session.closed:
-            _drop(session)
+            _discard_session(session)
 
 
 def wait_for(coroutine: Coroutine[object, object, T]) -> T:
@@ -245,7 +245,7 @@ def _ask(
     service: DirectSettings, path: str, body: Json
 ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
     data = _BODY.encode(body).encode()
-    return _answered(
+    return _open_response(
         "POST",
         f"{service.base}{path}",
         data=data if len(data) < _WARNED_OF else io.BytesIO(data),
@@ -256,7 +256,7 @@ def _ask(
 
 
 @asynccontextmanager
-async def _answered(
+async def _open_response(
     how: str, url: str, *, allow_redirects: bool = True, **options: Any
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     """Send a request; what goes wrong, here or inside the ``with`` block, gets the names above."""
@@ -283,7 +283,7 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
     how, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
     kind = {} if body is None else {"Content-Type": "application/json"}
     sent = {"Accept": "application/json", **kind, **headers}
-    async with _answered(
+    async with _open_response(
         how, url, allow_redirects=False, data=data, headers=sent, proxy=proxy_of(url)
     ) as response:
         content = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")

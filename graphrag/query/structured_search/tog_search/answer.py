@@ -142,11 +142,11 @@ class Grounder:
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
         for row in relationships:
-            told = self._store.relationship_row(row)
+            edge = self._store.relationship_row(row)
             if places:
-                told = replace(told, description=shorten(told.description, _TOLD_BESIDE_TEXTS))
-            if self._takes(context, _line(told), budget):
-                context.relationships[row] = told
+                edge = replace(edge, description=shorten(edge.description, _TOLD_BESIDE_TEXTS))
+            if self._takes(context, _line(edge), budget):
+                context.relationships[row] = edge
         for limit in (n_texts, budget):
             if context.sources:
                 break
@@ -160,16 +160,16 @@ class Grounder:
             context.passages = {passage.place: passage.unit_id for passage in selection.passages}
             context.sources, context.in_part = selection.units, selection.in_part
         if not context.sources:
-            for told in context.relationships.values():
-                for title in (told.source, told.target):
+            for edge in context.relationships.values():
+                for title in (edge.source, edge.target):
                     self._add_entity(context, title, budget)
         return self.finish(context, budget)
 
-    def add_rows(self, context: Context, rows: Iterable[Row], n: int, budget: int) -> Context:
-        """Show at most ``n`` rows that lead on, as long as they fit."""
+    def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int, budget: int) -> Context:
+        """Show at most ``n_rows`` rows that lead on, as long as they fit."""
         for row in rows:
             line = csv_line([len(context.rows) + 1, row.names, row.document, row.sentence])
-            if len(context.rows) == n or not self._takes(context, line, budget):
+            if len(context.rows) == n_rows or not self._takes(context, line, budget):
                 break
             context.rows.append(row)
         return self.finish(context, budget)

@@ -103,13 +103,13 @@ def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False
 
     ``sieved`` says that many texts will be looked through.
     """
-    some = n_words > 0
-    unique, first = np.unique(hashes[some], return_index=True)
+    has_words = n_words > 0
+    unique, first = np.unique(hashes[has_words], return_index=True)
     sieve = None
     if sieved:
         sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(unique)).bit_length()), np.bool_)
         sieve[_first_bits(unique, sieve)] = True
-    return NameIndex(unique, names[some][first], int(n_words.max(initial=0)), sieve)
+    return NameIndex(unique, names[has_words][first], int(n_words.max(initial=0)), sieve)
 
 
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:

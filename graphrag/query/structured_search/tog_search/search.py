@@ -282,7 +282,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             if not await self._go_on(question, way, context, reply):
                 break
         rows = [*way.followed, *self._relationships(own)]
-        passages = [*way.kept, *_mixed(way.new, own.passages)]
+        passages = [*way.kept, *_mix_in(way.new, own.passages)]
         context = await asyncio.to_thread(self._last_context, passages, rows)
         last = await self._reasoner.check(question, context, live)
         way.calls.append(Call.of(len(way.calls) + 1, context))
@@ -293,7 +293,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         depth = self._config.depth
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
-        fresh = _mixed(way.new, own)
+        fresh = _mix_in(way.new, own)
         relationships = [row.relationship for row in way.followed if row.relationship is not None]
         context = self._grounder.build([*way.kept, *fresh], relationships, self._budget, n_texts)
         n_rows = self._config.max_rows
@@ -331,7 +331,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         way.kept = [place for number in ids for place in places[units[number]]]
         numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
         rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
-        look_ups = _unasked(reply.look_up, [question, *way.looked_up])[: self._config.width]
+        look_ups = _drop_asked(reply.look_up, [question, *way.looked_up])[: self._config.width]
         call.kept, call.followed, call.looked_up = ids, [row.label for row in rows], look_ups
         way.followed += rows
         way.looked_up += look_ups
@@ -342,14 +342,14 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         leaning = [*way.kept, *ahead]
         rankings = await asyncio.gather(*(self._rank(q, leaning) for q in look_ups or [question]))
         taken = {*way.seen, *ahead}
-        in_turn = _in_turn([ranking.passages for ranking in rankings])
-        way.new = [*ahead, *(place for place in in_turn if place not in taken)]
+        fresh = _interleave([ranking.passages for ranking in rankings])
+        way.new = [*ahead, *(place for place in fresh if place not in taken)]
         way.entities = {n: m for ranking in reversed(rankings) for n, m in ranking.entities.items()}
         # Without anything new another call would know no more.
         return not way.own.passages or bool(way.new) or not way.seen.issuperset(way.own.passages)
 
 
-def _unasked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
+def _drop_asked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
     """Return look-ups in one line each, none that is blank or was asked before."""
     seen = {"", *(" ".join(text.casefold().split()) for text in earlier)}
     unasked: list[str] = []
@@ -360,15 +360,15 @@ def _unasked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
     return unasked
 
 
-def _in_turn(rankings: Sequence[Sequence[int]]) -> list[int]:
+def _interleave(rankings: Sequence[Sequence[int]]) -> list[int]:
     """Take the best of each ranking, then the next of each; none twice."""
     turns = zip_longest(*rankings)
     return list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
 
 
-def _mixed(new: Sequence[int], own: Sequence[int]) -> list[int]:
+def _mix_in(new: Sequence[int], own: Sequence[int]) -> list[int]:
     """Put one of the question's own text units after every two new ones; none twice."""
-    return _in_turn([new[::2], new[1::2], own])
+    return _interleave([new[::2], new[1::2], own])
 
 
 def _count_attempts() -> int:

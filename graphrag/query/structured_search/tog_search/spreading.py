@@ -149,8 +149,8 @@ def spread(seeds: Seeds, store: GraphStore, cap: int) -> Reached:
 
 
 def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
-    held = masses > 0
-    return dict(zip(places[held].tolist(), masses[held].tolist(), strict=True))
+    is_positive = masses > 0
+    return dict(zip(places[is_positive].tolist(), masses[is_positive].tolist(), strict=True))
 
 
 class _Surroundings:
@@ -186,7 +186,7 @@ class _Surroundings:
         if not len(waiting):
             return total, moving
         self._looked_at[waiting] = True
-        source, target, share = self._look(self.places[waiting])
+        source, target, share = self._find_flows(self.places[waiting])
         old = self.places
         self.places = np.union1d(old, target)
         at = np.searchsorted(self.places, old)
@@ -202,22 +202,22 @@ class _Surroundings:
         self._looked_at = grown(self._looked_at)
         return grown(total), grown(moving)
 
-    def _look(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+    def _find_flows(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
         """Return where the mass of places goes, as pairs and shares that sum to 1 or less."""
-        n = self.n_names
-        of_units = self._names_in(places[places >= n] - n)
-        names = places[places < n]
-        near = self._neighbours(names[names < len(self._arrays.edge_ptr) - 1])
-        around = self._units_with(names)
-        source = np.concatenate([of_units[0], near[0], around[0]])
-        target = np.concatenate([of_units[1], near[1], around[1]])
-        weight = np.concatenate([of_units[2], near[2], around[2]])
+        n_names = self.n_names
+        from_units = self._names_in(places[places >= n_names] - n_names)
+        names = places[places < n_names]
+        from_entities = self._neighbours(names[names < len(self._arrays.edge_ptr) - 1])
+        from_names = self._units_with(names)
+        source = np.concatenate([from_units[0], from_entities[0], from_names[0]])
+        target = np.concatenate([from_units[1], from_entities[1], from_names[1]])
+        weight = np.concatenate([from_units[2], from_entities[2], from_names[2]])
         # Of a name in more text units than are looked at the others take their part as well.
-        looked = np.concatenate([of_units[2], near[2], around[2] * around[3]])
+        looked = np.concatenate([from_units[2], from_entities[2], from_names[2] * from_names[3]])
         at = np.searchsorted(places, source)
         whole = np.bincount(at, looked, minlength=len(places))[at]
-        carried = whole > 0
-        return source[carried], target[carried], weight[carried] / whole[carried]
+        has_mass = whole > 0
+        return source[has_mass], target[has_mass], weight[has_mass] / whole[has_mass]
 
     def _names_in(self, units: _Ints) -> tuple[_Ints, _Ints, _Floats]:
         owner, at = slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)

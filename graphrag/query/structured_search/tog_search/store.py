@@ -173,8 +173,8 @@ class GraphStore:
     @cached_property
     def _words(self) -> tuple[list[int], WordIndex]:
         """The nodes by title, so that of equal texts the same comes first, and their words."""
-        told = self._entities.column("description").to_pylist()
-        rows = sorted(zip(self._titles.to_pylist(), told, range(self.n_entities), strict=True))
+        details = self._entities.column("description").to_pylist()
+        rows = sorted(zip(self._titles.to_pylist(), details, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
         return [node for _, _, node in rows], WordIndex(texts)
 
@@ -182,9 +182,9 @@ class GraphStore:
         """Return the `cap` heaviest edges of a node in O(cap), in both directions."""
         arrays = self.arrays
         begin = int(arrays.edge_ptr[node])
-        some = slice(begin, min(int(arrays.edge_ptr[node + 1]), begin + cap))
+        span = slice(begin, min(int(arrays.edge_ptr[node + 1]), begin + cap))
         return Neighbours(
-            arrays.edge_nodes[some], arrays.edge_rows[some], arrays.edge_weights[some]
+            arrays.edge_nodes[span], arrays.edge_rows[span], arrays.edge_weights[span]
         )
 
 
@@ -272,13 +272,13 @@ class TextUnits:
         order = rows[np.lexsort((ranked.unit_precedence[rows], -values))][:k]
         texts, passages = self._table.column("text"), ranked.passages
         units = [passages.of(row) for row in order.tolist() if texts[row].as_py().strip()]
-        places = [place for of_unit in units for place in of_unit]
+        places = [place for unit_places in units for place in unit_places]
         if len(places) > len(units):
             scores = passages.scores(question)
             worth: dict[int, float] = {}
-            for of_unit in units:
-                most = max(float(scores[place]) for place in of_unit)
-                for place in of_unit:
+            for unit_places in units:
+                most = max(float(scores[place]) for place in unit_places)
+                for place in unit_places:
                     part = float(scores[place]) / most if most > 0 else 1.0
                     worth[place] = round(masses[self.row(place)] * part, 12)
             places.sort(key=lambda place: -worth[place])

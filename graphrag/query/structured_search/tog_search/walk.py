@@ -66,8 +66,8 @@ def rows_to_texts(
         names, relationship, forward = "", None, True
         if joined := _find_relationship(common, there, unit.id, store):
             relationship, forward = joined
-            told = store.relationship_row(relationship)
-            names = f"{_short(told.source)} -> {_short(told.target)}"
+            edge = store.relationship_row(relationship)
+            names = f"{_short(edge.source)} -> {_short(edge.target)}"
         elif common and common[0] != int(store.arrays.unit_topics[row]):
             names = _short(store.title(common[0]))
         sentence = nearest.find(own, names)
@@ -94,9 +94,9 @@ def rows_to_relationships(
     rows: list[Row] = []
     for relationship in sorted(worth, key=lambda row: (-worth[row][0], row)):
         if relationship not in excluded:
-            told = store.relationship_row(relationship)
-            names = f"{_short(told.source)} -> {_short(told.target)}"
-            sentence = _short_sentence(told.description)
+            edge = store.relationship_row(relationship)
+            names = f"{_short(edge.source)} -> {_short(edge.target)}"
+            sentence = _short_sentence(edge.description)
             forward = worth[relationship][1]
             rows.append(Row(names, "", sentence, None, relationship, forward))
     return rows
