@@ -124,12 +124,12 @@ def read_case(
 
 def _read(form: type[Form], case: TestCase, where: str, keys: Collection[str]) -> Form:
     try:
-        made = form.model_validate(getattr(case, where))
+        section = form.model_validate(getattr(case, where))
     except ValidationError as error:
         raise ValueError(f"{where}: {explain_values(error)}") from error
-    for key in sorted(made.model_fields_set - {*keys}):
+    for key in sorted(section.model_fields_set - {*keys}):
         raise ValueError(f"{where}: {key} is nothing that this evaluator looks at")
-    return made
+    return section
 
 
 def framework_case(case: TestCase) -> TestCase:
@@ -144,13 +144,13 @@ def framework_case(case: TestCase) -> TestCase:
 def _renamed(values: object) -> object:
     if values is not None and not isinstance(values, Mapping):
         return values
-    held = dict(mapping_of(cast("object", values)))
+    mapping = dict(mapping_of(cast("object", values)))
     for other, name in _OTHER_NAMES.items():
-        if held.get(other) is not None and held.get(name) is not None:
+        if mapping.get(other) is not None and mapping.get(name) is not None:
             raise ValueError(f"give {other} or {name}, not both")
-        if other in held:
-            held[name] = held.pop(other)
-    return held
+        if other in mapping:
+            mapping[name] = mapping.pop(other)
+    return mapping
 
 
 def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
@@ -182,15 +182,15 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     if isinstance(values, list):
         # What evaluates the cases does not matter here, so that any keys do.
         values = cast("object", {"evaluator": "none", "cases": values})
-    read: list[TestCase] = []
+    cases: list[TestCase] = []
     for case in _suite(file, values, {}).cases:
         try:
-            read.append(framework_case(case))
-            _check_keys("input_data", read[-1].input_data, [*CaseInput.model_fields, "metadata"])
-            _check_keys("expected_output", read[-1].expected_output, CaseExpected.model_fields)
+            cases.append(framework_case(case))
+            _check_keys("input_data", cases[-1].input_data, [*CaseInput.model_fields, "metadata"])
+            _check_keys("expected_output", cases[-1].expected_output, CaseExpected.model_fields)
         except ValueError as error:
             raise ConfigError(as_sentence(f"{file}: case {case.id!r}: {error}")) from error
-    return read
+    return cases
 
 
 def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
@@ -248,8 +248,8 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
         problem = f"unknown key {key!r}{nearest(key, names)}"
     if values is not None and len(where) > 1 and where[0] == "cases":
         number = int(where[1])
-        named = mapping_of(cast("Sequence[object]", values["cases"])[number]).get("id")
-        where[:2] = [f"case {f'number {number + 1}' if named is None else repr(named)}"]
+        case_id = mapping_of(cast("Sequence[object]", values["cases"])[number]).get("id")
+        where[:2] = [f"case {f'number {number + 1}' if case_id is None else repr(case_id)}"]
     return f"{'.'.join(map(str, where))}: {problem}" if where else problem
 
 
@@ -265,8 +265,8 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
         if not suites:
             raise ConfigError(f"There is no suite in {folder}; name a file.")
         return suites
-    named = [path for path in suites if path.stem == target]
-    files = [path for path in (Path(target), root / target, *named) if path.is_file()]
+    matches = [path for path in suites if path.stem == target]
+    files = [path for path in (Path(target), root / target, *matches) if path.is_file()]
     if not files:
         hint = nearest(Path(target).stem, [path.stem for path in suites])
         msg = f"There is no suite {target}{hint or '; name a file, or all'}"
@@ -343,20 +343,20 @@ class EvaluationFile:
         can't be read, or there is no index for a suite without one.
         """
         scores = self.settings.thresholds
-        own = Thresholds(passing=scores.passing_score, warning=scores.warning_score)
+        bounds = Thresholds(passing=scores.passing_score, warning=scores.warning_score)
         suites: list[Suite] = []
         for name, file in self.files.items():
             if target not in ("all", name):
                 continue
             if file is not None:
-                suite = read_suite(file, own)
+                suite = read_suite(file, bounds)
                 is_limited = suite.evaluator in _EVALUATORS.values()
                 cases = [self._limited(case) if is_limited else case for case in suite.cases]
                 values = {**dict(suite), "cases": cases}
             elif indexes:
                 ids = {key: f"graph_{key}" if len(indexes) > 1 else "graph" for key in indexes}
                 cases = [TestCase(ids[key], input_data={"index": key}) for key in indexes]
-                values = {"evaluator": "graph_connectivity", "thresholds": own, "cases": cases}
+                values = {"evaluator": "graph_connectivity", "thresholds": bounds, "cases": cases}
             else:
                 what = f"the suite {name} measures each index, and none is configured"
                 raise ConfigError(f"{self.path}: {what}.")

@@ -63,8 +63,8 @@ class TestCase:
     @property
     def index(self) -> str | None:
         """The index that the case names."""
-        named = mapping_of(self.input_data).get("index")
-        return None if named is None else str(named)
+        key = mapping_of(self.input_data).get("index")
+        return None if key is None else str(key)
 
 
 @dataclass

@@ -54,12 +54,12 @@ Part = Literal["answer", "keywords", "aspects", "time"]
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
 
 
-def _held(value: object, key: str) -> object:
+def _field_of(value: object, key: str) -> object:
     return mapping_of(value).get(key, getattr(value, key, None))
 
 
 def _name_of(value: object) -> object:
-    return value if isinstance(value, str) else _held(value, "name")
+    return value if isinstance(value, str) else _field_of(value, "name")
 
 
 _Listed = TypeVar("_Listed")
@@ -468,7 +468,7 @@ def _texts(test_case: TestCase, key: str) -> list[str]:
 
 
 def _answer(system_output: Output) -> str:
-    answer = _held(system_output.get("query_result", system_output), "answer")
+    answer = _field_of(system_output.get("query_result", system_output), "answer")
     if not isinstance(answer, str):
         raise ValueError("the output has no answer that is a text")
     return answer

@@ -72,13 +72,13 @@ async def run_case(case: TestCase, components: Components) -> dict[str, object]:
     """
     case_input = mapping_of(case.input_data)
     ways = [way for way in _WAYS if way[0] in case_input]
-    for key, component, method, further, made in ways:
+    for key, component, method, further, output_key in ways:
         if components.get(component) is not None:
-            ask = cast("Callable[..., Awaitable[object]]", getattr(components[component], method))
+            call = cast("Callable[..., Awaitable[object]]", getattr(components[component], method))
             more = [] if further is None else [case_input.get(further, {})]
             started = time.perf_counter()
-            answer = await ask(case_input[key], *more)
-            return {"processing_time": time.perf_counter() - started, made: answer}
+            answer = await call(case_input[key], *more)
+            return {"processing_time": time.perf_counter() - started, output_key: answer}
     if not ways and components.get("graph") is not None:
         return {}
     missing = " or ".join(way[1] for way in ways)
@@ -185,13 +185,13 @@ class EvaluationFramework:
         It takes the place of what this suite had for its metrics; other metrics and suites keep
         theirs.
         """
-        own = self._baseline.setdefault(report.test_suite_name, {})
-        own |= grouped((r.metric, r) for r in report.results)
-        self.baseline_scores |= _means_of(self._kept(*self._baseline))
+        by_metric = self._baseline.setdefault(report.test_suite_name, {})
+        by_metric |= grouped((r.metric, r) for r in report.results)
+        self.baseline_scores |= _means_of(self._baseline_of(*self._baseline))
 
-    def _kept(self, *suites: str) -> list[EvaluationResult]:
-        own = [self._baseline.get(suite, {}) for suite in suites]
-        return [r for by_metric in own for results in by_metric.values() for r in results]
+    def _baseline_of(self, *suites: str) -> list[EvaluationResult]:
+        baselines = [self._baseline.get(suite, {}) for suite in suites]
+        return [r for by_metric in baselines for results in by_metric.values() for r in results]
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
         """Return metric value -> mean share now less that of the baseline, for the metrics of both.
@@ -199,7 +199,7 @@ class EvaluationFramework:
         A suite is held against its own baseline, one that has none against those of all suites.
         Empty without a baseline.
         """
-        now, own = _means_of(report.results), _means_of(self._kept(report.test_suite_name))
+        now, own = _means_of(report.results), _means_of(self._baseline_of(report.test_suite_name))
         then = self.baseline_scores | own
         return {metric.value: now[metric] - then[metric] for metric in now if metric in then}
 
@@ -209,16 +209,16 @@ class EvaluationFramework:
         Empty without a report given to :meth:`set_baseline`. See
         :func:`graphrag.eval.suite.find_regressions` for the test.
         """
-        then = self._kept(report.test_suite_name) or self._kept(*self._baseline)
+        then = self._baseline_of(report.test_suite_name) or self._baseline_of(*self._baseline)
         return find_regressions(_shares_of(report.results), _shares_of(then))
 
 
 def mean_by_case(scores: Iterable[tuple[str, str | None, float]]) -> Scores:
     """Add up (metric, case id, score); what is of no case is left out."""
-    named = grouped((metric, (case, score)) for metric, case, score in scores if case is not None)
+    groups = grouped((metric, (case, score)) for metric, case, score in scores if case is not None)
     return {
         metric: {case: fmean(of_case) for case, of_case in grouped(of_metric).items()}
-        for metric, of_metric in named.items()
+        for metric, of_metric in groups.items()
     }
 
 

@@ -102,8 +102,8 @@ class _Evaluation:
     @property
     def reads_index(self) -> bool:
         """Whether the index must be built, and not only its project be there."""
-        named = "document" in mapping_of(self.case.input_data)
-        return self.method is not None or named or "index" in needs_of(self.evaluator)
+        has_document = "document" in mapping_of(self.case.input_data)
+        return self.method is not None or has_document or "index" in needs_of(self.evaluator)
 
     def result(
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
@@ -145,13 +145,13 @@ class _Evaluators:
         tools = CaseTools(self._project, job.method, job.index, log)
         output = await self._attempt(_run(job, tools), log, "search")
         check_asked(log)
-        told, failure = tools.response, None
-        text, context = told.response, told.context_text or ""
+        answer, failure = tools.response, None
+        text, context = answer.response, answer.context_text or ""
         if isinstance(output, Failure) and output.stage == "search":
             failure, text, context = output, f"ERROR: {output.message}", ""
         self._outputs[unit.key] = output
-        latency_s = seconds() if told.latency_s is None else told.latency_s
-        usage = log.usage() if log.attempts else told.usage
+        latency_s = seconds() if answer.latency_s is None else answer.latency_s
+        usage = log.usage() if log.attempts else answer.usage
         place = unit.key, unit.sample.id, unit.method
         return StoredResponse(*place, text, context, latency_s, usage, failure)
 
@@ -194,9 +194,9 @@ class _Evaluators:
         judgement = self._session.judgement(unit.key, _KIND)
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
-        (kept,) = self._session.finished([unit.key])
-        failure = kept.response.failure or Failure("judge", "error", "its result was not kept")
-        return self._jobs[unit.key].result(kept.response, failure, Usage())
+        (finished,) = self._session.finished([unit.key])
+        failure = finished.response.failure or Failure("judge", "error", "its result was not kept")
+        return self._jobs[unit.key].result(finished.response, failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
@@ -334,8 +334,8 @@ async def _plan_suites(
         judge_alone = {**config.judge.model_dump(), "pairwise": False}
         changes = {"root": config.root, "methods": methods, "judge": judge_alone}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
-    if own := [m for m in methods if m in config.variants and config.variants[m].index]:
-        msg = f"{own[0]} has an index of its own, and suites ask those under indexes alone"
+    if variants := [m for m in methods if m in config.variants and config.variants[m].index]:
+        msg = f"{variants[0]} has an index of its own, and suites ask those under indexes alone"
         raise ConfigError(f"{msg}; name another method in the suite.")
     config = config.model_copy(update={"metrics": ("correctness",)})
     headers = await _read_headers(jobs, config)
@@ -430,17 +430,17 @@ def _setup(
     labels = tuple(dict.fromkeys(job.unit.method for job in jobs))
     asking = config.model_copy(update={"methods": labels, "trials": 1, "equal_terms": None})
     sections = describe_setup(asking, samples, indexes, judge_setup).root
-    own = {"suites": described, "metrics": {"correctness": {"suite": "passed"}}}
-    return RunSetup({**{k: v for k, v in sections.items() if k != "further"}, **own})
+    extra = {"suites": described, "metrics": {"correctness": {"suite": "passed"}}}
+    return RunSetup({**{k: v for k, v in sections.items() if k != "further"}, **extra})
 
 
 def _describe_evaluator(job: _Evaluation) -> dict[str, object]:
     suite = job.suite
     about = describe_method(job.evaluator)  # pyright: ignore[reportArgumentType]
-    own = not str(about["function"]).startswith("graphrag.eval.suite.")
+    is_own = not str(about["function"]).startswith("graphrag.eval.suite.")
     return {
         "evaluator": suite.evaluator,
         "settings": suite.settings,
         "thresholds": suite.thresholds.model_dump(),
-        **{name: about[name] for name in ("version", *["source"] * own)},
+        **{name: about[name] for name in ("version", *["source"] * is_own)},
     }

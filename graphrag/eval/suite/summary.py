@@ -284,8 +284,8 @@ def _parts_of(reports: Iterable[SuiteReport]) -> dict[tuple[str, str], Scores]:
 
 def _failures(results: Sequence[CaseResult]) -> dict[str, str]:
     """Return case id -> what failed, by method."""
-    named = ((r.case_id, f"{r.method}: {r.failure.message}") for r in results if r.failure)
-    return {case_id: "; ".join(texts) for case_id, texts in grouped(named).items()}
+    messages = ((r.case_id, f"{r.method}: {r.failure.message}") for r in results if r.failure)
+    return {case_id: "; ".join(texts) for case_id, texts in grouped(messages).items()}
 
 
 def _summarize_method(

@@ -68,10 +68,10 @@ def _performance(took: Performance) -> str:
     return (
         f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
         f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
-        f"{_told(took.llm_calls, 'model call')}, {_told(took.tokens, 'token')}, "
+        f"{_tell_count(took.llm_calls, 'model call')}, {_tell_count(took.tokens, 'token')}, "
         f"$ {money(total if is_known else None, missing=UNKNOWN)} with the judge"
     )
 
 
-def _told(n: int | None, noun: str) -> str:
+def _tell_count(n: int | None, noun: str) -> str:
     return f"{UNKNOWN} {noun}s" if n is None else counted(n, noun)

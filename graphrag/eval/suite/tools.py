@@ -81,9 +81,9 @@ class ModelExtractor:
         entities, relationships = await extractor(text, types, "text")
         if errors:
             raise errors[0]
-        named = rows_of(entities, "title", "type")
+        nodes = rows_of(entities, "title", "type")
         pairs = tuple(rows_of(relationships, "source", "target"))
-        return Extraction(tuple(name for name, _ in named), pairs, tuple(kind for _, kind in named))
+        return Extraction(tuple(name for name, _ in nodes), pairs, tuple(kind for _, kind in nodes))
 
 
 class ProjectTools:
