@@ -51,7 +51,7 @@ def list_setup_changes(
             unknown.append(section)
         elif old != now:
             keys = [key for key in {**old, **now} if old.get(key) != now.get(key)]
-            details = "; ".join(_change(section, key, (old, now), facts) for key in keys)
+            details = "; ".join(_describe_change(section, key, (old, now), facts) for key in keys)
             changes.append(f"{meaning} ({details})")
     if "indexes" not in unknown:
         changes += _list_method_changes(new, baseline, methods)
@@ -66,7 +66,7 @@ def list_setup_changes(
     return changes
 
 
-def _change(
+def _describe_change(
     section: str,
     key: str,
     sides: tuple[Mapping[str, object], Mapping[str, object]],
@@ -111,7 +111,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
     alike: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for method in methods:
         for key in keys:
-            before, after = (RunSetup(_described(side[key].get(method))) for side in (old, now))
+            before, after = (RunSetup(_settings_of(side[key].get(method))) for side in (old, now))
             if lines := list_differences(before, after):
                 alike.setdefault(tuple(lines.values()), {}).setdefault(method, []).append(key)
     changes: list[str] = []
@@ -124,7 +124,7 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
     return changes
 
 
-def _described(described: Mapping[str, object] | None) -> dict[str, object]:
+def _settings_of(described: Mapping[str, object] | None) -> dict[str, object]:
     """Return what is said of a method beside the index, its settings by their plain names."""
     values = {key: value for key, value in (described or {}).items() if key != "index"}
     settings = cast("Mapping[str, object]", values.pop("settings", {}))
@@ -167,7 +167,7 @@ def why_undecided(changed: Sequence[str]) -> Reason:
         "the index of {} changed since the baseline, or only one of the runs recorded it; a "
         "rebuilt index shifts whole documents by chance, which no number of questions shows (to "
         "decide all the same, as if each question changed on its own: --accept-index-change)",
-        (_named(changed),),
+        (_name_indexes(changed),),
     )
 
 
@@ -176,11 +176,11 @@ def what_is_assumed(changed: Sequence[str]) -> Reason:
     return Reason(
         "the index of {} changed, and as you accepted it this takes each question to change on "
         "its own: an index that shifts whole documents is wrongly failed or passed more often",
-        (_named(changed),),
+        (_name_indexes(changed),),
     )
 
 
-def _named(changed: Sequence[str]) -> str:
+def _name_indexes(changed: Sequence[str]) -> str:
     return ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
 
 

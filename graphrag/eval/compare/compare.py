@@ -206,12 +206,12 @@ def compare_rows(
 
     ``terms`` are ``NAME`` or ``NAME=MARGIN``, each of which may be several, by commas.
     """
-    named = read_metric_terms(terms) if terms else {}
-    judged = {name: limit for name, limit in named.items() if name in METRICS}
+    limits = read_metric_terms(terms) if terms else {}
+    judged = {name: limit for name, limit in limits.items() if name in METRICS}
     for name, limit in judged.items():
         if limit is not None and limit.is_relative:
             raise UsageError(f"The margin of {name} is a number of points, such as {name}=0.03.")
-    amounts = {name: limit for name, limit in named.items() if name not in METRICS}
+    amounts = {name: limit for name, limit in limits.items() if name not in METRICS}
     return compare_runs(
         *rows,
         methods,
@@ -246,9 +246,9 @@ def compare_runs(
     if metrics is None:
         shared = shared_metrics(new.metrics, baseline.metrics)
         metrics = ["correctness" if "correctness" in shared else shared[0]]
-    own = metrics if isinstance(metrics, Mapping) else dict[str, float | None].fromkeys(metrics)
-    margins = {metric: margin if limit is None else limit for metric, limit in own.items()}
-    _check(new, baseline, list(margins), (margin, *margins.values()), bool(amounts))
+    limits = metrics if isinstance(metrics, Mapping) else dict[str, float | None].fromkeys(metrics)
+    margins = {metric: margin if limit is None else limit for metric, limit in limits.items()}
+    _check_terms(new, baseline, list(margins), (margin, *margins.values()), bool(amounts))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
@@ -261,7 +261,7 @@ def compare_runs(
             key: GateCase(
                 pairs[key].scores,
                 margins[key[1]],
-                _coverages(joined[key[0]], key[1]),
+                _compute_coverages(joined[key[0]], key[1]),
                 pairs[key].documents,
                 undecided=why_undecided(changed[key])
                 if changed[key] and not accept_index_change
@@ -285,10 +285,10 @@ def compare_runs(
             n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
-            flips=_flips_of(joined[key[0]], pairs[key], key),
+            flips=_list_flips(joined[key[0]], pairs[key], key),
         )
         for key, result in zip(
-            keys, correct_family([_difference(pairs[key]) for key in keys]), strict=True
+            keys, correct_family([_compute_difference(pairs[key]) for key in keys]), strict=True
         )
     )
     facts = (new.metadata.indexes, baseline.metadata.indexes)
@@ -310,7 +310,7 @@ def compare_runs(
             for key, case in (amounts or {}).items()
             if key[0] in chosen
         ),
-        tuple(change for key in keys for change in _changes_of(joined[key[0]], pairs[key], key)),
+        tuple(change for key in keys for change in _list_changes(joined[key[0]], pairs[key], key)),
         index_payoffs(new, baseline, chosen),
     )
 
@@ -327,7 +327,7 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
     return shared
 
 
-def _check(
+def _check_terms(
     new: RunRows,
     baseline: RunRows,
     metrics: Sequence[str],
@@ -348,14 +348,14 @@ def _check(
             raise UsageError(as_sentence(msg))
 
 
-def _methods(rows: Sequence[Row]) -> list[str]:
+def _list_methods(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.method for row in rows))
 
 
 def _choose_methods(
     new: Sequence[Row], baseline: Sequence[Row], names: Sequence[str] | None
 ) -> list[str]:
-    ours, theirs = _methods(new), _methods(baseline)
+    ours, theirs = _list_methods(new), _list_methods(baseline)
     both = [method for method in ours if method in theirs]
     for method in names or ():
         if method not in both:
@@ -372,12 +372,12 @@ def _choose_methods(
 def _list_lone_methods(
     new: Sequence[Row], baseline: Sequence[Row], chosen: Sequence[str]
 ) -> list[str]:
-    sides = ((NEW, _methods(new)), (BASELINE, _methods(baseline)))
+    sides = ((NEW, _list_methods(new)), (BASELINE, _list_methods(baseline)))
     alone = {name: [m for m in methods if m not in chosen] for name, methods in sides}
     return [f"only the {name} holds {', '.join(lone)}" for name, lone in alone.items() if lone]
 
 
-def _difference(pairs: MetricPairs) -> PairedDifference:
+def _compute_difference(pairs: MetricPairs) -> PairedDifference:
     counts = Counter[tuple[Score, Score, Hashable]](
         (*pair, document or None)
         for pair, document in zip(pairs.scores, pairs.documents, strict=True)
@@ -385,7 +385,7 @@ def _difference(pairs: MetricPairs) -> PairedDifference:
     return paired_binary(counts, view_documents=bool(counts) and all(pairs.documents))
 
 
-def _coverages(joined: Joined, metric: str) -> tuple[float, float]:
+def _compute_coverages(joined: Joined, metric: str) -> tuple[float, float]:
     """Return the share, in each run, of the verdicts asked of the judge that exist.
 
     Of the joined questions; a response that was not judged counts as missing. Of a failed search,
@@ -482,7 +482,7 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
     return warnings
 
 
-def _flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, ...]:
+def _list_flips(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, ...]:
     """Return the questions that flipped, the newly wrong first, else in their order.
 
     They are those that the gate counts: a missing verdict flips nothing.
@@ -495,14 +495,14 @@ def _flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip,
     return tuple(sorted(flips, key=lambda flip: flip.newly == "right"))
 
 
-def _changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
+def _list_changes(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
     def record(new: Row, old: Row, change: Change, told: str) -> QuestionChange:
         seconds, question = None if new is old else new.latency_s, new.question or old.question
         return QuestionChange(*key, *old.key, question, change, told, seconds)
 
     changes: list[QuestionChange] = []
     for (new, old), scores in zip(joined.pairs, pairs.scores, strict=False):
-        change, told = _compare(new, old, key[1])
+        change, told = _compare_question(new, old, key[1])
         if change not in ("unscored", "search failed") and None in scores:
             change, told = "not compared", "its accepted answer is another now"
         changes.append(record(new, old, change, told))
@@ -511,20 +511,20 @@ def _changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[Ques
     return changes
 
 
-def _compare(new: Row, old: Row, metric: str) -> tuple[Change, str]:
+def _compare_question(new: Row, old: Row, metric: str) -> tuple[Change, str]:
     now, then = gate_score(new, metric), gate_score(old, metric)
     if new.censored:
-        return "search failed", f"the search failed; {BASELINE}: {_word(old, metric)}"
+        return "search failed", f"the search failed; {BASELINE}: {_tell_state(old, metric)}"
     for row, score, side in ((new, now, NEW), (old, then, BASELINE)):
         if score is None:
-            return "unscored", f"no verdict in the {side}: {_word(row, metric)}"
-    told = f"{metric} {then} -> {now}: {_word(old, metric)} -> {_word(new, metric)}"
+            return "unscored", f"no verdict in the {side}: {_tell_state(row, metric)}"
+    told = f"{metric} {then} -> {now}: {_tell_state(old, metric)} -> {_tell_state(new, metric)}"
     if now == then:
         return "unchanged", told
     return ("newly right" if now else "newly wrong"), told
 
 
-def _word(row: Row, metric: str) -> str:
+def _tell_state(row: Row, metric: str) -> str:
     score = row.scores[metric]
     return row.states[metric].value.replace("_", " ") if score is None else f"judged {score}"
 
@@ -533,10 +533,10 @@ def _refuse_moved(joined: Mapping[str, Joined]) -> None:
     """Refuse ids that stand in one document in the one run and only in another in the other."""
     moved: dict[str, tuple[str, str]] = {}
     for rows in joined.values():
-        kept = {old.question_id for _, old in rows.pairs}
+        ids = {old.question_id for _, old in rows.pairs}
         then = {row.question_id: row.document for row in rows.baseline}
         for row in rows.new:
-            if row.question_id in then and row.question_id not in kept:
+            if row.question_id in then and row.question_id not in ids:
                 moved.setdefault(row.question_id, (row.document, then[row.question_id]))
     if moved:
         key, (now, before) = next(iter(moved.items()))
