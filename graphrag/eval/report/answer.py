@@ -65,8 +65,8 @@ class Answer:
         """The answer in a line: chip, label, what to do and the scores."""
         label = f"({self.label})" if self.label else ""
         start = " ".join(filter(None, (self.chip, label)))
-        said = " ".join(filter(None, (self.headline, self.score)))
-        return f"{start}: {said}" if start else said
+        text = " ".join(filter(None, (self.headline, self.score)))
+        return f"{start}: {text}" if start else text
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class _Run:
         contenders, winner = self._best.contenders, self._best.winner
         n, failed = len(self._results.results), [r.failure for r in self._results.results]
         if all(failed):
-            why = self._line("show", "--failed")
+            why = self._command("show", "--failed")
             return self._answer_nothing(f"every search failed ({n:,} of {n:,})", "see why", why)
         has_answers = any(result.ground_truth for result in self._results.results)
         if not contenders and self._primary == "correctness" and not has_answers:
@@ -167,7 +167,7 @@ class _Run:
             nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
             lead = f"Lead over {nearest}: {_limits(*self._deficit(winner, nearest))} points."
             return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
-        worse = self._worse()
+        worse = self._name_worse()
         least = self._prices.least_of_an_index(contenders)
         taken = self._prices.cheapest(least)
         # Methods without a score are not beaten either.
@@ -190,21 +190,21 @@ class _Run:
         headline = f"Undecided between {join_names([*contenders])}."
         if len(contenders) == 1:
             headline = "Undecided."
-        rival = max(rivals, key=lambda other: self._may_lose(pivot, other), default=pivot)
+        rival = max(rivals, key=lambda other: self._loss_limit(pivot, other), default=pivot)
         return self._make("TOO FEW", headline, pivot, rival, f"{self._gap(pivot, rival)}{worse}")
 
     def _make(
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
     ) -> Answer:
         taken, beside = (None, self._best_but(method)) if chip == "TOO FEW" else (method, rival)
-        if self._missing() or (chip == "TOO FEW" and self._lacks_pairs()):
-            next_, command = "get what is missing", self._retry()
+        if self._list_missing() or (chip == "TOO FEW" and self._lacks_pairs()):
+            next_, command = "get what is missing", self._retry_command()
         elif self._prices.budgets:
             next_, command = "give all methods one budget: equal_terms in eval_config.yaml", ""
         elif chip == "TOO FEW" and method is not None:
-            next_, command = self._more(method, rival or method), ""
+            next_, command = self._ask_more(method, rival or method), ""
         else:
-            next_, command = self._check()
+            next_, command = self._propose_check()
         how = (
             f"WINNER: shown to be better on {self._primary} than every other method. TIED: shown "
             f"to lose less than {self._margin:g} points, however missing verdicts fell, to each "
@@ -219,13 +219,13 @@ class _Run:
         return Answer(
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),
-            f"{self._scores(taken)} {self._count_questions()}",
-            f"{lead} {self._scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
-            "" if self._missing() else answer_kinds(self._results, taken),
+            f"{self._tell_scores(taken)} {self._count_questions()}",
+            f"{lead} {self._tell_scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
+            "" if self._list_missing() else answer_kinds(self._results, taken),
             "" if method is None else self._prices.line(method, beside, is_named=chip != "WINNER"),
             next_,
             command,
-            (how, *self._how()),
+            (how, *self._explain()),
             method=taken,
         )
 
@@ -235,9 +235,9 @@ class _Run:
         return max(others, key=lambda contender: self._means.get(contender, 0.0), default=None)
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
-        if self._missing() and not next_:
-            next_, command = "get what is missing", self._retry()
-        headline, lead = f"No answer: {why}.", " ".join(self._missing())
+        if self._list_missing() and not next_:
+            next_, command = "get what is missing", self._retry_command()
+        headline, lead = f"No answer: {why}.", " ".join(self._list_missing())
         return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
 
     def _answer_single(self, method: str) -> Answer:
@@ -247,25 +247,25 @@ class _Run:
             low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
         next_, command = "compare it with another method, by --methods", ""
-        if self._missing():
-            next_, command = "get what is missing", self._retry()
+        if self._list_missing():
+            next_, command = "get what is missing", self._retry_command()
         return Answer(
             "",
-            f"{method} is {self._right} on {self._share(method)}{self._by}.",
-            f"{self._judge([method])} {self._count_questions()}".lstrip(),
-            f"{lead}{self._scope(None)}",
+            f"{method} is {self._right} on {self._tell_share(method)}{self._by}.",
+            f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
+            f"{lead}{self._tell_scope(None)}",
             "",
             self._prices.line(method, None),
             next_,
             command,
-            tuple(self._how()),
+            tuple(self._explain()),
             method=method,
         )
 
-    def _how(self) -> Iterator[str]:
+    def _explain(self) -> Iterator[str]:
         """Yield what the answer rests on, a sentence each."""
         yield from describe_tests([pair.result for pair in self._family])
-        yield from self._missing()
+        yield from self._list_missing()
         if self._shared:
             yield (
                 "The methods were not asked the same questions, and are compared on those that "
@@ -280,7 +280,7 @@ class _Run:
                 "difference in up to 61 % of runs."
             )
 
-    def _missing(self) -> list[str]:
+    def _list_missing(self) -> list[str]:
         """Return which verdicts are missing, where there are too many for an answer."""
         missing = [
             f"{n:,} of {outcomes.n_planned:,} {what} of {method}"
@@ -312,7 +312,7 @@ class _Run:
         meta = self._results.metadata
         return max(n, meta["n_planned"] - meta["n_done"]) if self._absent else n
 
-    def _share(self, method: str) -> str:
+    def _tell_share(self, method: str) -> str:
         """Return on how much of the questions a method is right."""
         if self._few is None:
             return f"{self._format_score(method)} % of questions"
@@ -325,20 +325,20 @@ class _Run:
         is_near = 0 < number < 0.5 or whole - 0.5 <= number < whole
         return f"{number:.1f}" if is_near else f"{number:.0f}"
 
-    def _scores(self, method: str | None) -> str:
+    def _tell_scores(self, method: str | None) -> str:
         """Return how many questions each method is right on."""
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells, by = [f"{name} {self._format_score(name)}" for name in ranked], self._by
-        judge = f" {self._judge(ranked)}".rstrip()
+        judge = f" {self._tell_judge(ranked)}".rstrip()
         if method is None:
             few, right = self._few, f"{self._right}{by}"
             lead = f"Of {counted(few, 'question')} {right}" if few else f"{right}, in percent"
             return f"{lead[0].upper()}{lead[1:]}: {join_names(cells, _MOST + 1, ', ')}.{judge}"
         rest = join_names(cells[1:], _MOST, ", ")
-        own = f"{self._right.capitalize()} on {self._share(method)}{by}"
-        return f"{own}; {rest}.{judge}" if rest else f"{own}.{judge}"
+        opening = f"{self._right.capitalize()} on {self._tell_share(method)}{by}"
+        return f"{opening}; {rest}.{judge}" if rest else f"{opening}.{judge}"
 
-    def _judge(self, methods: list[str]) -> str:
+    def _tell_judge(self, methods: list[str]) -> str:
         """Return what the judge says where the scores are not its own, else ""."""
         if not self._analysis.scored_by_labels:
             return ""
@@ -374,7 +374,7 @@ class _Run:
     def _gap(self, pivot: str, rival: str) -> str:
         """Return how far apart the two may be that keep the answer open."""
         if self._lacks_pairs():
-            return "".join(self._missing()) or "Too many verdicts are missing."
+            return "".join(self._list_missing()) or "Too many verdicts are missing."
         pair = self._find(rival, pivot)
         if pair is None or pair.result.difference is None:
             return f"No question has a verdict on both {pivot} and {rival}."
@@ -382,12 +382,12 @@ class _Run:
         better = f", or {-low:.1f} better" if low < 0 else ""
         return f"{pivot} may be up to {high:.1f} points worse than {rival}{better}."
 
-    def _worse(self) -> str:
+    def _name_worse(self) -> str:
         beaten = list(self._best.beaten)
         verb = "is" if len(beaten) == 1 else "are"
         return f" {join_names(beaten, _MOST)} {verb} shown to be worse." if beaten else ""
 
-    def _scope(self, method: str | None, is_lead: bool = False) -> str:
+    def _tell_scope(self, method: str | None, is_lead: bool = False) -> str:
         """Return which questions the lead holds for, and on how many indexes it is the same."""
         start = ""
         if self._is_corrected and not self._analysis.scored_by_labels:
@@ -402,14 +402,14 @@ class _Run:
         for outcomes in by_document.values():
             methods = (m for m in self._usable if m in outcomes)
             means = {m: outcomes[m][self._primary].mean.mean or 0 for m in methods}
-            own = means.pop(method or "", 0)
-            led += bool(means) and own > max(means.values())
+            mean = means.pop(method or "", 0)
+            led += bool(means) and mean > max(means.values())
         led_on = is_lead and n > 1 and not self._is_corrected
         count = f" ({method} led on {led:,} of {n:,})" if led_on else ""
         these = "this index" if n < 2 else f"these {n:,} indexes"
         return f"{start} {these}; other indexes may differ{count}."
 
-    def _more(self, pivot: str, rival: str) -> str:
+    def _ask_more(self, pivot: str, rival: str) -> str:
         """Return how many more questions would decide, see docs/numbers.md.
 
         The interval's half width shrinks with the root of the questions: to where a difference of
@@ -420,32 +420,32 @@ class _Run:
         if pair is None or pair.result.difference is None or not pair.result.n_pairs or not margin:
             return "ask all methods the same questions"
         low, high = (limit / 100 for limit in self._deficit(rival, pivot))
-        half, seen = (high - low) / 2, abs(pair.result.difference)
+        half, distance = (high - low) / 2, abs(pair.result.difference)
         n_tests = sum(other.result.p is not None for other in self._family)
         normal = NormalDist()
         level = normal.inv_cdf(1 - ALPHA / max(1, 2 * n_tests - 1) / 2)
         power = 1 + normal.inv_cdf((1 + POWER) / 2) / level
-        times = max(power * half / margin, half / max(seen, margin - seen))
+        times = max(power * half / margin, half / max(distance, margin - distance))
         more = pair.result.n_pairs * (times**2 - 1)
         return describe_more(more, pair.result.n_pairs) if more >= 1 else "ask further questions"
 
-    def _check(self) -> tuple[str, str]:
+    def _propose_check(self) -> tuple[str, str]:
         """Return what makes a decided answer surer, and its command."""
         if self._results.metadata["embedded_models"]:
             return "your own documents and models", eval_line("init", "--root", "PROJECT")
         if self._is_corrected:
-            return "hold the next change against this run", self._line("compare", "--pin")
+            return "hold the next change against this run", self._command("compare", "--pin")
         flags = () if self._primary == "correctness" else ("--metric", self._primary)
         run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
         n = min(MIN_LABELS, self._results.metadata["total_questions"])
         return f"label the answers to {counted(n, 'question')} to check the judge", command
 
-    def _line(self, command: str, *flags: str) -> str:
+    def _command(self, command: str, *flags: str) -> str:
         run_id = self._results.metadata.get("run_id")
         return eval_line_here(command, run_id, *flags) if run_id else ""
 
-    def _retry(self) -> str:
+    def _retry_command(self) -> str:
         command = self._results.command
         flag = "" if "--retry-errors" in command.split() else " --retry-errors"
         return f"{command}{flag}" if command else ""
@@ -454,7 +454,7 @@ class _Run:
         """Say whether a method is shown to lose less than the margin to another."""
         pair = self._find(rival, method)
         is_judged = pair is not None and has_verdicts(pair.result)
-        return is_judged and self._may_lose(method, rival) < self._margin
+        return is_judged and self._loss_limit(method, rival) < self._margin
 
     def _find(self, a: str, b: str) -> "Comparison | None":
         return next((pair for pair in self._family if {pair.a, pair.b} == {a, b}), None)
@@ -471,13 +471,13 @@ class _Run:
         limits = (low, high) if pair.a == ahead else (-high, -low)
         return floor(1000 * limits[0] + 1e-9) / 10, ceil(1000 * limits[1] - 1e-9) / 10
 
-    def _may_lose(self, method: str, rival: str) -> float:
+    def _loss_limit(self, method: str, rival: str) -> float:
         """Return how many points a method may be behind another, however missing verdicts fell."""
         pair, high = self._find(rival, method), self._deficit(rival, method)[1]
         if pair is None or pair.result.difference is None or pair.result.difference_bounds is None:
             return high
-        (low, up), seen = pair.result.difference_bounds, pair.result.difference
-        return high + 100 * max(0.0, up - seen if pair.a == rival else seen - low)
+        (low, up), difference = pair.result.difference_bounds, pair.result.difference
+        return high + 100 * max(0.0, up - difference if pair.a == rival else difference - low)
 
 
 def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:

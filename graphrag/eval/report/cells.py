@@ -160,7 +160,7 @@ def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> f
     return copysign(rounded / 10**decimals, limit)
 
 
-def round_up(number: float) -> int:
+def round_up(value: float) -> int:
     """Return a number, at least 0, with two digits that say something, rounded up."""
-    digits = 10 ** max(0, len(str(int(number))) - 2)
-    return ceil(max(0, number) / digits) * digits
+    digits = 10 ** max(0, len(str(int(value))) - 2)
+    return ceil(max(0, value) / digits) * digits

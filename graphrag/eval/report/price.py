@@ -56,9 +56,9 @@ class Prices:
 
         Empty unless these methods ask different indexes. See :attr:`unit`.
         """
-        return self._in_all({method: self.amount(method) for method in methods})
+        return self._total_prices({method: self.amount(method) for method in methods})
 
-    def _in_all(self, amounts: Mapping[str, float | None]) -> dict[str, float | None]:
+    def _total_prices(self, amounts: Mapping[str, float | None]) -> dict[str, float | None]:
         methods = list(amounts)
         if not any(self._terms.differ_in_index(methods[0], method) for method in methods):
             return {}
@@ -83,7 +83,7 @@ class Prices:
             return usage["cost_usd"] / self._results.counts[method]["n"]
         return sum_known([usage["avg_prompt_tokens"], usage["avg_output_tokens"]])
 
-    def _compared(self, methods: Sequence[str]) -> dict[str, float | None]:
+    def _mean_costs(self, methods: Sequence[str]) -> dict[str, float | None]:
         """Return what a question costs each method, of those that all of them answered."""
         if not any(self._results.counts[method]["n_search_failed"] for method in methods):
             return {method: self.amount(method) for method in methods}
@@ -111,8 +111,8 @@ class Prices:
         """Return the method that costs least; None where that is not known or not comparable."""
         if len(methods) < 2:
             return next(iter(methods), None)
-        amounts = self._compared(methods)
-        amounts = self._in_all(amounts) or amounts
+        amounts = self._mean_costs(methods)
+        amounts = self._total_prices(amounts) or amounts
         costs = {method: amount for method, amount in amounts.items() if amount is not None}
         if len(costs) < len(amounts) or not self._are_equal(methods):
             return None
@@ -120,24 +120,24 @@ class Prices:
 
     def reason(self, method: str, rivals: Sequence[str]) -> str:
         """Return why a method is taken that is as good as its rivals, as what "it" does."""
-        prices = self._in_all(self._compared([method, *rivals]))
+        prices = self._total_prices(self._mean_costs([method, *rivals]))
         others = [price for price in map(prices.get, rivals) if price is not None]
         own = prices.get(method)
         if own is not None and len(others) == len(rivals) and own < min(others):
-            told = f"{self._tell_amount(own)} against {self._tell_amount(min(others))} or more"
-            return f"is cheapest in all: {N_PRICED:,} questions and the index take {told}"
+            text = f"{self._tell_amount(own)} against {self._tell_amount(min(others))} or more"
+            return f"is cheapest in all: {N_PRICED:,} questions and the index take {text}"
         parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
-        amounts = self._compared([method, *alike])
+        amounts = self._mean_costs([method, *alike])
         own, others = amounts[method], [amounts[rival] for rival in alike]
         costs = [amount for amount in others if amount is not None]
         if own is not None and costs and len(costs) == len(others):
             is_less = own < min(costs)
             fewer = "fewer tokens" if is_less else "no more tokens"
-            told = f"takes {fewer}"
+            text = f"takes {fewer}"
             if self.unit == "cost_usd":
-                told = f"costs {'less' if is_less else 'no more'}"
-            parts.append(f"{told} than {join_names(alike)}" if parts else told)
+                text = f"costs {'less' if is_less else 'no more'}"
+            parts.append(f"{text} than {join_names(alike)}" if parts else text)
         return " and ".join(parts)
 
     def _lacks(self, method: str, dearer: Sequence[str]) -> list[str]:
@@ -163,38 +163,38 @@ class Prices:
         own_line = f"{f'{method} takes ' * is_named}{self._tell_amount(own)} a question"
         sentences = [
             f"{own_line}{self._compare_cost(method, rival)}.",
-            *map(self._failures, dict.fromkeys((method, rival or method))),
-            self._index(method, rival, is_named),
+            *map(self._tell_failures, dict.fromkeys((method, rival or method))),
+            self._tell_index(method, rival, is_named),
         ]
         return f"Cost: {' '.join(filter(None, sentences))}"
 
-    def _failures(self, method: str) -> str:
+    def _tell_failures(self, method: str) -> str:
         """Say of a method that failed often where what its failed searches took is counted."""
         counts = self._results.counts[method]
         n, failed = counts["n"], counts["n_search_failed"]
         if not failed or failed < _MANY_FAILED * n:
             return ""
-        told = f"{failed:,} of {n:,} searches of {method} failed"
-        return f"{told}, and {'counts' if failed == 1 else 'count'} in its mean, not beside others."
+        text = f"{failed:,} of {n:,} searches of {method} failed"
+        return f"{text}, and {'counts' if failed == 1 else 'count'} in its mean, not beside others."
 
     def _compare_cost(self, method: str, rival: str | None) -> str:
         seconds = {m: s for m, s in self._seconds.items() if self._terms.are_equal(m, method)}
         mine = seconds.pop(method, None)
         own = other = None
         if rival is not None and rival != method and self._terms.are_equal(method, rival):
-            own, other = self._compared([method, rival]).values()
-        told = f", {_format_ratio(own / other)} {rival}" if other and own else ""
+            own, other = self._mean_costs([method, rival]).values()
+        text = f", {_format_ratio(own / other)} {rival}" if other and own else ""
         fastest = min(seconds, key=seconds.__getitem__, default="")
         if mine and fastest and mine / seconds[fastest] >= _MUCH:
-            return f"{told}; {fastest} is {mine / seconds[fastest]:.0f} times faster"
-        if mine and told and rival in seconds and seconds[rival] / mine >= _MUCH:
-            return f"{told}, and is {seconds[rival] / mine:.0f} times faster"
-        return told
+            return f"{text}; {fastest} is {mine / seconds[fastest]:.0f} times faster"
+        if mine and text and rival in seconds and seconds[rival] / mine >= _MUCH:
+            return f"{text}, and is {seconds[rival] / mine:.0f} times faster"
+        return text
 
-    def _index(self, method: str, rival: str | None, is_weighed: bool) -> str:
+    def _tell_index(self, method: str, rival: str | None, is_weighed: bool) -> str:
         """Return what the index took that one of two methods needs, and when that pays."""
         if rival is not None and self._terms.differ_in_index(method, rival):
-            return self._two_indexes(method, rival)
+            return self._tell_two_indexes(method, rival)
         others = [] if rival is None else [rival]
         dearer = max([method, *others], key=self._rank)
         cheaper = method if dearer == rival else rival
@@ -204,16 +204,16 @@ class Prices:
         if amount is None or (dearer == rival and not is_weighed):
             return ""
         whose = "Its" if dearer == method else f"{dearer}'s"
-        told = f"{whose} {need} took {amount} to build"
+        text = f"{whose} {need} took {amount} to build"
         payoff = None if cheaper is None else self._payoff(dearer, cheaper)
         if payoff is not None and payoff.first == dearer:
             if payoff.questions is not None and payoff.at_most is not None:
-                told += f", and pays after about {round_up(payoff.questions):,} questions"
+                text += f", and pays after about {round_up(payoff.questions):,} questions"
             elif None not in (payoff.more, payoff.saved) and dearer == rival:
-                told += ", and is not shown to pay by cheaper searches"
-        return f"{told}."
+                text += ", and is not shown to pay by cheaper searches"
+        return f"{text}."
 
-    def _two_indexes(self, method: str, rival: str) -> str:
+    def _tell_two_indexes(self, method: str, rival: str) -> str:
         """Return what the index of each of two methods took, and whether the dearer one pays."""
         payoff = self._payoff(method, rival)
         if payoff is None:
@@ -223,20 +223,20 @@ class Prices:
         if lacking := [name for name, cost in by_method.items() if cost is None]:
             return f"What the index of {join_names(lacking)} took to build is not known."
         costs = [by_method[name] or 0.0 for name in (dear, cheap)]
-        told = (
+        text = (
             f"{dear}'s index took {self._tell_amount(costs[0], payoff.unit)} to build, {cheap}'s "
         )
-        told += f"{self._tell_amount(costs[1], payoff.unit) if costs[1] else 'nothing'}"
+        text += f"{self._tell_amount(costs[1], payoff.unit) if costs[1] else 'nothing'}"
         if payoff.questions is not None and payoff.at_most is not None:
-            return f"{told}; it pays after about {round_up(payoff.questions):,} questions."
+            return f"{text}; it pays after about {round_up(payoff.questions):,} questions."
         if payoff.saved is None:
-            return f"{told}."
+            return f"{text}."
         own, amount = self.amount(cheap), ""
         if own and payoff.unit == self.unit:
             more = round_up((costs[0] - costs[1]) / own)
             amount = f": the difference would pay for about {more:,} more questions of {cheap}"
         never = "never pays" if payoff.never_pays else "is not shown to pay"
-        return f"{told}; it {never} by cheaper questions{amount}."
+        return f"{text}; it {never} by cheaper questions{amount}."
 
     def _payoff(self, a: str, b: str) -> "Payoff | None":
         return payoff_of(self._results.rows, self._terms, a, b)

@@ -100,18 +100,18 @@ def _details(name: str, lines: Sequence[str]) -> list[str]:
 
 def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
     """Join lines, then folds, within the bound; a fold is there whole or not at all."""
-    kept: list[str] = []
-    left, n_out = _MOST_BYTES, 0
+    page: list[str] = []
+    room, n_out = _MOST_BYTES, 0
     for block in (*([line] for line in visible), *folded):
         size = sum(len(line.encode()) + 1 for line in block)
-        if size <= left:
-            kept += block
-            left -= size
+        if size <= room:
+            page += block
+            room -= size
         else:
             n_out += len(block)
     if n_out:
-        kept += ["", f"{counted(n_out, 'line')} left out here: `graphrag eval compare` prints all."]
-    return "\n".join(kept) + "\n"
+        page += ["", f"{counted(n_out, 'line')} left out here: `graphrag eval compare` prints all."]
+    return "\n".join(page) + "\n"
 
 
 def render_junit(comparison: RunComparison) -> str:

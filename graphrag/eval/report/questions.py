@@ -52,7 +52,7 @@ def show_question(
         lines += (f"  {line}" for line in (*details, _cost(result)))
         show(console, map(Line, lines))
         retrieved = result.retrieved
-        tree = None if retrieved is None else _tree_of(result, retrieved)
+        tree = None if retrieved is None else _make_tree(result, retrieved)
         if tree is not None:
             console.print(tree)
         if full and result.context_text is None:
@@ -103,8 +103,8 @@ def list_wrong(
     by_id = {sample.id: sample for sample in samples}
     answers = grouped((result.sample_id, result) for result in results)
     for sample_id in ids:
-        named = {r.method: name_wrong(r) for r in answers.get(sample_id, ())}
-        reasons = "; ".join(f"{method} {what}" for method, what in named.items() if what)
+        by_method = {r.method: name_wrong(r) for r in answers.get(sample_id, ())}
+        reasons = "; ".join(f"{method} {what}" for method, what in by_method.items() if what)
         yield f"{sample_id}  {shorten(by_id[sample_id].question, _MOST_QUESTION)}  {reasons}"
 
 
@@ -113,11 +113,11 @@ def name_wrong(result: QueryResult) -> str:
     if result.failure is not None:
         return f"failed ({result.failure.kind})"
     scores = {metric: result.scores.get(metric) for metric in METRICS}
-    named = {
+    words = {
         "wrong": [metric for metric, verdict in scores.items() if verdict.score == 0],
         "unscored": [metric for metric, verdict in scores.items() if verdict.failure],
     }
-    return ", ".join(f"{word}: {', '.join(metrics)}" for word, metrics in named.items() if metrics)
+    return ", ".join(f"{word}: {', '.join(metrics)}" for word, metrics in words.items() if metrics)
 
 
 def _verdicts(result: QueryResult) -> list[str]:
@@ -188,7 +188,7 @@ def _cost(result: QueryResult) -> str:
     return f"{calls}, {number(spent.tokens, ',', UNKNOWN)} tokens, {seconds} s{paid}"
 
 
-def _tree_of(result: QueryResult, retrieved: Retrieved) -> "Tree | None":
+def _make_tree(result: QueryResult, retrieved: Retrieved) -> "Tree | None":
     if not retrieved.walk:
         return None
     steps = [
@@ -219,7 +219,7 @@ def _list_calls(calls: Sequence[KeptCalls], full: bool = False) -> Iterator[Line
             yield Line(f"  {place}. {_describe_call(exchange)}", "bold")
             for role, text in _texts(exchange):
                 yield Line(f"  {role}:", "italic")
-                yield Line(text if full else _folded(text))
+                yield Line(text if full else _fold_long(text))
 
 
 def _describe_call(exchange: KeptExchange) -> str:
@@ -241,7 +241,7 @@ def _texts(exchange: KeptExchange) -> Iterator[tuple[str, str]]:
     yield "reply", "none came" if exchange["reply"] is None else "".join(exchange["reply"])
 
 
-def _folded(text: str) -> str:
+def _fold_long(text: str) -> str:
     if len(text) <= _LONG:
         return text
     left = f"\n[... {len(text) - _FIRST - _LAST:,} more characters, which --full prints ...]\n"

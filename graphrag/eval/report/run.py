@@ -109,9 +109,9 @@ def list_figures(figures: "Figures") -> Iterator[Part]:
     yield from map(Line, describe_preferences(figures))
     if criteria is not None:
         yield from criteria.split()
-    taken = index_cost_table(figures.index_costs)
-    if taken is not None:
-        yield taken
+    table = index_cost_table(figures.index_costs)
+    if table is not None:
+        yield table
     yield from map(Line, list_index_notes(figures))
 
 
@@ -172,13 +172,13 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
     """Return what a few indexes took, by workflow and model; None where that is not known."""
     rows: list[list[Value]] = []
     for key, cost in costs.items():
-        asking: set[str] = set()
+        timed: set[str] = set()
         for step in () if cost is None else cost.steps or ():
             counts = (step.prompt_tokens, step.output_tokens)
             tokens = " + ".join(UNKNOWN if n is None else f"{n:,}" for n in counts)
             # A workflow that asks two models took its time once.
-            seconds = "" if cost is None or step.workflow in asking else cost.seconds[step.workflow]
-            asking.add(step.workflow)
+            seconds = "" if cost is None or step.workflow in timed else cost.seconds[step.workflow]
+            timed.add(step.workflow)
             name = f"{key}: {step.workflow}\n{step.model}"
             rows.append([name, step.replies, tokens, step.cost_usd, seconds])
     columns: list[tuple[str, Kind]] = [
@@ -192,8 +192,8 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:
     """Yield a line on each index: what it took in all; one on all of which that is not known."""
     if unknown := [key for key, cost in costs.items() if cost is None]:
-        named = f"{'index' if len(unknown) == 1 else 'indexes'} {join_names(unknown, most=8)}"
-        yield f"What {named} took to build is not known; graphrag eval --index counts it."
+        names = f"{'index' if len(unknown) == 1 else 'indexes'} {join_names(unknown, most=8)}"
+        yield f"What {names} took to build is not known; graphrag eval --index counts it."
     for key, cost in costs.items():
         if cost is None:
             continue

@@ -496,7 +496,7 @@ def loss_table(figures: "Figures") -> Table | None:
         )
         if n
     ]
-    told = {STAGE_NAMES[stage]: phrase for stage, phrase in LOST.items()} | {
+    meanings = {STAGE_NAMES[stage]: phrase for stage, phrase in LOST.items()} | {
         "unknown": "wrong, and where is not known, as without evidence",
         "right": "by the verdict on correctness",
         "right anyway": "the same, although evidence was lost",
@@ -505,7 +505,7 @@ def loss_table(figures: "Figures") -> Table | None:
     note = (
         "Each question counts once, so a row adds up to all of them. An answer that is not right "
         "counts at the first stage that the method depends on and that its evidence did not pass, "
-        f"as far as words tell. {'; '.join(f'{name}: {told[name]}' for name in names)}."
+        f"as far as words tell. {'; '.join(f'{name}: {meanings[name]}' for name in names)}."
     )
     if left_out:
         note += (
