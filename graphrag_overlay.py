@@ -18,6 +18,7 @@ _HERE = __file__.rpartition("/")[0] or __file__.rpartition("\\")[0]
 _RELEASE = "3.3"
 _OFF = "GTOG_OVERLAY"
 _MAIN = "graphrag.cli.main"
+_PACKAGES = ("graphrag.", "graphrag_llm.", "graphrag_storage.", "graphrag_vectors.")
 
 
 def _add_commands(module: "ModuleType") -> None:
@@ -73,12 +74,14 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     "graphrag.api": _put_searches_in_place,
 }
 _NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"
+_LANCE = "lance_namespace_urllib3_client"
 _LATER: "dict[str, tuple[str, ...]]" = {
     "graphrag.config.models.graph_rag_config": ("devtools",),
     "graphrag_llm.middleware.with_errors_for_testing": ("litellm",),
     "graphrag_llm.model_cost_registry.model_cost_registry": ("litellm",),
     "graphrag_llm.types.types": ("litellm",),
     "graphrag_storage.tables.table_provider": ("pandas",),
+    "graphrag_vectors.lancedb": (_LANCE,),
     f"{_NOUNS}.base": ("spacy",),
     f"{_NOUNS}.cfg_extractor": ("spacy",),
     f"{_NOUNS}.regex_extractor": ("nltk", "textblob"),
@@ -139,7 +142,7 @@ class _OverlayFinder:
         name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """Find a module to add to, or one of this project's own beside this file."""
-        if path is None or not name.startswith(("graphrag.", "graphrag_llm.", "graphrag_storage.")):
+        if path is None or not name.startswith(_PACKAGES):
             return None
         _check_release()
         spec = PathFinder.find_spec(name, path, target)
@@ -182,6 +185,8 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
     if _Overlay.cause is None:
         if "litellm" in packages:
             _point_to_encodings()
+        if _LANCE in packages:
+            _leave_client(module.__name__)
 
         def import_(
             name: str,
@@ -245,6 +250,16 @@ def _point_to_encodings() -> None:
     if spec is not None and spec.origin is not None:
         brought = os.path.join(os.path.dirname(spec.origin), "litellm_core_utils", "tokenizers")
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", brought)
+
+
+def _leave_client(name: str) -> None:
+    """Leave what LanceDB imports itself, which ``_import_later`` does not see."""
+    try:
+        from graphrag.query.lance import leave_client
+
+        leave_client()
+    except Exception as error:
+        _give_up(name, error)
 
 
 def _add_to(module: "ModuleType") -> None:

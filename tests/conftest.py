@@ -22,6 +22,11 @@ asyncio.run = asyncio.runners.run
 asyncio.set_event_loop(None)
 _loop.close()
 
+# Tests import lancedb themselves, too.
+from graphrag.query.lance import leave_client  # noqa: E402
+
+leave_client()
+
 # It decides once, when it is imported, whether its help is in color; tests set what it looks at.
 import typer.rich_utils  # noqa: E402, F401
 

@@ -18,6 +18,7 @@ from graphrag.config.models.basic_search_config import BasicSearchConfig
 from graphrag.config.models.tog_search_config import RankedSearchConfig
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
+from graphrag.query.lance import leave_client
 from graphrag.query.methods import (
     GRAPH_METHODS,
     OWN_METHODS,
@@ -218,6 +219,7 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
     store = config.vector_store
     if store.type != "lancedb":
         return
+    leave_client()
     import lancedb
 
     rebuild = f"rebuild the index with: {release_line('index', '--root', Path(root))}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphrag.config.embeddings import all_embeddings
+from graphrag.query.lance import leave_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,6 +109,7 @@ def open_vector_tables(config: "GraphRagConfig") -> "Iterator[tuple[str, Table, 
     if not place.is_dir():
         msg = f"there is no vector store at {place}; build the project's index first"
         raise VectorStoreError(msg)
+    leave_client()
     import lancedb
 
     connection = lancedb.connect(str(place))

@@ -188,6 +188,7 @@ def test_packages_that_the_release_names_are_imported_when_they_are_used():
     code = """
 import sys, graphrag.api, graphrag.cli.main, graphrag_llm.middleware
 from graphrag_llm.model_cost_registry import model_cost_registry
+import graphrag_vectors.lancedb, lance_namespace_urllib3_client as client
 from graphrag.index.operations.build_noun_graph.np_extractors import regex_extractor
 from graphrag.index.operations.build_noun_graph.np_extractors import resource_loader
 assert not {"litellm", "nltk", "scipy", "sklearn", "spacy", "textblob"} & set(sys.modules)
@@ -196,6 +197,9 @@ try:
 except LookupError:
     pass
 assert "nltk" in sys.modules
+assert client.__name__ + ".api" not in sys.modules
+assert client.TableApi.__module__ == client.__name__ + ".api.table_api"
+assert type(client).__name__ == "module"
 assert type(regex_extractor.TextBlob("A lamp.")).__name__ == "TextBlob"
 price = {"input_cost_per_token": 1.0, "output_cost_per_token": 2.0}
 model_cost_registry.register_model_costs("own/model", price)

@@ -18,6 +18,7 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import as_text, compute, open_table
+from graphrag.query.lance import leave_client
 from graphrag.query.vector_index import (
     count_indexed,
     open_vector_tables,
@@ -73,6 +74,7 @@ def _find_problems(
     warnings: list[str],
 ) -> list[str]:
     """Return why vectors can't be searched; counts and warnings go to what is given for them."""
+    leave_client()
     import lancedb
 
     store, place = config.vector_store, str(config.vector_store.db_uri)
