@@ -100,7 +100,7 @@ def reply(request: Request) -> Reply:
         handler = _STRUCTURED.get(request.fields)
         values = handler(request) if handler else None
         if values is None:
-            raise _unknown(f"a reply with the fields {', '.join(sorted(request.fields))}")
+            raise _unknown_request(f"a reply with the fields {', '.join(sorted(request.fields))}")
         return Reply(request.reply_type.model_validate(values).model_dump_json())
     texts = (handler(request) for handler in _PLAIN)
     text = next((text for text in texts if text is not None), None)
@@ -111,7 +111,7 @@ def _reply_from_context(request: Request) -> Reply:
     region = context_region(request.system)
     instructions = request.system.replace(region, "", 1)
     if "---Example questions---" in instructions:
-        raise _unknown("new questions to be made up")
+        raise _unknown_request("new questions to be made up")
     if "---Analyst Reports---" in instructions or "---Data Reports---" in instructions:
         return search_replies.answer_reduce(request)
     if "---Data tables---" in instructions:
@@ -123,10 +123,10 @@ def _reply_from_context(request: Request) -> Reply:
     marks = "-----Sources-----", "No sources are given"
     if read_context(request.system) or any(mark in request.system for mark in marks):
         return search_replies.answer_from_tables(request)
-    raise _unknown("something else")
+    raise _unknown_request("something else")
 
 
-def _unknown(what: str) -> OfflineModelError:
+def _unknown_request(what: str) -> OfflineModelError:
     return OfflineModelError(
         f"The request asks for {what}, which the offline model can't do. "
         f"It answers {'; '.join(_SUPPORTED)}. For anything else configure a language model."

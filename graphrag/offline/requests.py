@@ -45,10 +45,10 @@ def plain_messages(messages: object) -> list[Message]:
         return [{"role": "user", "content": messages}]
     plain: list[Message] = []
     for message in cast("Iterable[object]", messages or ()):
-        one = message.model_dump() if isinstance(message, BaseModel) else message
-        if not isinstance(one, Mapping) or "role" not in one:
+        values = message.model_dump() if isinstance(message, BaseModel) else message
+        if not isinstance(values, Mapping) or "role" not in values:
             raise OfflineModelError("A message must be a mapping with `role` and `content`.")
-        plain.append(dict(cast("Message", one)))
+        plain.append(dict(cast("Message", values)))
     if not plain:
         raise OfflineModelError("A request needs at least one message.")
     return plain

@@ -51,8 +51,8 @@ class SearchError(RuntimeError):
         self.context_is_full = context_is_full
 
 
-def _search_error(failed: FailedCall, budget: str) -> SearchError:
-    return SearchError(name_remedy(failed, budget), failed.refused, failed.context_is_full)
+def _search_error(failure: FailedCall, budget: str) -> SearchError:
+    return SearchError(name_remedy(failure, budget), failure.refused, failure.context_is_full)
 
 
 class GraphIndex:
@@ -122,14 +122,14 @@ class GraphIndex:
 
         log = log or CallLog(live=on_text is not None)
         budget = self._budget or context_budget(method)
-        engine = await self._engine(method)
+        engine = await self._find_engine(method)
         started, waited_s = time.perf_counter(), log.waited_s
         with measure_calls(log):
             try:
                 outcome = await engine.answer(question, on_text)
             except Exception as error:
-                failed = log.failures[0] if log.failures else read_failure(error)
-                raise _search_error(failed, budget) from error
+                failure = log.failures[0] if log.failures else read_failure(error)
+                raise _search_error(failure, budget) from error
         if log.failures:
             raise _search_error(log.failures[0], budget)
         if not outcome.response.strip():
@@ -138,16 +138,16 @@ class GraphIndex:
         outcome = replace(outcome, abstained=outcome.abstained or log.abstained)
         return make_result(outcome, log.usage(), seconds)
 
-    async def _engine(self, method: str) -> "SearchEngine":
+    async def _find_engine(self, method: str) -> "SearchEngine":
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}{nearest(method, METHODS)}")
         if method not in self._engines:
             async with self._building:
                 if method not in self._engines:
-                    self._engines[method] = await self._build(method)
+                    self._engines[method] = await self._build_engine(method)
         return self._engines[method]
 
-    async def _build(self, method: str) -> "SearchEngine":
+    async def _build_engine(self, method: str) -> "SearchEngine":
         self.header.prompt_files(method)  # the released engines would take their own in silence
         if self._unchecked is not None and embeds(method):
             check_vectors(self.header.config, Path(self._unchecked))
@@ -169,24 +169,24 @@ class _Shared:
         self._making = asyncio.Lock()
         self._made: dict[Hashable, Any] = {}
 
-    async def _once(self, key: Hashable, make: Callable[[], _Part]) -> _Part:
+    async def _make_once(self, key: Hashable, make: Callable[[], _Part]) -> _Part:
         async with self._making:
             if key not in self._made:
                 self._made[key] = await asyncio.to_thread(make)
         return self._made[key]
 
     async def graph(self) -> "OpenedGraph":
-        return await self._once("graph", lambda: open_graph_of(self._tables, self._words))
+        return await self._make_once("graph", lambda: open_graph_of(self._tables, self._words))
 
     async def texts(self, passage_tokens: int | None) -> "RankedTexts":
         from graphrag.query.indexer_adapters import read_indexer_text_units
         from graphrag.query.ranked_search import RankedTexts
 
-        def rank() -> RankedTexts:
+        def read_texts() -> RankedTexts:
             units = read_indexer_text_units(self._tables.table("text_units"))
             return RankedTexts(units, self._words, passage_tokens)
 
-        return await self._once(("texts", passage_tokens), rank)
+        return await self._make_once(("texts", passage_tokens), read_texts)
 
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.models import open_completion

@@ -73,8 +73,8 @@ def way_tree(steps: Sequence[Step], cited: Iterable[str] = ()) -> "Tree":
 
     tree = Tree(Text("Way"), guide_style="dim")
     for step in steps:
-        said, lines = tell_step(step)
-        branch = tree.add(Text(said, style="bold"))
+        title, lines = tell_step(step)
+        branch = tree.add(Text(title, style="bold"))
         for line in lines:
             branch.add(Text(line))
     for number, call in first_read(steps, cited):
