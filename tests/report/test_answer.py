@@ -672,3 +672,15 @@ def test_nothing_is_answered_while_a_method_has_no_result():
     assert "No answer: local has no result yet. 10 questions on 1 index, 10 sea" in answer.line
     assert answer.lead == "Missing: all of local."
     assert answer.next == "get what is missing"
+
+
+def test_searches_that_an_unfinished_run_lacks_are_not_got_by_judging_it_again():
+    half = evaluate({"tog": range(9), "ppr": range(3)}, 10).results
+    results = aggregate_results(half, planned={"tog": {"a": 20}, "ppr": {"a": 20}})
+    results = replace(results, command="graphrag eval judge later")
+    assert answer_of(results).command == "graphrag eval judge later --retry-errors"
+    results.metadata["setup"] = {"responses_of": "earlier"}
+    answer = answer_of(results)
+    assert answer.lead.startswith("Missing: 10 of 20 searches are not made of tog")
+    assert answer.next == "finish the run whose answers were judged, and judge it again"
+    assert answer.command == "graphrag eval show earlier"

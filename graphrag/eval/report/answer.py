@@ -198,7 +198,7 @@ class _Run:
     ) -> Answer:
         taken, beside = (None, self._best_but(method)) if chip == "TOO FEW" else (method, rival)
         if self._list_missing() or (chip == "TOO FEW" and self._lacks_pairs()):
-            next_, command = "get what is missing", self._retry_command()
+            next_, command = self._tell_missing_step()
         elif self._prices.budgets:
             next_, command = "give all methods one budget: equal_terms in eval_config.yaml", ""
         elif chip == "TOO FEW" and method is not None:
@@ -236,7 +236,7 @@ class _Run:
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._list_missing() and not next_:
-            next_, command = "get what is missing", self._retry_command()
+            next_, command = self._tell_missing_step()
         headline, lead = f"No answer: {why}.", " ".join(self._list_missing())
         return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
 
@@ -248,7 +248,7 @@ class _Run:
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
         next_, command = "compare it with another method, by --methods", ""
         if self._list_missing():
-            next_, command = "get what is missing", self._retry_command()
+            next_, command = self._tell_missing_step()
         return Answer(
             "",
             f"{method} is {self._right} on {self._tell_share(method)}{self._by}.",
@@ -445,10 +445,16 @@ class _Run:
         run_id = self._results.metadata.get("run_id")
         return eval_line_here(command, run_id, *flags) if run_id else ""
 
-    def _retry_command(self) -> str:
+    def _tell_missing_step(self) -> tuple[str, str]:
+        """Return how to get what is missing; judging again makes no search."""
+        origin = self._results.metadata.get("setup", {}).get("responses_of")
+        outcomes = self._outcomes.values()
+        if origin and not any(of.n_judge_failed + of.n_judge_unparseable for of in outcomes):
+            next_ = "finish the run whose answers were judged, and judge it again"
+            return next_, eval_line_here("show", origin)
         command = self._results.command
         flag = "" if "--retry-errors" in command.split() else " --retry-errors"
-        return f"{command}{flag}" if command else ""
+        return "get what is missing", f"{command}{flag}" if command else ""
 
     def _is_near(self, method: str, rival: str) -> bool:
         """Say whether a method is shown to lose less than the margin to another."""
