@@ -214,3 +214,14 @@ def test_a_draft_in_a_file_of_its_own_says_what_was_sent_before_and_what_to_type
         *("view", "--review", str(evaluation.root / "eval" / "own.json")),
         *("--root", str(evaluation.root)),
     ]
+
+
+def test_a_second_draft_into_the_same_file_is_told_so_and_sends_nothing(evaluation, server):
+    draft, before = ("draft", "-n", "2", "--kinds", "fact"), len(server.records)
+    with CallFile(drafted(evaluation).with_suffix(".calls.jsonl")):
+        told = flat(evaluation.done(*draft, code=1).stderr)
+    assert "Another process writes" in told
+    assert "wait for it, or choose another --output" in told
+    assert len(server.records) == before
+    assert not drafted(evaluation).exists()
+    evaluation.done(*draft)

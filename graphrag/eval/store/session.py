@@ -410,20 +410,27 @@ class CallFile:
     """A journal of calls (see ``CallJournal``) in one file; a line that was cut off is passed over.
 
     ``on_replay`` is told of each attempt of a call that is not sent again. StoreError if the file
-    can't be read or written.
+    can't be read or written, or another process holds it, which would pay for the same calls.
     """
 
     def __init__(
         self, path: Path, on_replay: Callable[[CallAttempt], None] = lambda _: None
     ) -> None:
+        from filelock import FileLock, Timeout  # every command loads this module
+
         self._on_replay = on_replay
         self._calls: dict[str, RecordedCall] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(f"{path}.lock", timeout=0)
+            self._lock.acquire()
             lines = path.read_bytes().splitlines() if path.exists() else []
             self._file = path.open("ab")
             if lines and not path.read_bytes().endswith(b"\n"):
                 self._file.write(b"\n")
+        except Timeout as error:
+            msg = f"Another process writes {path}; wait for it, or choose another --output."
+            raise StoreError(msg) from error
         except OSError as error:
             msg = f"{path} can't be written: {error.strerror}; choose another --output."
             raise StoreError(msg) from error
@@ -440,6 +447,7 @@ class CallFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._lock.release()
 
     def replay(self, key: str) -> RecordedCall | None:
         """Return the finished call of this key, or None."""
