@@ -16,7 +16,7 @@ from graphrag.eval.results.index_costs import (
     hold_in_units,
 )
 from graphrag.eval.results.rows import Row
-from graphrag.eval.runner.index_building import build_index
+from graphrag.eval.runner.index_building import build_index, held_for_building
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
 
 
@@ -57,6 +57,19 @@ def test_an_index_costs_what_the_server_counts_and_again_from_its_cache(make_eva
     assert all(step["n_cached"] == step["replies"] for step in again["steps"])
     assert again["fingerprint"] != cost["fingerprint"]
     assert again["documents"] == cost["documents"]
+
+
+def test_an_index_that_another_process_builds_is_not_built_and_paid_for_beside_it(
+    make_evaluation, server
+):
+    evaluation = make_evaluation(server.base_url, methods=["bm25"], metrics=[])
+    output, before = evaluation.project / "output", len(server.records)
+    output.rename(evaluation.root / "before")
+    with held_for_building(evaluation.project):
+        result = evaluation.done("--index", code=1)
+    assert "Error: Another process is building the index of" in flat(result.stderr)
+    assert len(server.records) == before
+    assert not [*evaluation.project.glob("output*")]
 
 
 def test_a_cost_is_only_of_the_tables_it_was_measured_with(built_project, tmp_path):

@@ -17,6 +17,7 @@ from graphrag.eval.runner.checks import list_input_warnings
 from graphrag.eval.runner.index_building import (
     build_index,
     check_language,
+    held_for_building,
     is_built,
     unfinished_folder,
 )
@@ -57,6 +58,7 @@ async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], Non
         tell(f"Stopping to build index {key}; Ctrl-C again to stop at once")
 
     with (
+        held_for_building(root),
         working(notes, f"Building index {key}") as tell,
         _interruptible(key, unfinished_folder(root), stop, notes),
     ):

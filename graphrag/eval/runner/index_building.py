@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -112,6 +112,40 @@ def unfinished_folder(root: Path) -> Path:
     return output.with_name(f"{output.name}.building")
 
 
+@contextmanager
+def held_for_building(root: Path) -> Generator[None]:
+    """Keep every other process from building a project's index, which would pay for it as well.
+
+    Raises IndexBuildError if one is at it, or the lock can't be written beside the output folder.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = unfinished_folder(root)
+    path = folder.with_name(f"{folder.name}.lock")
+    lock = FileLock(path, timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        msg = f"Another process is building the index of {root}; wait for it, then run this again"
+        raise IndexBuildError(msg) from error
+    except OSError as error:
+        raise _not_writable(root, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+        with suppress(OSError):
+            path.unlink()
+
+
+def _not_writable(root: Path, error: OSError) -> IndexBuildError:
+    return IndexBuildError(
+        f"Building the index of {root} failed: {error}; name a folder that you can write "
+        "in output_storage.base_dir of its settings.yaml"
+    )
+
+
 async def build_index(
     root: Path,
     on_step: OnStep,
@@ -179,10 +213,7 @@ async def build_index(
             msg = f"Building the index of {root} failed in optimise_vectors: {error}"
             raise IndexBuildError(msg) from error
         if isinstance(error, OSError):
-            raise IndexBuildError(
-                f"Building the index of {root} failed: {error}; name a folder that you can write "
-                "in output_storage.base_dir of its settings.yaml"
-            ) from error
+            raise _not_writable(root, error) from error
         raise
     _put_in_place(building, output)
     return time.perf_counter() - started
