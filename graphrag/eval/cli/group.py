@@ -1,5 +1,7 @@
 """Adds ``graphrag eval`` to the released command line; the commands are imported when wanted."""
 
+from functools import cache
+
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -19,9 +21,16 @@ class EvalGroup(TyperGroup):
     ) -> typer.Context:
         """Return the context of the group that holds the commands, which are imported now."""
         refuse_if_unfit()
-        from graphrag.eval.cli.app import app
+        return _read_commands().make_context(info_name, args, parent, **extra)  # pyright: ignore
 
-        return get_command(app).make_context(info_name, args, parent, **extra)  # pyright: ignore
+
+@cache  # made from all signatures: longer than a small command takes
+def _read_commands() -> TyperGroup:
+    from graphrag.eval.cli.app import app
+
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
 
 
 def add_eval_commands(released: typer.Typer) -> None:
