@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
 import signal
 import threading
 import warnings
@@ -19,6 +18,7 @@ from graphrag.eval.runner.index_building import (
     check_language,
     held_for_building,
     is_built,
+    remove_unfinished,
     unfinished_folder,
 )
 from graphrag.text.command_lines import again
@@ -85,7 +85,7 @@ def _interruptible(
         nonlocal interrupts
         interrupts += 1
         if interrupts > 1:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            remove_unfinished(unfinished)
             end_at_once(notes, why)
         # What is still to come of the work has nothing to say: calls that had not begun.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)

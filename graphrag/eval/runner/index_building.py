@@ -120,8 +120,7 @@ def held_for_building(root: Path) -> Generator[None]:
     """
     from filelock import FileLock, Timeout
 
-    folder = unfinished_folder(root)
-    path = folder.with_name(f"{folder.name}.lock")
+    path = _lock_of(unfinished_folder(root))
     lock = FileLock(path, timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,8 +134,22 @@ def held_for_building(root: Path) -> Generator[None]:
         yield
     finally:
         lock.release()
-        with suppress(OSError):
-            path.unlink()
+        _remove(path)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what an unfinished build has made, as the process ends at once."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _remove(_lock_of(folder))
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def _remove(lock: Path) -> None:
+    with suppress(OSError):  # one that is held can't be removed everywhere
+        lock.unlink()
 
 
 def _not_writable(root: Path, error: OSError) -> IndexBuildError:
