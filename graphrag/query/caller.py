@@ -164,7 +164,7 @@ class ModelCaller:
             reason = f"{lane.name} asks to wait {asked_s:,.0f} s, longer than "
             reason += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
             raise limit.give_up(lane, reason) if is_run else ServiceDownError(reason) from error
-        lane.latest = describe_error(error)
+        scope.latest = lane.latest = describe_error(error)
         if is_run and lane.outage.is_waited_for:
             return n_failed
         if n_failed >= self._retry.max_retries:

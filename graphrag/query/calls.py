@@ -314,17 +314,21 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     lost = lost and not _kinds(error) & {"APITimeoutError", "Timeout"}
     if _is_wrong_provider(error):
         add_advice(error, _describe_provider(kind, config.model_provider, where))
-    elif lost and not _is_not_there(error):
-        sentence = f"the connection to {name_service(config)} was lost before the reply was whole"
-        add_advice(error, f"{sentence}; ask again")
     elif lost:
         remedy = f"start the service, or check api_base {where}"
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"
-        add_advice(error, f"no connection to {name_service(config)}; {remedy}")
+        add_advice(error, describe_loss(error, name_service(config), remedy))
     elif to_check is not None:
         remedy = f"; {name_service(config)} was asked: check {to_check} {where}"
         add_advice(error, remedy, goes_on=True)
+
+
+def describe_loss(error: BaseException, service: str, remedy: str) -> str:
+    """Say that there was no connection to a service, with what mends that, or that it was lost."""
+    if _is_not_there(error):
+        return f"no connection to {service}; {remedy}"
+    return f"the connection to {service} was lost before the reply was whole; ask again"
 
 
 def add_advice(error: BaseException, advice: str, goes_on: bool = False) -> None:

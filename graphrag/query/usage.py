@@ -457,6 +457,7 @@ class CallLog:
     - ``replayed``: attempts that came from the journal, where they count as they did first.
     - ``counted``: the journal's keys of the finished calls whose attempts are among ``attempts``.
     - ``failures``: the calls that failed for good.
+    - ``latest``: how the latest request that may be sent again failed; "" before one did.
     - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
     """
 
@@ -475,6 +476,7 @@ class CallLog:
     counted: set[str] = field(default_factory=set[str])
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
     failures: list[FailedCall] = field(default_factory=list[FailedCall])
+    latest: str = ""
     earlier: ReplyReuse | None = None
     reused: list[str] = field(default_factory=list[str])
     _asked: Counter[str] = field(default_factory=Counter[str])

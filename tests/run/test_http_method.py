@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 from support.http_service import serving
 
 from graphrag.eval.config.sections import HttpService
@@ -163,6 +163,16 @@ def test_a_bad_reply_is_said_in_one_sentence(evaluation, service, replies, code,
     result = evaluation.done(COLUMNS="300", code=code)
     told = [each.failure.message for each in evaluation.responses() if each.failure is not None]
     assert sentence in " ".join([result.output, *told])
+
+
+def test_a_service_that_fails_until_the_time_is_up_is_told_by_how_it_failed(evaluation, service):
+    evaluation.configure(methods=[method("rag", service.block())], timeout_s=1.5)
+    service.replies = [(500, {"detail": "the disk is full"})] * 50
+    result = evaluation.run("--limit", "1")
+    assert len(service.seen) > 1
+    assert "no response within 1.5 s; the latest request failed: " in flat(result.output)
+    assert "the disk is full" in flat(result.output)
+    assert "no model was asked" not in result.output
 
 
 def test_a_service_that_is_not_there_stops_the_run_and_it_goes_on(evaluation, service):

@@ -40,6 +40,7 @@ from graphrag.query.calls import (
     NoReplyError,
     RetryPolicy,
     add_advice,
+    describe_loss,
     is_refusal,
     read_failure,
 )
@@ -318,7 +319,7 @@ class HttpMethod:
                 raise NoReplyError(allowed.exceeded()) from error
             except APIConnectionError as error:
                 remedy = f"start the service, or check url of {self._name} in {config_name()}"
-                add_advice(error, f"no connection to {self._where}; {remedy}")
+                add_advice(error, describe_loss(error, self._where, remedy))
                 raise
             except Exception as error:
                 if is_refusal(error):

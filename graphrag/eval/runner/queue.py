@@ -64,6 +64,8 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
     if log.waited_s >= 0.1:
         text += f", {log.waited_s:.1f} s of waiting for its turn not counted"
     calls = log.attempts
+    if not calls and log.latest:  # a method behind HTTP
+        return f"{text}; the latest request failed: {log.latest}"
     if not calls:
         return f"{text}, and no model was asked"
     slowest = max(calls, key=lambda attempt: attempt.latency_s)
