@@ -198,6 +198,19 @@ def test_a_question_without_verdicts_is_asked_again(pinned, server):
     assert "not decided, as the judge gave" in watch(pinned, code=INCOMPLETE)
 
 
+def test_what_the_baseline_does_not_hold_is_not_paid_for(pinned, server):
+    before = len(server.records)
+    watch(pinned)
+    of_a_round = len(server.records) - before
+    pinned.configure(methods=["bm25", "basic"], metrics=["correctness", "relevance"])
+    before = len(server.records)
+    assert "No metric has fallen" in watch(pinned)
+    assert len(server.records) - before == of_a_round
+    with EvaluationStore(pinned.store_path) as store:
+        last = store.runs()[0]
+        assert {each.method for each in store.responses(last.run_id).values()} == {"basic"}
+
+
 def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
     for flags, words in {
         ("--every", "daily"): "--every daily: give a number and a unit",

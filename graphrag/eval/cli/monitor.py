@@ -121,12 +121,12 @@ class _Watch:
             say(f"{text}pin a run to begin another.", stderr=True)
             return FAILED if before.falls else INCOMPLETE
         if not before.round_number:
-            code = self._complete_baseline(before, pool)
+            code = self._complete_baseline(before, pool, methods, metrics)
             if code is not None:
                 return code
             before = self._read_state(pool)
             self._tell_power(before, methods, metrics)
-        code = self._ask(plan_round(before, pool, flags.sample, flags.seed))
+        code = self._ask(plan_round(before, pool, flags.sample, flags.seed), methods, metrics)
         if code in (INTERRUPTED, USAGE):
             return code
         state = self._read_state(pool)
@@ -147,7 +147,9 @@ class _Watch:
         decided = all(figure.coverage >= MIN_COVERAGE for figure in state.figures)
         return code if decided else code or INCOMPLETE
 
-    def _complete_baseline(self, state: "WatchState", pool: list[str]) -> int | None:
+    def _complete_baseline(
+        self, state: "WatchState", pool: list[str], methods: list[str], metrics: list[str]
+    ) -> int | None:
         """Make the further runs of the baseline that are missing; None when there are all."""
         from graphrag.eval.monitoring.watch import plan_baseline_run
 
@@ -160,7 +162,7 @@ class _Watch:
                 return code or INCOMPLETE  # a bound or a service stopped it: the next time goes on
             if not last:
                 self._announce_baseline(planned)
-            code, last = self._ask(planned), planned.note.pass_number
+            code, last = self._ask(planned, methods, metrics), planned.note.pass_number
             if code not in (DONE, INCOMPLETE):
                 return code
             state = self._read_state(pool)
@@ -197,13 +199,14 @@ class _Watch:
         for line in lines:
             self._say(f"  {line}")
 
-    def _ask(self, planned: "NextRound") -> int:
+    def _ask(self, planned: "NextRound", methods: list[str], metrics: list[str]) -> int:
         from graphrag.eval.cli.evaluate import evaluate
         from graphrag.eval.cli.run_input import read_input
 
         flags = self._flags
         run = RunFlags(
-            methods=flags.methods,
+            methods=",".join(methods),
+            metrics=",".join(metrics),
             max_cost=flags.max_cost,
             verbose=flags.verbose,
             quiet=flags.quiet,
@@ -212,9 +215,9 @@ class _Watch:
         return explained(lambda: evaluate(run, read_input(self._place, run)), flags.verbose)
 
     def _watched(self) -> tuple[list[str], list[str]]:
-        """Return the methods and metrics of a round; checks that the baseline holds some of them.
+        """Return the methods and metrics of a round: those that the baseline holds as well.
 
-        That is told before the round is paid for.
+        Others would be paid for and held against nothing. UsageError if it holds none.
         """
         from graphrag.eval.compare.compare import shared_metrics
 
@@ -226,8 +229,8 @@ class _Watch:
                 f"The baseline {self._baseline.metadata.name} holds {', '.join(held)}, and none of "
                 f"{', '.join(methods)}; name one of them with --methods."
             )
-        shared_metrics(config.metrics, self._baseline.metrics)
-        return methods, list(config.metrics)
+        metrics = shared_metrics(config.metrics, self._baseline.metrics)
+        return [method for method in methods if method in held], metrics
 
     def _read_pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
