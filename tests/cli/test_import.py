@@ -88,7 +88,8 @@ def test_what_can_not_be_matched_is_listed_first_and_no_source_is_guessed(tmp_pa
         "that the files do not have: 1 (hotpot.json, row 1: 'Nowhere')",
         "again with another answer, left out: 1 (hotpot.json, row 3)",
         "the id of another one, which lose it: 2 (hotpot.json, row 2: h1; ",
-        "no run could ask, left out: 2 (hotpot.json, row 6: it has no question; 'Why?'",
+        "no run could ask, left out: 2 (hotpot.json, row 6: it has no question; 'Why?': "
+        "answer is missing; ",
         "rows that can't be read, left out: 1 (hotpot.json, row 5",
     ):
         assert said.casefold() in done.stdout.casefold(), (said, done.stdout)

@@ -115,7 +115,8 @@ class Import:
         try:
             parse_samples([{"answer": "", **row}], only_key="-", source="its row")
         except DatasetError as error:
-            self.reading.note(_UNUSABLE, f"{str(row['question'])[:60]!r}: {error}")
+            cause = str(error).removeprefix("its row: row 1: ")  # alone there, not in its file
+            self.reading.note(_UNUSABLE, f"{str(row['question'])[:60]!r}: {cause}")
             return False
         return True
 
