@@ -4,7 +4,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-import spacy
 import yaml
 from support.clock_evaluation import TEXT, Evaluation, flat, in_process
 from support.projects import OFFLINE_SETTINGS, server_settings
@@ -135,6 +134,8 @@ def test_fast_says_what_it_lacks_and_builds_nothing(make_evaluation, monkeypatch
 
 
 def test_a_fast_index_is_built_and_asked_beside_a_standard_one(make_evaluation, tmp_path):
+    import spacy  # here, as every worker of the tests imports what stands above
+
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("attribute_ruler")
     ruler.add([[{"IS_TITLE": True}]], {"POS": "PROPN"})  # pyright: ignore
