@@ -177,7 +177,11 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     )
     from graphrag.query.usage import CallLog
 
+    is_shown = False
+
     def show(piece: str) -> None:
+        nonlocal is_shown
+        is_shown = True
         sys.stdout.write(piece)
         sys.stdout.flush()
 
@@ -202,6 +206,8 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
         say(f"Error: {error}", stderr=True)
         raise typer.Exit(2) from (error if is_verbose else None)
     except SearchError as error:
+        if is_shown:  # or the sentence would go on where the answer broke off
+            show("\n")
         say(f"Error: the search failed: {error}", stderr=True)
         for line in _describe_usage(log.usage()) if is_verbose and log.attempts else ():
             say(line, stderr=True)

@@ -271,6 +271,7 @@ def test_a_stream_that_fails_says_how_and_what_it_took(fault, says, make_project
     assert result.exit_code == 1, result.output
     assert says in result.stderr
     assert "no connection" not in result.stderr
+    assert result.stdout.strip("\n") + "\n" == (result.stdout or "\n")  # the line is ended
     assert f"completions: {counted(n_sent, 'call')}, " in result.stderr
     assert f"failed calls: {n_sent}" in result.stderr
 
