@@ -21,6 +21,7 @@ from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, say
 from graphrag.text.controls import ShownStream, strip_controls
 from graphrag.text.log_lines import lines_to
+from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact, redact_error
 
 if TYPE_CHECKING:
@@ -222,6 +223,9 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     )
     if result.note:
         say(f"Note: {result.note}", stderr=True)
+    if n_cut := result.usage.cut_replies:
+        cut = counted(n_cut, "reply was", "replies were")
+        say(f"Note: {cut} cut off at the length that the model may write.", stderr=True)
     if is_verbose:
         _show_way(result)
         for line in _describe_usage(result.usage):

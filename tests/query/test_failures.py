@@ -276,6 +276,18 @@ def test_a_stream_that_fails_says_how_and_what_it_took(fault, says, make_project
     assert f"failed calls: {n_sent}" in result.stderr
 
 
+@pytest.mark.usefixtures("as_before")
+def test_an_answer_that_is_cut_off_says_so(make_project, server):
+    from graphrag.cli.main import app
+
+    root = make_project()
+    server.behave(faults=lambda *_: Fault(ramble=True))
+    result = CliRunner().invoke(app, ["query", QUESTION, "-r", str(root), "-m", "bm25"])
+
+    assert result.exit_code == 0, result.output
+    assert "Note: 1 reply was cut off at the length that the model may write." in result.stderr
+
+
 def test_what_litellm_drops_when_it_is_cancelled_is_not_warned_of():
     class Client:
         async def acompletion(self) -> None: ...
