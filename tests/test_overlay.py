@@ -235,4 +235,4 @@ def test_help_imports_no_library_that_only_the_work_needs(tmp_path):
         done = run([sys.executable, "-c", start, *words], tmp_path / "help")
         assert done.returncode == 0, done.stderr
         loaded = {*done.stdout.splitlines()[-1].split()}
-        assert loaded.isdisjoint({"sqlite3", "numpy", "pandas", "graphrag.eval.records"})
+        assert loaded.isdisjoint({"sqlite3", "numpy", "pandas", "graphrag.eval.records.answers"})
