@@ -73,7 +73,7 @@ def test_a_draft_whose_replies_can_not_be_kept_stops(evaluation, server, monkeyp
     assert len(server.records) - before <= 30, "nothing is asked beside the first batch"
 
 
-def test_a_limit_holds_for_the_whole_draft(evaluation):
+def test_a_limit_holds_for_the_whole_draft(evaluation, server):
     draft = ("draft", "-n", "4", "--kinds", "fact,unanswerable", "--max-cost", "0.005")
     for _ in range(2):  # what the first one paid is not there to be spent again
         stopped = flat(evaluation.done(*draft, code=3).stderr)
@@ -81,6 +81,11 @@ def test_a_limit_holds_for_the_whole_draft(evaluation):
         assert 0.001 < float(spent[0]) < 0.007
     more = re.findall(r"--max-cost (\S+)", stopped.partition("Continue with: ")[2])
     assert float(more[0]) > 0.005
+    before = len(server.records)
+    fewer = ("draft", "-n", "2", "--kinds", "unanswerable", "--max-cost", "0.001")
+    stopped = flat(evaluation.done(*fewer, code=3).stderr)
+    assert f"${spent[0]} is spent in all" in stopped, "also for what is not drafted any more"
+    assert len(server.records) == before
 
 
 def test_a_limit_needs_a_price(evaluation, server):

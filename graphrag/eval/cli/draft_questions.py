@@ -47,13 +47,17 @@ _LATER = "what was drafted is kept, and no call is paid for twice. Continue with
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What is drafted: questions, or assertions for ``rows``; and what came of each index."""
+    """What is drafted: questions, or assertions for ``rows``; and what came of each index.
+
+    ``spending``: with what earlier drafts into the same file took.
+    """
 
     place: Place
     flags: DraftFlags
     roots: Mapping[str, Path]
     path: Path
     rows: Sequence[Sample] | None
+    spending: Spending
     drafted: dict[str, Drafted] = field(default_factory=dict[str, Drafted])
 
     @property
@@ -86,7 +90,7 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         raise UsageError(msg)
     if not flags.dry_run and rows is None:
         keep_decisions(path, [])  # what it can't keep stops it now, and not when all is paid
-    job = _Job(place, flags, roots, path, rows)
+    job = _Job(place, flags, roots, path, rows, Spending(flags.max_cost))
     stopped, code = None, DONE
     try:
         run_coroutine(_draft(job, kinds, askers))
@@ -94,7 +98,7 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
         refused = cast("AllowanceSpentError", error.__cause__)
         line = again(instead={"--max-cost": f"{refused.allow_usd:g}"})
         stopped = (
-            f"Stopped at the allowed ${flags.max_cost:g}: {money(job.usage.cost_usd or 0.0, '$')} "
+            f"Stopped at the allowed ${flags.max_cost:g}: {money(job.spending.spent_usd, '$')} "
             f"is spent in all, and {error}; raise --max-cost; {_LATER}{line}"
         )
         code = INCOMPLETE
@@ -158,10 +162,11 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
     if flags.dry_run:
         say(f"About {least:,} calls if every draft is kept, at most about {most:,}.")
         return
-    spending = Spending(flags.max_cost)
-    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=spending)
+    limit = CallLimit(_AT_ONCE, _PATIENCE_S, spending=job.spending)
     questions = _read_questions(job.place, job.path)
-    with CallFile(job.path.with_suffix(".calls.jsonl"), spending.count) as calls:
+    with CallFile(job.path.with_suffix(".calls.jsonl")) as calls:
+        for attempt in calls.attempts:
+            job.spending.count(attempt)
         for key in job.roots:
             with working(notes, f"Drafting from {key}") as tell:
                 drafter = Drafter(

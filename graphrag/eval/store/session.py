@@ -409,16 +409,14 @@ _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])
 class CallFile:
     """A journal of calls (see ``CallJournal``) in one file; a line that was cut off is passed over.
 
-    ``on_replay`` is told of each attempt of a call that is not sent again. StoreError if the file
-    can't be read or written, or another process holds it, which would pay for the same calls.
+    ``attempts``: all that it held when it was opened, whatever they were for. StoreError if the
+    file can't be read or written, or another process holds it, which would pay for the same calls.
     """
 
-    def __init__(
-        self, path: Path, on_replay: Callable[[CallAttempt], None] = lambda _: None
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         from filelock import FileLock, Timeout  # every command loads this module
 
-        self._on_replay = on_replay
+        self.attempts: list[CallAttempt] = []
         self._calls: dict[str, RecordedCall] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -441,6 +439,7 @@ class CallFile:
                 self._calls[kept["key"]] = RecordedCall(kept["reply"], attempts)
             except (ValueError, KeyError, TypeError):
                 continue
+            self.attempts += attempts
 
     def __enter__(self) -> "CallFile":
         return self
@@ -451,10 +450,7 @@ class CallFile:
 
     def replay(self, key: str) -> RecordedCall | None:
         """Return the finished call of this key, or None."""
-        call = self._calls.get(key)
-        for attempt in () if call is None else call.attempts:
-            self._on_replay(attempt)
-        return call
+        return self._calls.get(key)
 
     def start(self, key: str) -> None:
         """Note nothing: a call that was cut off is sent again."""
