@@ -172,7 +172,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(released_
 
     assert {name for name in added if name.startswith("graphrag")} == {
         "graphrag.api.search",
-        "graphrag.offline",
+        "graphrag.installation",
         "graphrag.query.counted_result",
         "graphrag.query.figures",
         "graphrag.query.model_facts",
