@@ -92,6 +92,13 @@ _LATER: "dict[str, tuple[str, ...]]" = {
 not. There the packages are imported when they are first used."""
 
 
+_MOVED = {
+    "graphrag.eval.judged": "graphrag.eval.records.judged",
+    "graphrag.eval.scorers": "graphrag.eval.metrics",
+}
+"""Where packages that bring a part of their own import from since 1.0 -> where it lies now."""
+
+
 class _Overlay:
     checked: bool = False
     cause: str | None = None
@@ -144,6 +151,9 @@ class _OverlayFinder:
         """Find a module to add to, or one of this project's own beside this file."""
         if path is None or not name.startswith(_PACKAGES):
             return None
+        for before, now in _MOVED.items():
+            if name == before or name.startswith(f"{before}."):
+                return ModuleSpec(name, _Moved(now + name.removeprefix(before)))  # pyright: ignore
         _check_release()
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.origin is not None:
@@ -202,6 +212,23 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
 
         vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
     run(module)
+
+
+class _Moved:
+    """Gives a module under the name that it had before: the same one, so that its types are."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._spec = name, None
+
+    def create_module(self, _: ModuleSpec) -> "ModuleType":
+        from importlib import import_module
+
+        module = import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: "ModuleType") -> None:
+        module.__spec__ = self._spec
 
 
 class _Later:

@@ -74,7 +74,8 @@ def test_with_the_network_closed_but_for_the_models_everything_works(
             text=True,
             check=False,
         )
-        assert done.returncode in (0, 3), (line, done.stdout, done.stderr)  # 3: too few questions
+        said = f"{line}: {done.stdout} {done.stderr}"  # whole, as pytest shortens a tuple
+        assert done.returncode in (0, 3), said  # 3: too few questions
         assert "Traceback" not in done.stderr
     assert (tmp_path / "runs.html").exists()
     places = {tuple(json.loads(line)) for line in contacts.read_text().splitlines()}

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from graphrag.eval.records import plug_ins
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.plug_ins import list_plug_ins
 
+# It imports as packages for 1.0 do.
 MODULE = """
-from graphrag.eval.records.judged import JudgedMetric
+from graphrag.eval.judged import JudgedMetric
 from graphrag.eval.metrics import graded
 from graphrag.eval.runner import MethodAnswer
-from graphrag.eval.metrics.measures import Measure
+from graphrag.eval.scorers.measures import Measure
 
 async def echo(question, index, project):
     return MethodAnswer(f"Idris Vane of {index} in {project.name}", ("The clock.",), 1, 9, 2, 0.5)
@@ -278,3 +280,18 @@ def test_what_is_there_is_listed_with_where_it_is_from(evaluation):
     ):
         assert sentence in output
     assert "Extra ray: missing; pip install" in output or "Extra ray: installed" in output
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "name"),
+    [
+        ("judged", "records.judged", "JudgedMetric"),
+        ("scorers.measures", "metrics.measures", "Measure"),
+        ("scorers.evaluable", "metrics.evaluable", "read_entity_types"),
+    ],
+)
+def test_packages_may_import_from_where_things_lay_in_1_0(before, now, name):
+    earlier, module = (import_module(f"graphrag.eval.{path}") for path in (before, now))
+
+    assert getattr(earlier, name) is getattr(module, name)
+    assert module.__spec__.name == f"graphrag.eval.{now}"
