@@ -133,8 +133,8 @@ def held_for_building(root: Path) -> Generator[None]:
     try:
         yield
     finally:
+        _remove(path)  # while it is held: another process could take it in between
         lock.release()
-        _remove(path)
 
 
 def remove_unfinished(folder: Path) -> None:
