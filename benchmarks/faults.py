@@ -39,6 +39,7 @@ from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.records import Unit
+from graphrag.eval.store.session import unkept_session
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.usage import Usage, sum_usages
@@ -143,7 +144,8 @@ async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
     config = EvaluationConfig(root=folder, concurrency=PLACES)
     runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
     samples = [Sample(f"s{i}", "a", f"Who keeps lamp {i}?", "Marta Quill") for i in range(N)]
-    return await runner.run(RunRequest([Unit(s.id, s, "mine") for s in samples]))
+    with unkept_session() as session:
+        return await runner.run(RunRequest([Unit(s.id, s, "mine") for s in samples], session))
 
 
 def spent(outcome: RunOutcome) -> Usage:

@@ -10,6 +10,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.store.session import unkept_session
 from graphrag.eval.testing import ScriptedJudge
 
 DONE, INCOMPLETE = 0, 3
@@ -186,5 +187,6 @@ def test_runs_by_response_and_by_claim_are_other_runs(evaluation):
 async def test_a_judge_of_ones_own_is_refused_before_anything_is_asked(tmp_path):
     given = {"root": tmp_path, "judge": {"faithfulness": {"by": "claim"}}}
     runner = EvaluationRunner(EvaluationConfig(**given), ScriptedJudge(), {})
-    with pytest.raises(ConfigError, match="ScriptedJudge, can't judge claim by claim"):
-        await runner.run(RunRequest([]))
+    refused = pytest.raises(ConfigError, match="ScriptedJudge, can't judge claim by claim")
+    with unkept_session() as session, refused:
+        await runner.run(RunRequest([], session))

@@ -5,6 +5,7 @@ import itertools
 import random
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -20,8 +21,10 @@ from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.store.records import Unit
-from graphrag.eval.store.session import MemorySession
+from graphrag.eval.store.connection import IN_MEMORY
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import RunSetup, Unit
+from graphrag.eval.store.session import StoredSession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
 from graphrag.query.limits import CallLimit, ServiceDownError
 from graphrag.query.models import CountedCompletion, open_completion, open_embedding
@@ -72,7 +75,9 @@ class Trial:
         self.runner = EvaluationRunner(self.config, judge, methods={"mine": self.answer})
         samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(n)]
         self.units = [Unit(sample.id, sample, "mine") for sample in samples]
-        self.session = MemorySession()
+        store = EvaluationStore(IN_MEMORY)
+        weakref.finalize(self, store.close)
+        self.session = StoredSession(store, store.add_run(RunSetup({})).run_id)
 
     async def answer(self, question: str) -> MethodAnswer:
         reply = await self.searching.completion_async(messages=question)
@@ -180,10 +185,9 @@ async def test_a_service_that_comes_back_is_waited_for_and_a_run_that_stops_lose
         assert "no connection to" in str(stopped.stopped)
         assert "patience_s" in str(stopped.stopped)
         assert not any(result.failure for result in stopped.results)
-        there = [unit.key for unit in trial.units if trial.session.standing(unit.key)]
-        for kept in trial.session.finished(there):
-            assert kept.response.failure is None
-            assert not any(verdict.failure for verdict in kept.verdicts.values())
+        for standing in filter(None, (trial.session.standing(unit.key) for unit in trial.units)):
+            assert not standing.failed
+            assert not standing.n_unscored
     else:
         await asyncio.sleep(0.5)
     with running_server(lambda request: VERDICT, port=first.port) as second:

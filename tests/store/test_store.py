@@ -279,7 +279,7 @@ def test_retrying_forgets_failures_and_nothing_else(store):
     store.append_verdicts(run.run_id, "good", verdicts, Usage())
     kept = StoredSession(store, run.run_id)
     assert kept.response("bad") is not None
-    assert kept.standing("good") == Standing(False, frozenset({"correctness", "relevance"}))
+    assert kept.standing("good") == Standing(False, frozenset({"correctness", "relevance"}), 1)
     session = StoredSession(store, run.run_id, retry_errors=True)
     assert session.response("bad") is None
     assert session.response("good") == response("good")
@@ -392,13 +392,13 @@ def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store):
     for unit in units:
         session.keep_response(response(unit))
         session.keep_verdicts(unit, {"correctness": verdict}, Usage())
-    whole = list(session.finished(units))
-    for unit in units:
-        session.release(unit)
-    assert session.standing("u7") == Standing(failed=False, metrics=frozenset({"correctness"}))
-    assert session.response("u7") == response("u7")
-    assert list(session.finished(units)) == whole
-    assert list(StoredSession(store, run.run_id).finished(units)) == whole
+    standing = Standing(failed=False, metrics=frozenset({"correctness"}))
+    for opened in (session, StoredSession(store, run.run_id)):
+        assert opened.standing("u7") == standing
+        assert opened.standing("u7") is opened.standing("u8")
+        assert opened.response("u7") == response("u7")
+        contexts = [text for text, _ in opened.read_again(units)]
+        assert contexts == [response(unit).context_text for unit in units]
 
 
 FULL = {

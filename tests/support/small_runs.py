@@ -21,7 +21,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
@@ -111,8 +111,8 @@ class SmallRun:
         with EvaluationStore(self.path) as store:
             if on_open is not None:
                 on_open()
-            plan = RunPlan(setup, self.samples, details)
-            run = choose_run(store, plan, ResumeOptions(resume)).run
+            plan = RunPlan(setup, self.samples, details, config, self.units)
+            run = choose_run(store, plan, RunOptions(resume), print, print)
             session = StoredSession(store, run.run_id)
             runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
             outcome = await runner.run(RunRequest(self.units, session))

@@ -26,10 +26,10 @@ from graphrag.eval.report.run import describe_index_costs, describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
-from graphrag.eval.runner.conduct import PreparedRun
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS, list_further
-from graphrag.eval.runner.methods import answering_config
+from graphrag.eval.runner.methods import MethodSet, answering_config
+from graphrag.eval.runner.plan import RunPlan
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
@@ -140,7 +140,8 @@ class DryRun:
     of the same models took.
     """
 
-    plan: PreparedRun
+    plan: RunPlan
+    methods: MethodSet
     units_of: Mapping[str, Sequence[int]]
     earlier: Earlier | None
 
@@ -177,7 +178,7 @@ class DryRun:
 
         Of embeddings and of what compares two methods nothing is in it.
         """
-        methods, judge = self.plan.methods, self.plan.judge
+        methods, judge = self.methods, self.plan.judge
         answering = {
             methods.models(name, header).get("completion")
             for name, header in methods.pairs(self.plan.headers)
@@ -228,7 +229,7 @@ class DryRun:
 
     def _search(self, unit: Unit, reckoning: Reckoning) -> _Search | None:
         """Return what a search asks and gives; None when its settings don't say."""
-        config, methods = self.plan.config, self.plan.methods
+        config, methods = self.plan.config, self.methods
         if methods.function(unit.method) is not None:
             return None
         index = config.index_of(unit.sample.imdb_key, unit.method)
@@ -442,14 +443,15 @@ def _mean(counts: Sequence[int]) -> int:
     return round(sum(counts) / len(counts))
 
 
-async def show_dry_run(console: Console, plan: PreparedRun, unbuilt: Sequence[str]) -> None:
+async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) -> None:
     """Print what a run is expected to take, and the most that it can; send nothing.
 
     ``unbuilt``: the indexes that are not built, of which the settings alone are known.
     """
     units_of = await count_units(plan.headers, unbuilt)
     models, costs = plan.details.models, plan.details.index_costs
-    run = DryRun(plan, units_of, read_earlier(plan.config.store_path, models))
+    earlier = read_earlier(plan.config.store_path, models)
+    run = DryRun(plan, MethodSet(plan.config), units_of, earlier)
     most, likely = run.figures(MOST), run.figures(LIKELY)
     n_compared, compared = run.comparisons(MOST)
     dollars = {name: run.dollars(name, bound) for name, bound in most.items()}
@@ -529,7 +531,7 @@ def _answers(run: DryRun) -> str:
     return f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
 
 
-def _budgets(plan: PreparedRun) -> str:
+def _budgets(plan: RunPlan) -> str:
     config, curves = plan.config, plan.config.curves
     if not config.budgets:
         return ""

@@ -18,7 +18,7 @@ from graphrag.eval.cli.command import (
 
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
-    from graphrag.eval.runner.conduct import RunOptions
+    from graphrag.eval.runner.plan import RunOptions
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
 
@@ -55,7 +55,7 @@ class RunFlags:
 
     def run_options(self) -> "RunOptions":
         """Return what of them says how a run goes."""
-        from graphrag.eval.runner.conduct import RunOptions
+        from graphrag.eval.runner.plan import RunOptions
 
         telemetry = None
         if self.otel and not self.dry_run:

@@ -81,8 +81,9 @@ def judge(
     with starting(quiet):
         from graphrag.eval.cli.run_end import Supervisor
         from graphrag.eval.cli.run_input import change_config
-        from graphrag.eval.runner.conduct import RunOptions, judge_again
+        from graphrag.eval.runner.conduct import judge_again
         from graphrag.eval.runner.event_loop import run_coroutine
+        from graphrag.eval.runner.plan import RunOptions
 
     config = change_config(
         place.read_config(), metrics, {"model": model, "repeats": repeats}, workers=workers

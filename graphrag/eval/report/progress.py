@@ -11,8 +11,8 @@ from rich.console import Console
 from graphrag.eval.report.cells import money
 
 if TYPE_CHECKING:  # every command loads this module
-    from graphrag.eval.records.answers import QueryResult
     from graphrag.eval.runner.queue import Tally
+    from graphrag.eval.store.records import Unit
 
 LINE_AFTER_S = 10.0
 SAME_LINE_AFTER_S = 60.0
@@ -96,7 +96,7 @@ class BarProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def advance(self, tally: "Tally", latest: "QueryResult | None") -> None:
+    def advance(self, tally: "Tally", latest: "Unit | None") -> None:
         """Move the bar."""
         note = describe_tally(tally)
         self._bar.update(self._task, completed=tally.done, total=tally.total, note=note)
@@ -108,7 +108,7 @@ class LineProgress(Pulse):
     def __init__(self, console: Console) -> None:
         super().__init__(partial(console.print, soft_wrap=True), "Evaluating ...", at_once=False)
 
-    def advance(self, tally: "Tally", latest: "QueryResult | None") -> None:
+    def advance(self, tally: "Tally", latest: "Unit | None") -> None:
         """Print the first line and the last, and hand on what stands between."""
         line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
         is_end = latest is None or tally.done == tally.total

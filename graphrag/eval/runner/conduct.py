@@ -5,9 +5,9 @@ Who asks for it hears what goes on through a :class:`Listener`: the terminal's s
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.config.evaluation import EvaluationConfig
@@ -39,8 +39,8 @@ from graphrag.eval.runner.judging import (
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.on_ray import open_executor
 from graphrag.eval.runner.plan import (
-    ResumeOptions,
     RunDescription,
+    RunOptions,
     RunPlan,
     choose_run,
     describe_judging,
@@ -51,15 +51,12 @@ from graphrag.eval.runner.plan import (
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
-from graphrag.eval.store.records import Run, RunDetails, Unit, new_run
-from graphrag.eval.store.session import MemorySession, StoredSession
+from graphrag.eval.store.records import Run, RunDetails, new_run
+from graphrag.eval.store.session import StoredSession, unkept_session
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.phrases import counted
-
-if TYPE_CHECKING:
-    from graphrag.eval.runner.telemetry import Telemetry
 
 
 class Listener(Protocol):
@@ -82,38 +79,6 @@ class Listener(Protocol):
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
         """Take what came of the run, while its store is open; return an exit code."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions(ResumeOptions):
-    """How a run goes, beside its configuration.
-
-    ``watch``: what a round of a watch says of itself; None of any other run.
-    """
-
-    skip_judge: bool = False
-    max_cost_usd: float | None = None
-    address: str | None = None
-    watch: Mapping[str, object] | None = None
-    telemetry: "Telemetry | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRun(RunPlan):
-    """Everything that a run needs, checked.
-
-    ``headers``: by the names of the indexes that are asked; ``judging``: by key, those that name
-    the judge. ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses
-    are judged again, None where searches are made.
-    """
-
-    config: EvaluationConfig
-    headers: Mapping[str, IndexHeader]
-    judging: Mapping[str, IndexHeader]
-    methods: MethodSet
-    units: Sequence[Unit]
-    judge: str | None
-    origin: Run | None = None
 
 
 def check_settings(
@@ -165,7 +130,7 @@ async def prepare_run(
     listener: Listener,
     unbuilt: Sequence[str] = (),
     warnings: tuple[str, ...] = (),
-) -> PreparedRun:
+) -> RunPlan:
     """Check and plan a run, and say what makes its figures weaker than they look.
 
     ``roots``: the projects of the indexes that are asked, by name. ``unbuilt``: those of which the
@@ -225,12 +190,12 @@ async def prepare_run(
         indexes=facts,
         index_costs=read_index_costs(headers, facts),
     )
-    return PreparedRun(setup, samples, details, config, headers, judging, methods, units, judge)
+    return RunPlan(setup, samples, details, config, units, headers, judging, judge)
 
 
 def prepare_judging(
     store: EvaluationStore, run_id: str, config: EvaluationConfig, options: RunOptions
-) -> PreparedRun:
+) -> RunPlan:
     """Check and plan a run that judges the responses of another one again."""
     origin = _find_origin(store, run_id)
     samples = store.samples(origin.run_id)
@@ -264,8 +229,7 @@ def prepare_judging(
         command=again(),
         index_costs=origin.details.index_costs,
     )
-    rest = (headers, headers, methods, units, judge, origin)
-    return PreparedRun(setup, samples, details, config, *rest)
+    return RunPlan(setup, samples, details, config, units, headers, headers, judge, origin)
 
 
 def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> str:
@@ -285,21 +249,17 @@ async def judge_again(
     return await conduct(plan, options, listener)
 
 
-async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) -> int:
+async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int:
     """Ask what is not kept yet, hand on what came of it, and return the exit code."""
     config, origin, telemetry = plan.config, plan.origin, options.telemetry
     if origin is None and not config.output.save_intermediate:
-        outcome = await _ask(plan, options, MemorySession(), listener)
-        run = new_run(plan.setup, plan.details)
-        described = RunDescription(run, config, plan.samples, is_stored=False)
-        return await _finish(described, outcome, listener)
+        with unkept_session() as session:
+            outcome = await _ask(plan, options, session, listener)
+            run = new_run(plan.setup, plan.details)
+            described = RunDescription(run, config, plan.samples, is_stored=False)
+            return await _finish(described, outcome, listener)
     with EvaluationStore(config.store_path) as store:
-        chosen = choose_run(store, plan, options)
-        for line in chosen.warnings:
-            listener.warn(line)
-        for line in chosen.notes:
-            listener.note(line)
-        run = chosen.run
+        run = choose_run(store, plan, options, listener.note, listener.warn)
         if origin is not None:
             store.copy_responses(origin.run_id, run.run_id)
         if origin is not None and run.status != "finished":
@@ -329,7 +289,7 @@ async def conduct(plan: PreparedRun, options: RunOptions, listener: Listener) ->
 
 
 async def _ask(
-    plan: PreparedRun, options: RunOptions, session: MemorySession, listener: Listener
+    plan: RunPlan, options: RunOptions, session: StoredSession, listener: Listener
 ) -> RunOutcome:
     config, judge, telemetry = plan.config, None, options.telemetry
     folders = {**config.own_projects(), **config.project_folders()}

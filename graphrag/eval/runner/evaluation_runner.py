@@ -53,7 +53,7 @@ from graphrag.eval.runner.queue import (
 from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
-from graphrag.eval.store.session import MemorySession, StoredSession
+from graphrag.eval.store.session import StoredSession, unkept_session
 from graphrag.query.calls import CutOffReplyError, describe_error
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import GraphIndex, SearchError
@@ -139,7 +139,8 @@ class EvaluationRunner:
         failed" in every metric; RunStoppedError if the service refuses every request.
         """
         sample = Sample("", imdb_key, question, ground_truth)
-        outcome = await self.run(RunRequest([Unit("single", sample, method)]))
+        with unkept_session() as session:
+            outcome = await self.run(RunRequest([Unit("single", sample, method)], session))
         if outcome.stopped is not None:
             raise RunStoppedError(outcome.stopped)
         return outcome.results[0]
@@ -177,7 +178,6 @@ class EvaluationRunner:
         descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
-            watch, session = _watch(progress_callback), MemorySession()
             if keeps:
                 store = stack.enter_context(EvaluationStore(config.store_path))
                 judge = describe_judge(config, samples, headers, self.judge)
@@ -192,7 +192,10 @@ class EvaluationRunner:
                 run = store.add_run(setup, samples, details)
                 reuses, keeps_calls = config.judge.cache, config.output.keep_calls
                 session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
-            outcome = await self.run(RunRequest(units, session, watch=watch))
+            else:
+                session = stack.enter_context(unkept_session())
+            request = RunRequest(units, session, watch=_watch(progress_callback))
+            outcome = await self.run(request)
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped, outcome.results)
         return outcome.results
@@ -229,7 +232,7 @@ class EvaluationRunner:
                 tasks = self._telemetry.around_further(tasks)
             outcome = await work.run_further(tasks, outcome)
         if outcome.is_complete:
-            request.session.finish()
+            request.session.store.finish_run(request.session.run_id)
         return with_judged(outcome, self._settings, request)
 
     async def _entity_types(self, name: str) -> Mapping[str, str]:
@@ -479,7 +482,7 @@ def _watch(callback: ProgressCallback | None) -> Watch:
         return lambda tally, latest: (
             None
             if latest is None
-            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
+            else callback(tally.done, tally.total, latest.sample.imdb_key, latest.method)
         )
     from rich import get_console
 

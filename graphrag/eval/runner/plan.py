@@ -3,11 +3,11 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
@@ -33,11 +33,15 @@ from graphrag.eval.store.records import (
     Unit,
     list_differences,
 )
-from graphrag.eval.store.session import ReadSession
+from graphrag.eval.store.session import StoredSession
 from graphrag.eval.store.whole_files import PAGE_FILE, run_folder
+from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import Usage
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
+
+if TYPE_CHECKING:
+    from graphrag.eval.runner.telemetry import Telemetry
 
 Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
 """Index key -> method -> everything that changes what the method answers there."""
@@ -154,19 +158,39 @@ def _hash(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What is to be run; ``setup`` as in :func:`describe_setup`."""
+    """Everything that a run needs, checked; ``setup`` as in :func:`describe_setup`.
+
+    ``headers``: by the names of the indexes that are asked; ``judging``: by key, those that name
+    the judge. ``judge`` is the model that is asked, if one is; ``origin`` the run whose responses
+    are judged again, None where searches are made.
+    """
 
     setup: RunSetup
     samples: Sequence[Sample]
     details: RunDetails
+    config: EvaluationConfig
+    units: Sequence[Unit]
+    headers: Mapping[str, IndexHeader] = field(default_factory=dict[str, IndexHeader])
+    judging: Mapping[str, IndexHeader] = field(default_factory=dict[str, IndexHeader])
+    judge: str | None = None
+    origin: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeOptions:
-    """Whether an earlier run is continued, and whether what failed in it is asked again."""
+class RunOptions:
+    """How a run goes, beside its configuration.
+
+    ``resume``: whether an earlier run is continued; ``retry_errors``: and what failed in it asked
+    again. ``watch``: what a round of a watch says of itself; None of any other run.
+    """
 
     resume: bool = False
     retry_errors: bool = False
+    skip_judge: bool = False
+    max_cost_usd: float | None = None
+    address: str | None = None
+    watch: Mapping[str, object] | None = None
+    telemetry: "Telemetry | None" = None
 
     @property
     def flags(self) -> str:
@@ -175,31 +199,27 @@ class ResumeOptions:
         return " and ".join(flag for flag, is_typed in typed.items() if is_typed)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenRun:
-    """The run that is worked on, and what a person is to be told of the choice."""
-
-    run: Run
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) -> ChosenRun:
+def choose_run(
+    store: EvaluationStore,
+    plan: RunPlan,
+    options: RunOptions,
+    note: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> Run:
     """Begin a run or take the newest one of the same setup that has something left to do.
 
     Where none has, it is the newest finished one, but of suites: of that nothing is asked, and its
-    files are written. One that is taken stays finished, any other is unfinished. Raises ResumeError
-    if a run is to be resumed and there is none, or it was set up differently; StoreError if the
-    store that holds it is damaged.
+    files are written. One that is taken stays finished, any other is unfinished. ``note`` and
+    ``warn`` are told what a person is to know of the choice. Raises ResumeError if a run is to be
+    resumed and there is none, or it was set up differently; StoreError if the store that holds it
+    is damaged.
     """
     # A round of a watch is never gone on with: the next one takes what it left.
     runs = [run for run in store.runs() if run.origin != "monitor"]
     if not options.flags:
-        warnings: tuple[str, ...] = ()
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
-            warnings = ("an unfinished run of this configuration exists; --resume continues it",)
-        run = store.add_run(plan.setup, plan.samples, plan.details)
-        return ChosenRun(run, warnings=warnings)
+            warn("an unfinished run of this configuration exists; --resume continues it")
+        return store.add_run(plan.setup, plan.samples, plan.details)
     check_pages(store.path)  # the rest of the run is built on what is there
     alike = [run for run in runs if run.setup == plan.setup]
     left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
@@ -220,12 +240,12 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         in_flight = store.calls_in_flight(same.run_id)
         store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next
         calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
-        note = (
+        note(
             f"Resuming run {same.run_id}: {_count_stored(store, same, plan.details, options)}; "
             f"{calls} in flight when it stopped and may be asked again."
         )
     else:
-        note = (
+        note(
             f"Run {same.run_id} is finished: nothing is asked, its files are written from what "
             "is kept."
         )
@@ -233,11 +253,11 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         store.keep_samples(same.run_id, plan.samples)
     store.keep_details(same.run_id, plan.details)
     status = "unfinished" if is_left else same.status
-    return ChosenRun(replace(same, status=status, details=plan.details), notes=(note,))
+    return replace(same, status=status, details=plan.details)
 
 
 def _count_stored(
-    store: EvaluationStore, run: Run, details: RunDetails, options: ResumeOptions
+    store: EvaluationStore, run: Run, details: RunDetails, options: RunOptions
 ) -> str:
     """Say how many responses are there, and how many of them the run begins to count with."""
     responses = store.outlines(run.run_id)
@@ -254,7 +274,7 @@ def _count_stored(
 
 
 def _explain_refusal(
-    store: EvaluationStore, runs: Sequence[Run], plan: RunPlan, options: ResumeOptions
+    store: EvaluationStore, runs: Sequence[Run], plan: RunPlan, options: RunOptions
 ) -> str:
     path = store.path
     unfinished = [run for run in runs if run.status == "unfinished"]
@@ -427,7 +447,7 @@ def read_run(
         units = plan_judging(samples, config.methods, responses.values())
     except KeyError as error:
         raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
-    session = ReadSession(store, run.run_id)
+    session = StoredSession(store, run.run_id)
     request = RunRequest(units, session, details.skip_judge, holds_contexts=False)
     outcome = request.read_outcome(config)
     is_whole = len(outcome.results) == details.n_units

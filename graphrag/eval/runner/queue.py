@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,9 +22,9 @@ from graphrag.eval.records.answers import (
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
-from graphrag.eval.store.session import Finished, MemorySession
+from graphrag.eval.store.session import StoredSession
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
-from graphrag.query.usage import CallLog, CallTime, OutputBound, sum_usages
+from graphrag.query.usage import CallLog, CallTime, OutputBound, Usage, sum_usages
 from graphrag.text.command_lines import config_name
 
 _LEAST_S = 60.0
@@ -127,8 +127,8 @@ class Tally:
     cost_usd: float = 0.0
 
 
-Watch: TypeAlias = Callable[[Tally, QueryResult | None], None]
-"""Told how far a run is; the latest result is None when what was there is counted."""
+Watch: TypeAlias = Callable[[Tally, Unit | None], None]
+"""Told how far a run is; the latest unit is None when what was there is counted."""
 
 
 async def run_bounded(
@@ -185,16 +185,15 @@ async def run_bounded(
 class RunRequest:
     """What to run and where to keep it.
 
-    - ``session``: holds what is already there.
+    - ``session``: knows what is already there.
     - ``skip_judge``: whether responses are collected without verdicts.
     - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
     - ``holds_contexts``: whether the results of the outcome hold what searches showed to their
-      models; if not, and the session keeps it elsewhere, they are in outline, and its
-      ``read_whole`` reads it.
+      models; if not, they are in outline, and its ``read_whole`` reads it.
     """
 
     units: Sequence[Unit]
-    session: MemorySession = field(default_factory=MemorySession)
+    session: StoredSession
     skip_judge: bool = False
     max_cost_usd: float | None = None
     watch: Watch = lambda tally, latest: None
@@ -214,20 +213,20 @@ class RunRequest:
             return standing is not None
         return not self.missing_metrics(unit, config)
 
-    def read(self, units: Sequence[Unit]) -> Iterator[QueryResult]:
-        """Read the results of units that are done, one after the other."""
-        records = self.session.finished([unit.key for unit in units])
-        for unit, finished in zip(units, records, strict=True):
-            yield _result_of(unit, finished)
-
     def read_outcome(self, config: EvaluationConfig) -> "RunOutcome":
         """Return what is done so far, as of a run that nothing stopped."""
-        in_outline = self.session.reads_again and not self.holds_contexts
-        results = self.read([unit for unit in self.units if self.is_done(unit, config)])
+        store, run_id = self.session.store, self.session.run_id
+        responses = store.outlines(run_id, with_texts=True)
+        verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
+        results = [
+            _result_of(u, responses[u.key], verdicts.get(u.key, {}), usages.get(u.key, []))
+            for u in self.units
+            if self.is_done(u, config)
+        ]
         return RunOutcome(
-            [result.in_outline() if in_outline else result for result in results],
+            [*self._read_whole(results)] if self.holds_contexts else results,
             len(self.units),
-            read_whole=self._read_whole if in_outline else iter,
+            read_whole=iter if self.holds_contexts else self._read_whole,
             read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
         )
 
@@ -317,8 +316,9 @@ class Work:
         """
         request, units = self._request, self._request.units
         done = {unit.key for unit in units if request.is_done(unit, self._config)}
-        for result in request.read([unit for unit in units if unit.key in done]):
-            self._count(result)
+        for unit in units:
+            if unit.key in done:
+                self._count(unit)
         request.watch(self._tally, None)
         jobs = [partial(self._run_unit, unit) for unit in units if unit.key not in done]
         await self._run_jobs(jobs)
@@ -341,7 +341,7 @@ class Work:
                 tally = Tally(
                     n_done, len(tasks), tokens=spending.spent_tokens, cost_usd=spending.spent_usd
                 )
-                self._request.watch(tally, outcome.results[-1])
+                self._request.watch(tally, self._request.units[-1])
 
         await self._run_jobs([partial(run_task, task) for task in tasks])
         return self._explain_stop(outcome, len(tasks) - n_done)
@@ -368,7 +368,7 @@ class Work:
         )
 
     async def _run_jobs(self, jobs: Sequence[Job]) -> None:
-        with self._session.grouped():
+        with self._session.store.grouped():
             await run_bounded(jobs, self._config.concurrency, self._stopped, self._may_begin)
 
     def _may_begin(self) -> bool:
@@ -393,13 +393,9 @@ class Work:
             self.stop(error)
 
     async def _run_unit(self, unit: Unit) -> None:
-        try:
-            with self._stop_on_error():
-                if await self._search_and_judge(unit):
-                    for result in self._request.read([unit]):
-                        self._count(result)
-        finally:
-            self._session.release(unit.key)
+        with self._stop_on_error():
+            if await self._search_and_judge(unit):
+                self._count(unit)
 
     async def _search_and_judge(self, unit: Unit) -> bool:
         response = self._session.response(unit.key) or await self._search(unit)
@@ -424,7 +420,7 @@ class Work:
         self._session.keep_response(response, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
         # A run that is kept nowhere can't go on later.
-        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.reads_again
+        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.store.is_kept
         if response.failure is not None and is_hopeless:
             why = f"the last {self._failed_in_a_row} searches all failed, the latest because: "
             self.stop(RunStoppedError(f"{why}{response.failure.message}"))
@@ -443,22 +439,26 @@ class Work:
             self._session.keep_cut_off(scope, log)
             raise
 
-    def _count(self, result: QueryResult) -> None:
-        verdicts = (result.scores.get(metric) for metric in self._config.metrics)
-        tally = self._tally
-        self._tally = Tally(
-            tally.done + 1,
-            tally.total,
-            tally.failed + (result.failure is not None),
-            tally.unscored + sum(v.failure is not None for v in verdicts),
-            self._spending.spent_tokens,
-            self._spending.spent_usd,
+    def _count(self, unit: Unit) -> None:
+        standing = self._session.standing(unit.key)
+        assert standing is not None
+        self._tally = replace(
+            self._tally,
+            done=self._tally.done + 1,
+            failed=self._tally.failed + standing.failed,
+            unscored=self._tally.unscored + standing.n_unscored,
+            tokens=self._spending.spent_tokens,
+            cost_usd=self._spending.spent_usd,
         )
-        self._request.watch(self._tally, result)
+        self._request.watch(self._tally, unit)
 
 
-def _result_of(unit: Unit, finished: Finished) -> QueryResult:
-    response, verdicts, usages = finished
+def _result_of(
+    unit: Unit,
+    response: StoredResponse,
+    verdicts: Mapping[str, JudgeResult],
+    usages: Sequence[Usage],
+) -> QueryResult:
     return QueryResult(
         imdb_key=unit.sample.imdb_key,
         question=unit.sample.question,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 FORMAT = 5
+IN_MEMORY = Path(":memory:")
+"""In place of a file's path: a database that is gone when it is closed."""
 _RUN = "run_id TEXT NOT NULL REFERENCES runs"
 _TABLES = {
     "runs": "run_id TEXT PRIMARY KEY, started_at TEXT NOT NULL, finished_at TEXT, "
@@ -217,6 +219,10 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     read sees it as it is at the first one. Raises StoreError if another process holds it, or it
     can't be opened or written.
     """
+    if path == IN_MEMORY:
+        db = sqlite3.connect(str(path), isolation_level=None, factory=CleanConnection)
+        prepare_database(db, path)
+        return db
     return (_open_reading(path) if reads_only else None) or _open_file(path)
 
 

@@ -19,6 +19,7 @@ from graphrag.eval.records.answers import KeptCalls, Retrieved
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import (
     COLUMNS,
+    IN_MEMORY,
     EarlierReplies,
     Statement,
     StoreWriter,
@@ -84,13 +85,15 @@ _RESPONSE = "unit, sample_id, method, {}, latency_s, usage, failure, trial, {}, 
 class EvaluationStore:
     """The runs of an output folder.
 
-    One process at a time holds it. ``path``: The database file, made with its folder when missing.
+    One process at a time holds it. ``path``: The database file, made with its folder when missing;
+    IN_MEMORY: its runs are gone when it is closed.
     ``reads_only``: Read it beside the process that holds it, as it is at one moment; what was read
     of the last run, but its texts, is not read again.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:
         self.path = path
+        self.is_kept = path != IN_MEMORY
         self._reads_only = reads_only
         self._memory: tuple[str, dict[str, object]] = ("", {})
         self._db = open_connection(path, reads_only)

@@ -1,11 +1,11 @@
-"""Where a run keeps what it has paid for: only in memory, in the store, or in a file of calls."""
+"""Where a run keeps what it has paid for: in the store, or in a file of calls."""
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,16 @@ from pydantic import TypeAdapter
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records.answers import KeptCalls, Retrieved
 from graphrag.eval.records.verdicts import JudgeResult
-from graphrag.eval.store.connection import REPLIES_TABLE
+from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, list_details
+from graphrag.eval.store.records import (
+    CallScope,
+    Judgement,
+    RunSetup,
+    StoredResponse,
+    list_details,
+)
 from graphrag.query.usage import (
     CallAttempt,
     CallJournal,
@@ -40,117 +46,14 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class Standing(NamedTuple):
-    """How far a unit is that has a response: whether its search failed, and what was judged."""
+    """How far a unit is that has a response: whether its search failed, and what was judged.
 
-    failed: bool
-    metrics: frozenset[str]
-
-
-class Finished(NamedTuple):
-    """What is there of a unit; ``judge_usage`` has an entry for each time it was judged."""
-
-    response: StoredResponse
-    verdicts: dict[str, JudgeResult]
-    judge_usage: list[Usage]
-
-
-class MemorySession:
-    """The responses, verdicts and judgments of one run, kept until the process ends.
-
-    What is kept takes the place of its calls. ``counted`` names those that are part of its usage,
-    by their keys in the journal; what others of them cost is kept beside it.
+    ``n_unscored``: verdicts among these that the judge failed to give.
     """
 
-    reads_again = False
-    """Whether responses are kept elsewhere than in memory, so that none need be held."""
-    spent_usd, spent_tokens = 0.0, 0
-    """What the run had taken when the session was opened; see ``Usage.spent_usd``."""
-
-    def __init__(self) -> None:
-        self._responses: dict[str, StoredResponse] = {}
-        self._verdicts: dict[str, dict[str, JudgeResult]] = {}
-        self._judge_usage: dict[str, list[Usage]] = {}
-        self._judgements: dict[tuple[str, str], Judgement] = {}
-
-    def standing(self, unit: str) -> Standing | None:
-        """Return how far a unit is, without reading what it holds; None without a response."""
-        response = self._responses.get(unit)
-        if response is None:
-            return None
-        return Standing(response.failure is not None, frozenset(self._verdicts.get(unit, {})))
-
-    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
-        """Read units that have a response, one after the other, in this order."""
-        for unit in units:
-            verdicts, usage = self._verdicts.get(unit, {}), self._judge_usage.get(unit, [])
-            yield Finished(self._responses[unit], verdicts, usage)
-
-    def response(self, unit: str) -> StoredResponse | None:
-        """Return the response of a unit."""
-        return self._responses.get(unit)
-
-    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
-        """Yield the contexts of units, and what they retrieved, in this order."""
-        responses = (self._responses[unit] for unit in units)
-        return ((response.context_text, response.retrieved) for response in responses)
-
-    def release(self, unit: str) -> None:
-        """Be told that nobody works on a unit any more."""
-
-    def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep a response."""
-        self._responses[response.unit] = response
-
-    def keep_verdicts(
-        self,
-        unit: str,
-        verdicts: dict[str, JudgeResult],
-        usage: Usage,
-        counted: AbstractSet[str] = _NOTHING,
-    ) -> None:
-        """Keep verdicts and what they cost."""
-        self._verdicts.setdefault(unit, {}).update(verdicts)
-        self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
-        self._judge_usage.setdefault(unit, []).append(usage)
-
-    @property
-    def has_judgements(self) -> bool:
-        """Whether there are any beyond the verdicts."""
-        return bool(self._judgements)
-
-    def judgement(self, subject: str, kind: str) -> Judgement | None:
-        """Return what a further judge said."""
-        return self._judgements.get((subject, kind))
-
-    def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep what a further judge said."""
-        self._judgements[judgement.subject, judgement.kind] = judgement
-
-    def journal(self, scope: CallScope) -> CallJournal | None:
-        """Return where the finished calls of a search or a judging are kept."""
-        return None
-
-    def exchanges(self, scope: CallScope) -> Exchanges | None:
-        """Return what takes what models are told and say; None where that is not kept."""
-        return None
-
-    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """Yield what the models of units were told and said, in this order."""
-        return (() for _ in units)
-
-    def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
-        """Return the replies of earlier runs that a judging may take."""
-        return None
-
-    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
-        """Keep what a search or a judging that was cut off has cost by then."""
-
-    def finish(self) -> None:
-        """Note that nothing is left to do."""
-
-    def grouped(self) -> AbstractContextManager[None]:
-        """Let replies be put off until the next call is sent, as long as the block lasts."""
-        return nullcontext()
+    failed: bool
+    metrics: frozenset[str] = _NOTHING
+    n_unscored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,58 +87,20 @@ class StoreJournal:
         self.store.drop_call(self.run_id, self.scope, key)
 
 
-class _SessionInStore(MemorySession):
-    """One whose responses lie in the store, of which contexts and calls are read again."""
-
-    reads_again = True
-
-    def __init__(self, store: EvaluationStore, run_id: str) -> None:
-        super().__init__()
-        self.store, self.run_id = store, run_id
-
-    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
-        """Yield contexts while the store is open, 64 at a time; StoreError if one is gone."""
-        for shown in self._in_blocks(units, self.store.shown):
-            if shown is None:
-                raise StoreError(f"Run {self.run_id} changed while it was read; ask for it again.")
-            yield shown
-
-    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
-        """Yield what the models of units were told and said, 64 units at a time."""
-        return (kept or () for kept in self._in_blocks(units, self.store.exchanges))
-
-    def _in_blocks(
-        self, units: Iterable[str], read: Callable[[str, list[str]], Mapping[str, _T]]
-    ) -> Iterator[_T | None]:
-        left = iter(units)
-        while block := list(islice(left, _READ_AT_ONCE)):
-            kept = read(self.run_id, block)
-            yield from map(kept.get, block)
-
-
-class ReadSession(_SessionInStore):
-    """What a run in the store came to, read at once but for what searches showed to their models.
-
-    Nothing more is kept of it.
-    """
-
-    def __init__(self, store: EvaluationStore, run_id: str) -> None:
-        super().__init__(store, run_id)
-        self._responses = store.outlines(run_id, with_texts=True)
-        self._verdicts, self._judge_usage = store.verdicts(run_id), store.judge_usage(run_id)
-        self._judgements = {(j.subject, j.kind): j for j in store.judgements(run_id)}
-
-
-class StoredSession(_SessionInStore):
+class StoredSession:
     """Keeps a run's work in the store, each piece before the next is begun.
 
-    In memory stays how far each unit is, and what was kept here of those that are worked on: the
-    rest is read when it is asked for, so that a long run takes no more memory than a short one.
+    What is kept takes the place of its calls: ``counted`` names those that are part of its usage,
+    by their keys in the journal; what others of them cost is kept beside it. In memory stays how
+    far each unit is, and what further judges said: the rest is read when it is asked for, so that a
+    long run takes no more memory than a short one.
+
     ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
     forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
     responses, so that they cost nothing here and are kept as they are. ``reuses``: whether replies
     of a judge are kept for later runs and taken from earlier ones. ``keeps_calls``: whether what
-    models are told and say is kept.
+    models are told and say is kept. ``spent_usd``, ``spent_tokens``: what the run had taken when
+    the session was opened; see ``Usage.spent_usd``.
     """
 
     def __init__(
@@ -247,7 +112,7 @@ class StoredSession(_SessionInStore):
         reuses: bool = False,
         keeps_calls: bool = False,
     ) -> None:
-        super().__init__(store, run_id)
+        self.store, self.run_id = store, run_id
         self._reuses, self._keeps_calls = reuses, keeps_calls
         self._exchanges: dict[CallScope, Exchanges] = {}
         if reuses:
@@ -256,14 +121,15 @@ class StoredSession(_SessionInStore):
             store.prepare(*EXCHANGE_TABLES)
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
-        searches = store.outlines(run_id).values()
-        judged = {
-            unit: frozenset(m for m, v in verdicts.items() if not (retry_errors and v.failure))
-            for unit, verdicts in store.verdicts(run_id).items()
-        }
+        searches, verdicts = store.outlines(run_id).values(), store.verdicts(run_id)
+        if retry_errors:
+            verdicts = {
+                unit: {metric: v for metric, v in judged.items() if v.failure is None}
+                for unit, judged in verdicts.items()
+            }
         self._standings = {
-            search.unit: self._shared(
-                Standing(search.failure is not None, judged.get(search.unit, _NOTHING))
+            search.unit: self._next_standing(
+                Standing(search.failure is not None), verdicts.get(search.unit, {})
             )
             for search in searches
         }
@@ -287,61 +153,52 @@ class StoredSession(_SessionInStore):
                 del self._standings[unit]
                 store.discard_response(run_id, unit)
 
-    def _shared(self, standing: Standing) -> Standing:
+    def _next_standing(self, before: Standing, verdicts: Mapping[str, JudgeResult]) -> Standing:
+        standing = Standing(
+            before.failed,
+            before.metrics.union(verdicts),
+            before.n_unscored + sum(v.failure is not None for v in verdicts.values()),
+        )
         return self._met.setdefault(standing, standing)
 
-    def finish(self) -> None:
-        """Mark the run as finished."""
-        self.store.finish_run(self.run_id)
-
     def standing(self, unit: str) -> Standing | None:
-        """Return how far a unit is; None without a response."""
+        """Return how far a unit is, without reading what it holds; None without a response."""
         return self._standings.get(unit)
-
-    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
-        """Read units that have a response from the store, 64 at a time."""
-        for start in range(0, len(units), _READ_AT_ONCE):
-            block = units[start : start + _READ_AT_ONCE]
-            absent = self._read([unit for unit in block if unit not in self._responses])
-            for unit in block:
-                yield absent[unit] if unit in absent else next(super().finished([unit]))
-
-    def _read(self, units: Sequence[str]) -> dict[str, Finished]:
-        if not units:
-            return {}
-        responses = self.store.responses(self.run_id, units)
-        verdicts = self.store.verdicts(self.run_id, units)
-        usages = self.store.judge_usage(self.run_id, units)
-        read: dict[str, Finished] = {}
-        for unit in units:
-            taken = self._standings[unit].metrics  # without what is to be judged again
-            valid = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
-            read[unit] = Finished(responses[unit], valid, usages.get(unit, []))
-        return read
 
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit."""
-        if unit in self._responses or unit not in self._standings:
-            return super().response(unit)
+        if unit not in self._standings:
+            return None
         return self.store.responses(self.run_id, [unit])[unit]
 
-    def exchanges(self, scope: CallScope) -> Exchanges | None:
-        """Return what takes what models are told and say, until the scope's result is kept."""
-        return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
+    def read_again(self, units: Iterable[str]) -> Iterator[Shown]:
+        """Yield the contexts of units, and what they retrieved, in this order, 64 at a time.
 
-    def release(self, unit: str) -> None:
-        """Leave a unit to the store."""
-        self._responses.pop(unit, None)
-        self._verdicts.pop(unit, None)
-        self._judge_usage.pop(unit, None)
+        StoreError if one is gone.
+        """
+        for shown in self._in_blocks(units, self.store.shown):
+            if shown is None:
+                raise StoreError(f"Run {self.run_id} changed while it was read; ask for it again.")
+            yield shown
+
+    def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
+        """Yield what the models of units were told and said, in this order, 64 at a time."""
+        return (kept or () for kept in self._in_blocks(units, self.store.exchanges))
+
+    def _in_blocks(
+        self, units: Iterable[str], read: Callable[[str, list[str]], Mapping[str, _T]]
+    ) -> Iterator[_T | None]:
+        left = iter(units)
+        while block := list(islice(left, _READ_AT_ONCE)):
+            kept = read(self.run_id, block)
+            yield from map(kept.get, block)
 
     def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
         left = self._take_calls(CallScope.of_search(response.unit), counted)
         self.store.append_response(self.run_id, response, left)
-        standing = Standing(response.failure is not None, _NOTHING)
-        self._standings[response.unit] = self._shared(standing)
-        super().keep_response(response)
+        standing = Standing(response.failure is not None)
+        self._standings[response.unit] = self._next_standing(standing, {})
 
     def keep_verdicts(
         self,
@@ -353,32 +210,41 @@ class StoredSession(_SessionInStore):
         """Keep verdicts and what they cost."""
         left = self._take_calls(CallScope.of_verdicts(unit), counted)
         self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
-        failed, metrics = self._standings[unit]
-        self._standings[unit] = self._shared(Standing(failed, metrics.union(verdicts)))
-        super().keep_verdicts(unit, verdicts, usage)
-        if unit not in self._responses:  # what is known here is not all: the store has more
-            self.release(unit)
+        self._standings[unit] = self._next_standing(self._standings[unit], verdicts)
+        self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
+
+    @property
+    def has_judgements(self) -> bool:
+        """Whether there are any beyond the verdicts."""
+        return bool(self._judgements)
+
+    def judgement(self, subject: str, kind: str) -> Judgement | None:
+        """Return what a further judge said."""
+        return self._judgements.get((subject, kind))
 
     def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
         left = self._take_calls(CallScope(judgement.kind, judgement.subject), counted)
         kept = self.store.append_judgement(self.run_id, judgement, left)
-        super().keep_judgement(kept)
+        self._judgements[kept.subject, kept.kind] = kept
 
-    def journal(self, scope: CallScope) -> StoreJournal:
-        """Return the journal of a search or a judging."""
-        kept = self._calls.setdefault(scope.stored, {})
-        return StoreJournal(self.store, self.run_id, scope, kept)
+    def journal(self, scope: CallScope) -> CallJournal | None:
+        """Return where the finished calls of a search or a judging are kept."""
+        if not self.store.is_kept:
+            return None
+        return StoreJournal(
+            self.store, self.run_id, scope, self._calls.setdefault(scope.stored, {})
+        )
+
+    def exchanges(self, scope: CallScope) -> Exchanges | None:
+        """Return what takes what models are told and say, until the scope's result is kept."""
+        return self._exchanges.setdefault(scope, Exchanges()) if self._keeps_calls else None
 
     def earlier_replies(self, scope: CallScope) -> ReplyReuse | None:
         """Return the replies of earlier runs; none to a search: its cost and time are measured."""
         if not self._reuses or scope == CallScope.of_search(scope.unit):
             return None
         return self.store.earlier_replies(self.run_id, scope)
-
-    def grouped(self) -> AbstractContextManager[None]:
-        """See ``EvaluationStore.grouped``."""
-        return self.store.grouped()
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what its failed calls cost, and those in flight: no journal has them."""
@@ -401,6 +267,13 @@ class StoredSession(_SessionInStore):
         calls = self._calls.pop(scope.stored, {})
         left = [call for key, call in calls.items() if key not in counted]
         return summarize_attempts(a for call in left for a in call.attempts) if left else None
+
+
+@contextmanager
+def unkept_session() -> Generator[StoredSession]:
+    """Give a session whose work is gone at the end of the block."""
+    with EvaluationStore(IN_MEMORY) as store:
+        yield StoredSession(store, store.add_run(RunSetup({})).run_id)
 
 
 _ATTEMPTS = TypeAdapter(tuple[CallAttempt, ...])

@@ -21,13 +21,12 @@ from graphrag.eval.errors import (
     UsageError,
 )
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.headers import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
-from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
+from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import (
     RunRequest,
     Tally,
@@ -36,6 +35,7 @@ from graphrag.eval.runner.queue import (
     describe_timeout,
 )
 from graphrag.eval.stats.intervals import grouped
+from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
     Judgement,
@@ -45,7 +45,7 @@ from graphrag.eval.store.records import (
     Unit,
     now,
 )
-from graphrag.eval.store.session import MemorySession, StoredSession
+from graphrag.eval.store.session import StoredSession
 from graphrag.eval.suite.cases import Suite, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
@@ -134,7 +134,7 @@ class _Evaluators:
     """What the runner's loop asks: a search runs a case by its component, a judge scores it."""
 
     def __init__(
-        self, jobs: Mapping[str, _Evaluation], project: ProjectTools, session: MemorySession
+        self, jobs: Mapping[str, _Evaluation], project: ProjectTools, session: StoredSession
     ) -> None:
         self._jobs, self._project, self._session = jobs, project, session
         self._outputs: dict[str, dict[str, object] | Failure] = {}
@@ -194,9 +194,10 @@ class _Evaluators:
         judgement = self._session.judgement(unit.key, _KIND)
         if judgement is not None:
             return _RESULT.validate_python(judgement.value)
-        (finished,) = self._session.finished([unit.key])
-        failure = finished.response.failure or Failure("judge", "error", "its result was not kept")
-        return self._jobs[unit.key].result(finished.response, failure, Usage())
+        response = self._session.response(unit.key)
+        assert response is not None
+        failure = response.failure or Failure("judge", "error", "its result was not kept")
+        return self._jobs[unit.key].result(response, failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
@@ -239,21 +240,21 @@ async def run_suites(
     than it is waited for, or search after search fails; what was kept stays in the store;
     StoreError if a result can't be kept.
     """
+    if store is None:
+        with EvaluationStore(IN_MEMORY) as unkept:
+            outcome = await run_suites(suites, config, unkept, judge, on_case)
+            return replace(outcome, run_id=None)
     plan, jobs, project = await _plan_suites(suites, config, judge)
-    units = {(job.unit.sample.id, job.unit.method): job.unit for job in jobs.values()}
-    session, run_id, notes = MemorySession(), None, tuple[str, ...]()
-    if store is not None:
-        chosen = choose_run(store, plan, ResumeOptions(resume))
-        run_id, notes = chosen.run.run_id, (*chosen.notes, *chosen.warnings)
-        session = StoredSession(store, run_id)
+    notes: list[str] = []
+    run_id = choose_run(store, plan, RunOptions(resume), notes.append, notes.append).run_id
+    session = StoredSession(store, run_id)
     evaluators = _Evaluators(jobs, project, session)
 
-    def watch(tally: Tally, latest: QueryResult | None) -> None:
+    def watch(tally: Tally, latest: Unit | None) -> None:
         if on_case is not None and latest is not None and tally.done > n_kept:
-            result = evaluators.result(units[latest.sample_id, latest.method])
-            on_case(tally.done, tally.total, result)
+            on_case(tally.done, tally.total, evaluators.result(latest))
 
-    request = RunRequest([*units.values()], session, watch=watch)
+    request = RunRequest(plan.units, session, watch=watch)
     n_kept = sum(request.is_done(unit, project.config) for unit in request.units)
     ended = await Work(request, project.config, evaluators).run()
     if ended.stopped is not None:
@@ -264,12 +265,12 @@ async def run_suites(
     )
     reports = tuple(summarize_suite(suite, by_suite[suite.name]) for suite in suites)
     regressions = None
-    if store is not None and baseline is not None:
+    if baseline is not None:
         then = [run.details.report for run in store.runs() if run.run_id == baseline]
         if then and then[0] is not None:
             regressions = find_part_regressions(reports, SuiteOutcome.from_dict(then[0]).reports)
         else:
-            notes += (_NOT_COMPARED,)
+            notes.append(_NOT_COMPARED)
     outcome = SuiteOutcome(
         reports=reports,
         run_id=run_id,
@@ -280,11 +281,10 @@ async def run_suites(
         ),
         ended_at=now(),
         regressions=regressions,
-        notes=notes,
+        notes=tuple(notes),
     )
-    if store is not None and run_id is not None:
-        store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
-    session.finish()
+    store.keep_details(run_id, replace(plan.details, report=outcome.to_dict()))
+    store.finish_run(run_id)
     return outcome
 
 
@@ -341,7 +341,8 @@ async def _plan_suites(
     headers = await _read_headers(jobs, config)
     samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())
     setup = _setup(jobs, samples, config, headers, judge)
-    plan = RunPlan(setup, samples, RunDetails("suite", len(jobs), config.to_dict()))
+    details = RunDetails("suite", len(jobs), config.to_dict())
+    plan = RunPlan(setup, samples, details, config, [job.unit for job in jobs])
     return plan, {job.unit.key: job for job in jobs}, ProjectTools(config, headers, judge)
 
 
