@@ -6,7 +6,7 @@ errors: a search whose calls failed is none, whatever its engine gave (see ``Gra
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -35,7 +35,8 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
-from graphrag.query.models import CountedCompletion, CountedEmbedding, count_models, known_vectors
+from graphrag.query.models import CountedCompletion, CountedEmbedding, count_models
+from graphrag.query.replies import Embeddings
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from graphrag.query.context_builder.builders import ContextBuilderResult
     from graphrag.query.index_header import IndexHeader, IndexTables
-    from graphrag.query.replies import Completion
     from graphrag.query.structured_search.base import SearchResult
     from graphrag.query.structured_search.basic_search.search import BasicSearch
     from graphrag.query.structured_search.drift_search.search import DRIFTSearch
@@ -62,6 +62,16 @@ def _copy(engine: T, **changes: object) -> T:
     copied = copy.copy(engine)
     vars(copied).update(changes)
     return copied
+
+
+class _KnownVectors:
+    """The embedding model of an engine, which asks it without waiting: text -> awaited vector."""
+
+    def __init__(self, vectors: Mapping[str, list[float]]) -> None:
+        self._vectors = vectors
+
+    def embedding(self, *, input: Sequence[str]) -> Embeddings:
+        return Embeddings([self._vectors[text] for text in input])
 
 
 class _KeptContext:
@@ -87,32 +97,30 @@ class ContextSearch:
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        context = _KeptContext(self._engine.context_builder)
+        vectors = _KnownVectors({question: await self._embedding.vector_of(question)})
+        context = _KeptContext(_copy(self._engine.context_builder, text_embedder=vectors))
         engine = _copy(self._engine, context_builder=context)
-        vector = await self._embedding.vector_of(question)
         pieces: list[str] = []
-        with known_vectors({question: vector}):
-            stream = cast("AsyncIterator[str]", engine.stream_search(query=question))
-            async for piece in stream:
-                pieces.append(piece)
-                if on_text is not None:
-                    on_text(piece)
+        async for piece in cast("AsyncIterator[str]", engine.stream_search(query=question)):
+            pieces.append(piece)
+            if on_text is not None:
+                on_text(piece)
         assert context.built is not None
         return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
-class _KeptReplies:
-    """A model whose whole replies are kept: the engine answers from those that it can read."""
+class _HeardModel:
+    """A model of an engine; ``hear`` is given each whole reply before the engine gets it."""
 
-    def __init__(self, inner: object) -> None:
-        self._inner = cast("CountedCompletion", inner)
-        self.tokenizer = self._inner.tokenizer
-        self.replies: list[str] = []
+    def __init__(self, model: object, hear: Callable[[str], Awaitable[None]]) -> None:
+        self._model = cast("CountedCompletion", model)
+        self.tokenizer = self._model.tokenizer
+        self._hear = hear
 
     async def completion_async(self, **kwargs: object) -> object:
-        reply = await self._inner.completion_async(**kwargs)
+        reply = await self._model.completion_async(**kwargs)
         if not kwargs.get("stream"):
-            self.replies.append(str(reply.content))
+            await self._hear(str(reply.content))
         return reply
 
 
@@ -127,12 +135,17 @@ class GlobalMapReduce:
 
         Raises UnusableReplyError if a batch's reply was not the JSON that the search needs.
         """
-        model = _KeptReplies(self._engine.model)
+        replies: list[str] = []
+
+        async def keep(reply: str) -> None:
+            replies.append(reply)
+
+        model = _HeardModel(self._engine.model, keep)
         callbacks = [_TextCallback(on_text)] if on_text else []
         result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
-        unread = sum(not _has_points(reply) for reply in model.replies)
+        unread = sum(not _has_points(reply) for reply in replies)
         if unread:
-            msg = f"{unread} of {len(model.replies)} batches had an unreadable reply"
+            msg = f"{unread} of {len(replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
         # Without a point to answer from, a fixed sentence stands in for the last call.
         n_last = (result.llm_calls_categories or {})["reduce"]
@@ -170,17 +183,24 @@ class DriftSearch:
         Raises UnusableReplyError if the reply to a follow-up question was not the JSON that the
         search needs.
         """
-        builder = self._engine.context_builder
+        builder, local_search = self._engine.context_builder, self._engine.local_search
         state: Any = QueryState()
         embedding = cast("CountedEmbedding", builder.text_embedder)
 
         async def search(query: str, **kwargs: Any) -> "SearchResult":
-            vector = await embedding.vector_of(query)  # before its context is built
-            with known_vectors({query: vector}):
-                return await self._engine.local_search.search(query=query, **kwargs)
+            known = _KnownVectors({query: await embedding.vector_of(query)})
+            context = _copy(local_search.context_builder, text_embedder=known)
+            step = _copy(local_search, context_builder=context)
+            return await step.search(query=query, **kwargs)
 
         vectors: dict[str, list[float]] = {}
-        primer_model = _EmbedsItsReply(builder.model, embedding, question, vectors)
+
+        async def embed(reply: str) -> None:
+            # The primer embeds its hypothetical answer without waiting: here that is awaited, so
+            # that the request obeys the limit and is retried.
+            text = reply or question
+            vectors[text] = await embedding.vector_of(text)
+
         tasks: list[asyncio.Task[Any]] = []
         primer: Any = self._engine.primer
         decompose_query = _run_as_tasks(primer.decompose_query, tasks)
@@ -188,12 +208,15 @@ class DriftSearch:
             self._engine,
             query_state=state,
             local_search=SimpleNamespace(search=_run_as_tasks(search, tasks)),
-            context_builder=_copy(builder, model=primer_model),
+            context_builder=_copy(
+                builder,
+                model=_HeardModel(builder.model, embed),
+                text_embedder=_KnownVectors(vectors),
+            ),
             primer=_copy(primer, decompose_query=decompose_query),
         )
         try:
-            with known_vectors(vectors):
-                result = await engine.search(query=question)
+            result = await engine.search(query=question)
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)
         steps = [step for step in state.graph if step.metadata["llm_calls"]]
@@ -218,30 +241,6 @@ def _run_as_tasks(
         return await task
 
     return run
-
-
-class _EmbedsItsReply:
-    """The model of DRIFT's primer, which embeds the hypothetical answer without waiting.
-
-    Its vector is awaited here, so that the request obeys the limit and is retried.
-    """
-
-    def __init__(
-        self,
-        inner: object,
-        embedding: CountedEmbedding,
-        question: str,
-        vectors: dict[str, list[float]],
-    ) -> None:
-        self._inner = cast("CountedCompletion", inner)
-        self.tokenizer = self._inner.tokenizer
-        self._embedding, self._question, self._vectors = embedding, question, vectors
-
-    async def completion_async(self, **kwargs: object) -> "Completion":
-        reply = cast("Completion", await self._inner.completion_async(**kwargs))
-        embedded = str(reply.content) or self._question
-        self._vectors[embedded] = await self._embedding.vector_of(embedded)
-        return reply
 
 
 def build_released(method: str, header: "IndexHeader", tables: "IndexTables") -> SearchEngine:

@@ -1,8 +1,6 @@
 """The models that searches and judges ask, each call of them counted."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +18,6 @@ from graphrag.query.calls import (
 from graphrag.query.direct.settings import is_asked_directly
 from graphrag.query.limits import CallLimit
 from graphrag.query.replies import (
-    BOUND_KEYS,
     Completion,
     Embeddings,
     TokenUsage,
@@ -105,7 +102,6 @@ class CountedCompletion:
         self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
         self._caller = ModelCaller("completion", config, retry or read_retry_policy(config))
         self._ask = _make_completion(config, self.tokenizer)
-        self._bounds: dict[OutputBound | None, tuple[OutputBound | None, Request]] = {}
 
     async def completion_async(self, /, **kwargs: object) -> Any:
         """Ask the model.
@@ -131,12 +127,7 @@ class CountedCompletion:
             request["messages"] = [{"role": "user", "content": request["messages"]}]
         for taken_over in _TAKEN_OVER:
             request.pop(taken_over, None)
-        if any(key in request for key in BOUND_KEYS):
-            return bind_output(request, self.config, scope.bound)
-        if scope.bound not in self._bounds:  # the same for every request that brings none
-            self._bounds[scope.bound] = bind_output({}, self.config, scope.bound)
-        bound, sent = self._bounds[scope.bound]
-        return bound, {**request, **sent}
+        return bind_output(request, self.config, scope.bound)
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
@@ -227,21 +218,6 @@ class CountedCompletion:
         return self.tokenizer.num_prompt_tokens(cast("Any", request["messages"]))
 
 
-_known_vectors: ContextVar[dict[str, list[float]] | None] = ContextVar(
-    "gtog_known_vectors", default=None
-)
-
-
-@contextmanager
-def known_vectors(vectors: dict[str, list[float]]) -> Generator[None]:
-    """Have embeddings that are asked for without waiting give these vectors: text -> vector."""
-    token = _known_vectors.set(vectors)
-    try:
-        yield
-    finally:
-        _known_vectors.reset(token)
-
-
 class CountedEmbedding:
     """An embedding model whose every request is counted in the open scope."""
 
@@ -275,10 +251,7 @@ class CountedEmbedding:
         return Embeddings(cast("list[list[float]]", call.reply), usage)
 
     def embedding(self, /, **kwargs: object) -> Embeddings:
-        """Return the vectors that were awaited beforehand, else embed and block this thread."""
-        vectors, texts = _known_vectors.get() or {}, _texts(kwargs)
-        if all(text in vectors for text in texts):
-            return Embeddings([vectors[text] for text in texts])
+        """Embed and block this thread, as the released searches do."""
         from graphrag.query.direct.http import wait_for
 
         scope = current_scope() or CallLog()
