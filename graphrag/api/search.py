@@ -54,11 +54,11 @@ _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 def _read_own_sections(config: object) -> object:
     """Read a mapping with the sections of our searches, which the released class drops."""
-    if not isinstance(config, dict):
-        return config
     from graphrag.config.project_settings import ProjectConfig
 
-    return ProjectConfig.model_validate(config)
+    if isinstance(config, GraphRagConfig) and not isinstance(config, ProjectConfig):
+        return ProjectConfig.model_construct(**dict(config))
+    return ProjectConfig.model_validate(config) if isinstance(config, dict) else config
 
 
 _Config = Annotated[GraphRagConfig, BeforeValidator(_read_own_sections)]

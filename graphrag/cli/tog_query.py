@@ -31,20 +31,8 @@ if TYPE_CHECKING:
     from graphrag.query.usage import Usage
 
 
-class QueryMethod(StrEnum):
-    """The released search methods, and this project's own."""
-
-    LOCAL = "local"
-    GLOBAL = "global"
-    DRIFT = "drift"
-    BASIC = "basic"
-    TOG = "tog"
-    PPR = "ppr"
-    BM25 = "bm25"
-    HYBRID = "hybrid"
-    AGENTIC = "agentic"
-
-
+_METHODS = [*(method.value for method in SearchMethod), *OWN_METHODS]
+_QueryMethod = StrEnum("_QueryMethod", [(method.upper(), method) for method in _METHODS])
 _TAKEN = {
     *("query", "root", "method", "verbose", "data", "community_level"),
     *("dynamic_community_selection", "response_type", "streaming"),
@@ -65,24 +53,24 @@ def add_tog_to_query(app: typer.Typer) -> None:
 
 def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     def query(connect: bool, **flags: Any) -> None:
-        method: QueryMethod = flags["method"]
-        if connect and method is not QueryMethod.TOG:
-            msg = f"it belongs to --method tog, not {method.value}"
+        method: str = flags["method"].value
+        if connect and method != "tog":
+            msg = f"it belongs to --method tog, not {method}"
             raise typer.BadParameter(msg, param_hint="--connect")
         if connect:
             advice = "--method tog answers how two things are related by looking up both"
             say(f"Note: --connect is no longer used: {advice}.", stderr=True)
-        if method.value in OWN_METHODS:
+        if method in OWN_METHODS:
             refuse_if_unfit()
             with _shown_stdout():
-                _run_own_query(method.value, flags)
+                _run_own_query(method, flags)
             return
-        if embeds(method.value):
+        if embeds(method):
             _refuse_other_vectors(flags["root"], flags["data"])
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as models, _redacted_errors(), _shown_stdout():
-            released(**{**flags, "method": SearchMethod(method.value)})
-        embeds_elsewhere = not models["embedding"] and method is not QueryMethod.GLOBAL
+            released(**{**flags, "method": SearchMethod(method)})
+        embeds_elsewhere = not models["embedding"] and method != "global"
         _say_if_offline(
             Part(frozenset(models["completion"]), others=not models["completion"]),
             Part(frozenset(models["embedding"]), others=embeds_elsewhere),
@@ -94,7 +82,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     }
     # The release's is the folder in which it was imported, which must be one to write into.
     options["root"].default.default, options["root"].default.writable = Path(), False
-    options["method"] = options["method"].replace(annotation=QueryMethod)
+    options["method"] = options["method"].replace(annotation=_QueryMethod)
     options["verbose"].default.help = (
         "Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the query cost, and "
         "with tog and ppr the way to it."
@@ -253,8 +241,6 @@ def _read_frame(result: "CountedSearchResult", name: str) -> list[dict[str, Any]
 
 
 def _describe_usage(usage: "Usage") -> list[str]:
-    from graphrag.text.phrases import counted
-
     cost = "price not known" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
     lines = [
         f"models: {', '.join(usage.models)}",

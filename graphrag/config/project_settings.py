@@ -1,7 +1,7 @@
 """Reading a project's settings in place, ``tog_search:`` and ``ppr_search:`` among them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -110,27 +110,25 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
 
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:
     """List the keys of a settings file that the released configuration drops in silence."""
-    unused: list[UnusedSetting] = []
-    _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", unused)
-    return unused
+    return list(_find_unknown(_parse(find_settings(root)), ProjectConfig, ""))
 
 
-def _collect_unknown(
-    values: Mapping[str, object], model: type[BaseModel], section: str, unused: list[UnusedSetting]
-) -> None:
+def _find_unknown(
+    values: Mapping[str, object], model: type[BaseModel], section: str
+) -> Iterator[UnusedSetting]:
     for key, value in values.items():
         field = model.model_fields.get(key)
         if field is None:
             if instead := replaced_settings(model).get(key):
-                unused.append(UnusedSetting(section, key, instead, has_gone=True))
+                yield UnusedSetting(section, key, instead, has_gone=True)
             elif model.model_config.get("extra") != "allow":
-                unused.append(UnusedSetting(section, key, nearest(key, model.model_fields)))
+                yield UnusedSetting(section, key, nearest(key, model.model_fields))
             continue
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
         is_mapping = getattr(field.annotation, "__origin__", None) is dict
         if inner and isinstance(value, Mapping) and not is_mapping:
             inside = cast("Mapping[str, object]", value)
-            _collect_unknown(inside, inner[0], _join_path(section, key), unused)
+            yield from _find_unknown(inside, inner[0], _join_path(section, key))
 
 
 def _join_path(section: str, key: str) -> str:

@@ -35,7 +35,7 @@ class SearchEngine(Protocol):
 
 
 @dataclass(eq=False, repr=False)
-class CountedSearchResult(SearchResult, tuple[Any, Any]):
+class CountedSearchResult(tuple[Any, Any], SearchResult):
     """A search result that is also the pair ``(response, context_data)`` which the release returns.
 
     It has the length, the items, the equality, the hash and the text of that tuple. The fields
@@ -67,15 +67,6 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
     def __getnewargs__(self) -> tuple[object, object]:
         """Return what a copied or unpickled pair is made of."""
         return self.response, self.context_data
-
-    def __eq__(self, other: object) -> bool:
-        return super(SearchResult, self).__eq__(other)  # the next in line is the tuple
-
-    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return super(SearchResult, self).__hash__()
-
-    def __repr__(self) -> str:
-        return super(SearchResult, self).__repr__()
 
 
 def make_result(outcome: Outcome, usage: Usage, seconds: float) -> CountedSearchResult:

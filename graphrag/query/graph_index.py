@@ -238,17 +238,11 @@ class _Shared:
         """Return the meaning of the texts by a model, the same for all searches that ask it."""
         if model is None:
             return None
-        from graphrag.query.meaning import TextMeaning, open_text_vectors
-        from graphrag.query.models import open_embedding
+        from graphrag.query.meaning import TextMeaning
 
         return self._made.setdefault(
             ("meaning", repr(model)),
-            TextMeaning(
-                lambda: open_text_vectors(config),
-                lambda: open_embedding(model),
-                opened.text_units.spread,
-                opened.folder,
-            ),
+            TextMeaning(config, model, opened.text_units.spread, opened.folder),
         )
 
     @cached_property

@@ -16,18 +16,17 @@ from graphrag_storage.file_storage import FileStorage
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.config.models.basic_search_config import BasicSearchConfig
 from graphrag.config.models.tog_search_config import RankedSearchConfig
-from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
-from graphrag.query.lance import leave_client
 from graphrag.query.methods import (
     GRAPH_METHODS,
-    OWN_METHODS,
     RANKED,
     count_passages,
     embeds,
     section_name,
 )
-from graphrag.query.model_facts import is_hashed, is_offline
+from graphrag.query.model_facts import is_hashed
+from graphrag.query.vector_index import open_vector_tables, uses_lancedb
 from graphrag.text.command_lines import release_line
 
 if TYPE_CHECKING:
@@ -218,41 +217,28 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
     as that can be told.
     """
     store = config.vector_store
-    if store.type != "lancedb":
+    if not uses_lancedb(config):
         return
-    leave_client()
-    import lancedb
-
     rebuild = f"rebuild the index with: {release_line('index', '--root', Path(root))}"
     if not Path(str(store.db_uri)).is_dir():
         raise IndexNotBuiltError(f"{root} has no vector store at {store.db_uri}; {rebuild}")
-    connection = lancedb.connect(str(store.db_uri))
-    present = set(connection.list_tables().tables)
+    tables: dict[str, Any] = {name: table for name, table, _ in open_vector_tables(config)}
     for name in (entity_description_embedding, text_unit_text_embedding):
         schema = store.index_schema[name]
-        if schema.index_name not in present:
+        if name not in tables:
             msg = f"{root} has no vectors named {schema.index_name} in {store.db_uri}; {rebuild}"
             raise IndexNotBuiltError(msg)
-        table = connection.open_table(schema.index_name)
-        stored = int(cast("Any", table.schema).field(schema.vector_field).type.list_size)
+        stored = int(tables[name].schema.field(schema.vector_field).type.list_size)
         if stored != schema.vector_size:
             raise IndexNotBuiltError(
                 f"{root}: the index holds vectors of length {stored}, but vector_store.vector_size "
                 f"in its settings is {schema.vector_size}; set it to {stored} if the embedding "
                 f"model there built this index, else {rebuild}"
             )
-    schema = store.index_schema[text_unit_text_embedding]
-    texts: Any = connection.open_table(schema.index_name)
-
-    def vector_of(name: str) -> list[float] | None:
-        quoted = name.replace("'", "''")
-        matches = texts.search().where(f"{schema.id_field} = '{quoted}'")
-        return matches.limit(1).to_list()[0][schema.vector_field]
-
-    from graphrag.query.meaning import OtherVectorsError, check_maker
+    from graphrag.query.meaning import OtherVectorsError, open_text_vectors
 
     try:
-        check_maker(config, vector_of)
+        open_text_vectors(config)
     except OtherVectorsError as error:
         msg = f"{root}: {error}; {rebuild}, or name the model that made them"
         raise IndexNotBuiltError(msg) from error
@@ -289,29 +275,18 @@ class IndexHeader:
 
     def section(self, method: str) -> Any:
         """Return a method's section of the settings."""
-        section = self._stored(method)
+        section: Any = getattr(self.config, section_name(method))
         if section_name(method) != "basic_search":
             return section
         kind = RankedSearchConfig if method in RANKED else BasicSearchConfig
         values = section.model_dump(exclude_unset=True)
         return kind.model_validate({k: v for k, v in values.items() if k in kind.model_fields})
 
-    def _stored(self, method: str) -> Any:
-        config = self.config
-        if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
-            return ProjectConfig.model_fields[section_name(method)].get_default(
-                call_default_factory=True
-            )
-        return getattr(config, section_name(method))
-
     def changed(self, method: str, changes: Mapping[str, object]) -> "IndexHeader":
         """Return this header with other values in a method's section of the settings."""
-        section = self._stored(method).model_copy(update=changes)
-        config = self.config
-        if method in OWN_METHODS and not isinstance(config, ProjectConfig):
-            config = ProjectConfig.model_construct(**dict(config))
-        config = config.model_copy(update={section_name(method): section})
-        return replace(self, config=config)
+        name = section_name(method)
+        section = getattr(self.config, name).model_copy(update=changes)
+        return replace(self, config=self.config.model_copy(update={name: section}))
 
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
         """Return the models of a method: ``completion`` and, where it embeds, ``embedding``.
@@ -343,12 +318,6 @@ class IndexHeader:
     def models(self, method: str) -> list[str]:
         """Return the models of a method as ``provider/model``."""
         return [model_name(config) for config in self.model_configs(method).values()]
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether one of the embedded models is among the project's models."""
-        configs = [*self.config.completion_models.values(), *self.config.embedding_models.values()]
-        return any(is_offline(model_name(config)) for config in configs)
 
     @property
     def embeds_by_hashing(self) -> bool:

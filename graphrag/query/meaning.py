@@ -16,15 +16,16 @@ import numpy.typing as npt
 
 from graphrag.installation import WORDLLAMA
 from graphrag.query.calls import describe_error
+from graphrag.query.models import CountedEmbedding
 from graphrag.query.usage import NotAskedError, current_scope
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
 if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
     from graphrag_vectors import VectorStore
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
-    from graphrag.query.models import CountedEmbedding
 
 _log = logging.getLogger(__name__)
 
@@ -56,25 +57,19 @@ class OtherVectorsError(ValueError):
 def open_text_vectors(config: "GraphRagConfig") -> "VectorStore":
     """Open the vectors of a project's text units, in whatever store its settings name.
 
-    Raises OtherVectorsError, see ``check_maker``.
+    Raises OtherVectorsError if an embedded model did not make them, by embedding a text unit again.
+    Of other models, of tables that are no parquet files, and of a first text unit without a vector,
+    nothing is known.
     """
     from graphrag.config.embeddings import text_unit_text_embedding
     from graphrag.utils.api import get_embedding_store
 
     store = get_embedding_store(config.vector_store, text_unit_text_embedding)
-    check_maker(config, lambda name: store.search_by_id(name).vector)
+    _check_maker(config, store)
     return store
 
 
-def check_maker(
-    config: "GraphRagConfig", vector_of: Callable[[str], Sequence[float] | None]
-) -> None:
-    """Check that an embedded model made the vectors of an index by embedding a text unit again.
-
-    ``vector_of``: id of a text unit -> its stored vector, None where it has none. Raises
-    OtherVectorsError. Of other models, of tables that are no parquet files, and of a first text
-    unit without a vector, nothing is known.
-    """
+def _check_maker(config: "GraphRagConfig", store: "VectorStore") -> None:
     model = config.embedding_models.get(config.embed_text.embedding_model_id)
     path = Path(config.output_storage.base_dir or "") / "text_units.parquet"
     if model is None or model.type != "offline" or not path.is_file():
@@ -87,7 +82,7 @@ def check_maker(
     rows = (row for batch in batches for row in batch.to_pylist())
     for row in islice(rows, 1):
         with suppress(IndexError, KeyError):
-            stored = vector_of(row["id"])
+            stored = store.search_by_id(row["id"]).vector
             if stored is None:
                 return
             vector = np.asarray(stored, np.float64)
@@ -202,12 +197,12 @@ class TextMeaning:
 
     def __init__(
         self,
-        open_store: Callable[[], "VectorStore"],
-        open_embedding: Callable[[], "CountedEmbedding"],
+        config: "GraphRagConfig",
+        model: "ModelConfig",
         probe: Probe,
         kept: Path | None = None,
     ) -> None:
-        self._open_store, self._open_embedding = open_store, open_embedding
+        self._config, self._model = config, model
         self._embedding: CountedEmbedding | None = None
         self._probe, self._kept = probe, kept
         self._opening = asyncio.Lock()
@@ -226,7 +221,7 @@ class TextMeaning:
         scope = current_scope()
         n_failed = 0 if scope is None else len(scope.failures)
         try:
-            self._embedding = self._embedding or self._open_embedding()
+            self._embedding = self._embedding or CountedEmbedding(self._model)
             vector = await self._embedding.vector_of(question)
         except Exception as error:
             if scope is not None:
@@ -265,7 +260,7 @@ class TextMeaning:
     def _open(self) -> "tuple[VectorStore | None, str]":
         """Open the store, or say why its vectors are of no use."""
         try:
-            store = self._open_store()
+            store = open_text_vectors(self._config)
             if not store.count():
                 return None, "the index has no vectors of its text units"
             noise = self._read_noise(store)

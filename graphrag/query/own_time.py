@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import Context
 
 
@@ -27,16 +27,23 @@ class OwnTime:
         now_s = 0.0 if self._stopped_at is None else time.perf_counter() - self._stopped_at
         return self._waited_s + now_s
 
-    def call(self) -> "_Counted":
+    def call(self) -> AbstractContextManager[None]:
         """Count one more call as open inside the ``with`` block."""
-        return _Counted(self, 1, 0)
+        return self._count(1, 0)
 
-    def waiting(self) -> "_Counted":
+    def waiting(self) -> AbstractContextManager[None]:
         """Count an open call as waiting for its turn inside the ``with`` block."""
-        return _Counted(self, 0, 1)
+        return self._count(0, 1)
 
-    def count(self, n_open: int, n_waiting: int) -> None:
-        """Count so many more, or fewer, calls as open and as waiting."""
+    @contextmanager
+    def _count(self, n_open: int, n_waiting: int) -> Generator[None]:
+        self._change(n_open, n_waiting)
+        try:
+            yield
+        finally:
+            self._change(-n_open, -n_waiting)
+
+    def _change(self, n_open: int, n_waiting: int) -> None:
         self._n_open += n_open
         self._n_waiting += n_waiting
         stands_still = 0 < self._n_waiting == self._n_open
@@ -68,21 +75,6 @@ class OwnTime:
                 yield
             finally:
                 del self._deadlines[timer]
-
-
-class _Counted:
-    """Counts calls inside a ``with`` block; there are several in every call, so no generator."""
-
-    __slots__ = ("_n_open", "_n_waiting", "_time")
-
-    def __init__(self, own_time: OwnTime, n_open: int, n_waiting: int) -> None:
-        self._time, self._n_open, self._n_waiting = own_time, n_open, n_waiting
-
-    def __enter__(self) -> None:
-        self._time.count(self._n_open, self._n_waiting)
-
-    def __exit__(self, *_: object) -> None:
-        self._time.count(-self._n_open, -self._n_waiting)
 
 
 def start_timer(timer: asyncio.Timeout, seconds: float) -> None:

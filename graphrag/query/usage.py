@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import fsum
 from operator import attrgetter
 from typing import Literal, Protocol, TypeVar, cast
@@ -73,7 +73,7 @@ class CallAttempt:
 
     def to_dict(self) -> dict[str, object]:
         """Return the attempt as JSON-ready values."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "CallAttempt":
@@ -167,9 +167,7 @@ class Usage:
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        maps = {n: dict(v) for n, v in values.items() if n.endswith(("_by_model", "_by_phase"))}
-        return {**values, **maps, "models": list(self.models)}
+        return {**asdict(self), "models": list(self.models)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "Usage":
@@ -231,8 +229,6 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is None as soon as one of them is."""
     all_usages = list(usages)
     cached = [u.cached_prompt_tokens for u in all_usages if u.cached_prompt_tokens is not None]
-    reporting = [u.calls_reporting_cached_tokens for u in all_usages]
-    counts = [n for n in reporting if n is not None]
     cost_usd = sum_usd(u.cost_usd for u in all_usages)
     at_most = sum_usd(u.cost_usd_at_most if u.cost_usd is None else u.cost_usd for u in all_usages)
     by_model: dict[str, list[float | None]] = {}
@@ -253,15 +249,16 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         is_counted=all(u.is_counted for u in all_usages),
         completion_models=_join_known([u.completion_models for u in with_models]),
         embedding_models=_join_known([u.embedding_models for u in with_models]),
-        calls_reporting_cached_tokens=sum(counts) if len(counts) == len(reporting) else None,
+        calls_reporting_cached_tokens=sum_known(
+            u.calls_reporting_cached_tokens for u in all_usages
+        ),
         cost_usd_at_most=at_most if cost_usd is None else None,
     )
 
 
 def _join_known(models: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    groups = [names for names in models if names is not None]
-    joined = tuple(sorted({name for names in groups for name in names}))
-    return joined if len(groups) == len(models) else None
+    joined = tuple(sorted({name for names in models for name in names or ()}))
+    return None if None in models else joined
 
 
 def sum_known(values: Iterable[_Number | None]) -> _Number | None:

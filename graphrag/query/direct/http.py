@@ -127,32 +127,29 @@ _MOST_STREAMED_BYTES = 8 * _MOST_BYTES  # a piece of a few letters has some 300 
 _INFLATED_BYTES = 1 << 18  # at a time
 _WARNED_OF = 1 << 20
 _BODY = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+_SESSIONS: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None]]] = {}
 _LOCK = threading.Lock()
-_kept: set[AsyncGenerator[None]] = set()
 
 
 async def _session() -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
-    session = _SESSIONS.get(loop)
-    if session is not None and not session.closed:
-        return session
-    opened = aiohttp.ClientSession(
+    if loop in _SESSIONS:
+        return _SESSIONS[loop][0]
+    session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),  # see graphrag.query.limits
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         headers={"Accept-Encoding": "gzip"},
         auto_decompress=False,  # see _pieces
     )
+    # asyncio.run and its like close what generators hold before they close the loop.
+    holder = _hold_session(loop, session)
     with _LOCK:
         for gone in [old for old in _SESSIONS if old.is_closed()]:
-            _discard_session(_SESSIONS.pop(gone))
-        _SESSIONS[loop] = opened
-    # asyncio.run and its like close what generators hold before they close the loop.
-    holder = _hold_session(loop, opened)
-    _kept.add(holder)
+            _discard_session(_SESSIONS.pop(gone)[0])
+        _SESSIONS[loop] = session, holder
     await anext(holder)
-    return opened
+    return session
 
 
 async def _hold_session(
@@ -177,7 +174,7 @@ def _discard_session(session: aiohttp.ClientSession) -> None:
 @atexit.register
 def close_sessions() -> None:
     """Close what is left, of loops that were never closed."""
-    for loop, session in list(_SESSIONS.items()):
+    for loop, (session, _) in list(_SESSIONS.items()):
         with suppress(Exception):  # the process ends, and there is nobody left to tell
             if loop.is_running():
                 asyncio.run_coroutine_threadsafe(session.close(), loop).result(1.0)
