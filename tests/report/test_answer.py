@@ -13,7 +13,7 @@ from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.price import Prices
-from graphrag.eval.report.run import list_results
+from graphrag.eval.report.run import list_run
 from graphrag.eval.report.run_tables import metrics_table, score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.analysis import Analysis
@@ -599,7 +599,7 @@ def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
         for method in ("tog", "basic")
     ]
     console = Console(record=True, width=400)
-    show(console, list_results(aggregate_results(results)))
+    show(console, list_run(aggregate_results(results), full=True))
     shown = console.export_text()
     assert "d20" not in shown
     assert "The summary file has the means on each of the 21 indexes." in shown

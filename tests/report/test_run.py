@@ -6,7 +6,7 @@ from rich.console import Console
 
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.report.run import list_results
+from graphrag.eval.report.run import list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 
@@ -30,7 +30,7 @@ def failed(question: int, method: str) -> QueryResult:
 
 def shown(results: list[QueryResult]) -> str:
     console = Console(record=True, width=200)
-    show(console, list_results(aggregate_results(results, ["correctness"])))
+    show(console, list_run(aggregate_results(results, ["correctness"]), full=True))
     return " ".join(console.export_text().split())
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.report.run import list_results
+from graphrag.eval.report.run import list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
@@ -115,10 +115,11 @@ def test_the_terminal_says_when_methods_were_asked_different_questions():
     console = Console(record=True, width=120)
     same = results_of(["right", "wrong"])
     show(
-        console, list_results(aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
+        console,
+        list_run(aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]), full=True),
     )
     assert "same questions" not in console.export_text()
-    show(console, list_results(aggregate_results([*same, result("right", "0", "oracle")])))
+    show(console, list_run(aggregate_results([*same, result("right", "0", "oracle")]), full=True))
     told = " ".join(console.export_text().split())
     assert "were not asked the same questions" in told
     assert "on those that both were: tog and oracle share 1 of 2." in told
@@ -151,7 +152,7 @@ def test_the_terminal_says_how_sure_a_mean_is():
         *[result("wrong", str(n), "basic", "ab"[n % 2]) for n in range(20)],
     ]
     console = Console(record=True, width=120)
-    show(console, list_results(aggregate_results(results)))
+    show(console, list_run(aggregate_results(results), full=True))
     shown = console.export_text()
     assert "100 (" in shown
     assert "tog - basic: +100.0 (" in shown

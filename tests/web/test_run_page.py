@@ -397,7 +397,7 @@ def test_a_document_that_nobody_judged_is_not_called_unscored():
     results = aggregate_results(answers, METRICS)
     assert results.analysis is not None
     table = documents_table(results.analysis)
-    assert dict(table.rows if table else ())["film-a"] == "not judged"
+    assert dict(table.texts)["film-a"] == "not judged"
 
 
 def test_sentences_that_are_not_supported_are_marked_and_claims_lead_to_their_rows(

@@ -30,11 +30,9 @@ from graphrag.eval.report.files import (
 from graphrag.eval.report.progress import BarProgress, LineProgress
 from graphrag.eval.report.run import (
     describe_failures,
-    list_brief,
-    list_figures,
-    list_results,
+    list_run,
 )
-from graphrag.eval.report.table import Line, show
+from graphrag.eval.report.table import show
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.judging import asks_judge
@@ -133,12 +131,9 @@ class Supervisor:
             answer = answer_run(report.results) if answers else None
             if answer is not None:
                 say(answer.line)
-        elif self._full:
-            show(self.console, list_results(report.results))
-            show(self.console, list_figures(report.figures))
-            show(self.console, map(Line, report.notes))
         else:
-            show(self.console, list_brief(report.results, report.figures, report.notes))
+            parts = list_run(report.results, report.figures, report.notes, self._full)
+            show(self.console, parts)
 
     def write(self, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.

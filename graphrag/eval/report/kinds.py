@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 _MOST = 3  # groups that the answer names
 
 
-def kinds_table(results: "EvaluationResults") -> Table | None:
-    """Return groups of questions x methods on the primary metric; None without groups."""
+def kinds_table(results: "EvaluationResults") -> Table:
+    """Return groups of questions x methods on the primary metric; nothing without groups."""
     groups = [group for grouping in results.kinds for group in grouping.groups]
     if not groups:
-        return None
+        return Table()
     methods, primary = list(groups[0].means), results.metrics[0]
     columns: list[tuple[str, Kind]] = [("questions", "text"), *((m, "percent") for m in methods)]
     rows: list[list[Value]] = [
@@ -30,6 +30,7 @@ def kinds_table(results: "EvaluationResults") -> Table | None:
         "Groups of 20 questions or more. Shown best: better than every other method, with p "
         "corrected by Holm over all pairs in the groups of one column; by the judge alone. "
         f"{EACH_ALONE}",
+        most=3,
     )
 
 

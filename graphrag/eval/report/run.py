@@ -1,7 +1,8 @@
 """A run as lines and tables: in brief, in full, what is said beside the tables, its curves."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 _MOST_INDEXES = 3  # indexes whose workflows are listed; the summary file has those of all
 _MOST_DOUBTS = 5  # rows that are named; the files have all
+_BRIEF = (
+    "doubts answer curves lost_areas score scores taken gold costs room failed abstentions "
+    "oddities notes"
+)
+_FULL = (
+    "doubts answer curves areas lost_areas score how gold metrics spent documents kinds together "
+    "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
+    "firsts measures scores loss preferences criteria index_cost index_notes payoffs notes"
+)
+"""What the terminal shows of a run, in this order."""
 _INDEX_NOTE = (
     "Replies that were in the project's cache count as well: an earlier build paid for them. "
     "Requests without a reply do not. Methods that read the graph share its cost; bm25 needs the "
@@ -36,94 +47,105 @@ _INDEX_NOTE = (
 )
 
 
-def list_brief(
-    results: "EvaluationResults", figures: "Figures", notes: Sequence[str] = ()
+def list_run(
+    results: "EvaluationResults",
+    figures: "Figures | None" = None,
+    notes: Sequence[str] = (),
+    full: bool = False,
 ) -> list[Part]:
-    """Return the answer, the tables of the methods, what the run took and what failed.
+    """Return the answer of a run and what it rests on, or all of it: see :func:`make_sections`."""
+    sections = make_sections(results, figures, notes)
+    n = len(analysis_of(results).outcomes_by_document)
+    if n > _MOST_DOCUMENTS:
+        line = Line(f"The summary file has the means on each of the {n:,} indexes.")
+        sections["documents"] = [line]
+    names = _FULL if full else _BRIEF
+    return [part for name in names.split() for part in sections[name]]
 
-    ``notes`` say what else failed. ValueError if the results hold no analysis.
+
+def make_sections(
+    results: "EvaluationResults", figures: "Figures | None" = None, notes: Sequence[str] = ()
+) -> defaultdict[str, list[Part]]:
+    """Return name -> the lines and tables of a run that every surface takes its own from.
+
+    ``figures``: what is known beyond the verdicts; ``notes`` say what else failed. ValueError if
+    the results hold no analysis.
     """
-    parts = [*_list_opening(results), *_list_scores(figures)]
+    analysis, answer, curves = analysis_of(results), answer_run(results), results.curves
+    label = label_results(results) if answer is None else None
     spent = run_tables.spent_table(results)
+    own: dict[str, list[Part]] = {
+        "doubts": _lines(describe_doubts(results)),
+        "answer": [Line(f"All that follows: {label}.", "bold")] if label else [],
+        "score": [run_tables.score_table(results, analysis)],
+        "gold": [Line(line, is_command=True) for line in describe_gold(results)],
+        "metrics": [run_tables.metrics_table(results.metrics, analysis)],
+        "spent": [spent],
+        "taken": _lines(_describe_spent(spent)),
+        "documents": [run_tables.documents_table(analysis)] if results.metrics else [],
+        "kinds": [kinds_table(results)],
+        "pairs": [run_tables.pairs_table(analysis)],
+        "by_document": _lines(describe_documents(analysis)),
+        "uncorrected": [Line(line, is_command=True) for line in describe_uncorrected(analysis)],
+        "efficiency": [run_tables.efficiency_table(results, analysis)],
+        "room": _lines(describe_room(results)),
+        "costs": _lines(describe_costs(results)),
+        "failed": _lines(describe_failures(results)),
+        "failures": [run_tables.failures_table(results)],
+        "abstentions": _lines(describe_abstentions(results)),
+        "oddities": _lines(describe_oddities(results)),
+        "firsts": _lines(describe_firsts(results)),
+        "notes": _lines(notes),
+    }
+    sections = defaultdict[str, list[Part]](list, own)
+    if answer is not None:
+        sections.update(answer=[*list_lines(answer)], how=_lines(answer.how))
+    if analysis.comparisons:
+        together = f"Comparisons on {analysis.primary} in percentage points"
+        sections["together"] = [Line(together, "italic")]
+        sections["comparisons"] = _lines(describe_comparisons(analysis))
+    if results.repeats is not None:
+        sections["repeats"] = [run_tables.repeats_table(results.repeats)]
+    if curves is not None:
+        sections.update(
+            curves=[run_tables.curves_table(curves)],
+            areas=[run_tables.areas_table(curves)],
+            lost_areas=_lines(describe_lost_areas(curves)),
+        )
+    if figures is not None:
+        totals, by_document = run_tables.split_loss(figures)
+        sections.update(
+            measures=[*run_tables.measures_tables(figures.measures)],
+            scores=[*_list_scores(figures)],
+            loss=[run_tables.loss_table(figures)],
+            totals=[totals],
+            lost_by_document=[by_document],
+            preferences=_lines(describe_preferences(figures)),
+            criteria=[run_tables.criteria_table(figures)],
+            index_cost=[index_cost_table(figures.index_costs)],
+            index_notes=_lines(describe_index_costs(figures.index_costs)),
+            payoffs=_lines(describe_payoffs(figures.payoffs)),
+        )
+    return sections
+
+
+def _lines(texts: Iterable[str]) -> list[Part]:
+    return [*map(Line, texts)]
+
+
+def _describe_spent(spent: Table) -> Iterator[str]:
     if spent.rows:
         (_, calls, tokens, *usd) = spent.texts[-1]
         paid = f"${usd[0]}" if usd else "no dollars"
         if usd and spent.rows[-1][-1] is None:
             paid = "an unknown number of dollars"
-        parts.append(Line(f"The run took {calls} calls, {tokens} tokens and {paid}."))
-    parts += (Line(line, is_command=True) for line in describe_gold(results))
-    for describe in (
-        *(describe_costs, describe_room, describe_failures),
-        *(describe_abstentions, describe_oddities),
-    ):
-        parts += map(Line, describe(results))
-    return [*parts, *map(Line, notes)]
-
-
-def list_results(results: "EvaluationResults") -> list[Part]:
-    """Return all of a run: by method, by document, comparisons, efficiency, failures.
-
-    ValueError if the results hold no analysis.
-    """
-    analysis, answer = analysis_of(results), answer_run(results)
-    parts = _list_opening(results, full=True)
-    parts += map(Line, () if answer is None else answer.how)
-    parts += (Line(line, is_command=True) for line in describe_gold(results))
-    if results.metrics:
-        parts += run_tables.metrics_table(results.metrics, analysis).split()
-    parts.append(run_tables.spent_table(results))
-    n, documents = len(analysis.outcomes_by_document), run_tables.documents_table(analysis)
-    if n > _MOST_DOCUMENTS:
-        parts.append(Line(f"The summary file has the means on each of the {n:,} indexes."))
-    elif results.metrics and documents is not None:
-        parts += documents.split()
-    kinds = kinds_table(results)
-    if kinds is not None:
-        parts += kinds.split()
-    if analysis.comparisons:
-        together = f"Comparisons on {analysis.primary} in percentage points"
-        parts.append(Line(together, "italic"))
-    parts += map(Line, (*describe_comparisons(analysis), *describe_documents(analysis)))
-    parts += (Line(line, is_command=True) for line in describe_uncorrected(analysis))
-    if results.repeats is not None:
-        parts.append(run_tables.repeats_table(results.repeats))
-    parts.append(run_tables.efficiency_table(results, analysis))
-    for describe in (
-        *(describe_room, describe_costs, describe_failures, describe_abstentions),
-        *(describe_oddities, describe_firsts),
-    ):
-        parts += map(Line, describe(results))
-    return parts
-
-
-def list_figures(figures: "Figures") -> Iterator[Part]:
-    """Yield the figures beyond the verdicts, where there are any.
-
-    They stand below those of :func:`list_results`, which says what all of them are labeled with.
-    """
-    yield from run_tables.measures_tables(figures.measures)
-    yield from _list_scores(figures)
-    loss, criteria = run_tables.loss_table(figures), run_tables.criteria_table(figures)
-    if loss is not None:
-        yield loss
-    yield from map(Line, describe_preferences(figures))
-    if criteria is not None:
-        yield from criteria.split()
-    table = index_cost_table(figures.index_costs)
-    if table is not None:
-        yield table
-    yield from map(Line, list_index_notes(figures))
-
-
-def list_index_notes(figures: "Figures") -> list[str]:
-    """Return what each index took in all, and when a more expensive one pays."""
-    return [*describe_index_costs(figures.index_costs), *describe_payoffs(figures.payoffs)]
+        yield f"The run took {calls} calls, {tokens} tokens and {paid}."
 
 
 def _list_scores(figures: "Figures") -> Iterator[Part]:
     for table in run_tables.score_tables(figures):
         n_parts = sum(kind == "percent" for _, kind in table.columns)
-        yield from table.split(3 if n_parts > 2 else 5)
+        yield replace(table, most=3 if n_parts > 2 else 5)
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
@@ -131,21 +153,6 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     if results.analysis is None:
         raise ValueError("these results hold no analysis; make them with aggregate_results")
     return results.analysis
-
-
-def _list_opening(results: "EvaluationResults", full: bool = False) -> list[Part]:
-    """Return the answer and the methods; ``full``: every difference of areas."""
-    analysis, answer, label = (analysis_of(results), answer_run(results), label_results(results))
-    parts: list[Part] = [*map(Line, describe_doubts(results))]
-    if answer is not None:
-        parts += list_lines(answer)
-    elif label:
-        parts.append(Line(f"All that follows: {label}.", "bold"))
-    if results.curves is not None:
-        parts.append(run_tables.curves_table(results.curves))
-        parts += [run_tables.areas_table(results.curves)] if full else []
-        parts += map(Line, describe_lost_areas(results.curves))
-    return [*parts, run_tables.score_table(results, analysis)]
 
 
 def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
@@ -168,8 +175,8 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
     return "\n".join(lines) + "\n"
 
 
-def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
-    """Return what a few indexes took, by workflow and model; None where that is not known."""
+def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:
+    """Return what a few indexes took, by workflow and model; nothing where that is not known."""
     rows: list[list[Value]] = []
     for key, cost in costs.items():
         timed: set[str] = set()
@@ -185,8 +192,9 @@ def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table | None:
         *(("index, workflow, model", "text"), ("replies", "count"), ("tokens in + out", "tokens")),
         *(("$", "money"), ("seconds", "seconds")),
     ]
-    is_long = not rows or len(costs) > _MOST_INDEXES
-    return None if is_long else Table("What building the indexes took", columns, rows, _INDEX_NOTE)
+    if not rows or len(costs) > _MOST_INDEXES:
+        return Table()
+    return Table("What building the indexes took", columns, rows, _INDEX_NOTE)
 
 
 def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.loss import LossRow, Stage
@@ -25,7 +26,7 @@ from graphrag.eval.report.cells import (
     seconds,
     unfinished,
 )
-from graphrag.eval.report.table import Kind, Table, Value
+from graphrag.eval.report.table import Found, Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.query.usage import sum_known
@@ -57,7 +58,6 @@ HOW_CURVES = (
 )
 _MOST_DOCUMENTS = 200
 _MOST_CAUSE = 300
-SEARCH_FAILED = "search failed, counts 0"
 _MEASURES: Mapping[str, tuple[Group, ...]] = {
     "Measured without a model": ("ranking", "entities", "words"),
     "Traced to the index": ("traced",),
@@ -83,6 +83,31 @@ LOST: dict[Stage, str] = {
     "judged_correct": "said, judged wrong",
 }
 """Stage -> what became of the evidence that was lost there."""
+
+
+class FailureKind(NamedTuple):
+    """What failed for one cause: searches, or verdicts on a metric of a method's answers.
+
+    Without a method, the judgments of a further scorer.
+    """
+
+    method: str
+    metric: str | None
+    cause: str
+
+    @property
+    def what(self) -> str:
+        """What failed, and what that does to the figures."""
+        if self.metric is None:
+            return "search failed, counts 0"
+        return f"{self.metric} unscored, {'left out' if self.method else 'in full or in part'}"
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What finds the answers on the run's page."""
+        if self.metric is None:
+            return {"cause": self.cause}
+        return {"cause": self.cause, "metric": self.metric, f"is:{self.method}": "unscored"}
 
 
 def label_results(results: "EvaluationResults") -> str | None:
@@ -118,8 +143,8 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
                 percent(corrected[method]) if method in corrected else None,
                 mean_cell(outcomes) if results.metrics else None,
                 f"{outcomes.n_scored:,} of {outcomes.n_planned:,}" if results.metrics else None,
-                results.counts[method]["n_search_failed"],
-                sum(result.abstained for result in answered),
+                _found(results.counts[method]["n_search_failed"], f"is:{method}", "search_failed"),
+                _found(sum(r.abstained for r in answered), f"is:{method}", "declined"),
                 sum_known([usage["avg_prompt_tokens"], usage["avg_output_tokens"]]),
                 seconds(analysis.efficiency[method].latency_median),
                 None if usage["cost_usd"] is None else usage["cost_usd"] / n,
@@ -155,9 +180,13 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
     )
 
 
+def _found(n: int, name: str, outcome: str) -> Value:
+    return Found(n, {name: outcome}) if n else n
+
+
 def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
     """Return each method's means on metrics by the judge, each with its interval and n."""
-    return means_table(metrics, analysis.outcomes, _by_judge(analysis))
+    return means_table(metrics, analysis.outcomes, _by_judge(analysis)) if metrics else Table()
 
 
 def means_table(
@@ -180,6 +209,7 @@ def means_table(
             for name, by_metric in outcomes.items()
         ],
         EACH_ALONE,
+        most=3,
     )
 
 
@@ -188,15 +218,18 @@ def _by_judge(analysis: "Analysis") -> str:
     return ", by the judge" if analysis.scored_by_labels else ""
 
 
-def documents_table(analysis: "Analysis") -> Table | None:
-    """Return documents x methods on the primary metric; None with one document."""
+def documents_table(analysis: "Analysis") -> Table:
+    """Return documents x methods on the primary metric; nothing with one document."""
     by_document, methods = analysis.outcomes_by_document, list(analysis.outcomes)
     if len(by_document) < 2:
-        return None
+        return Table()
     rows: list[list[Value]] = []
     for document, by_method in list(by_document.items())[:_MOST_DOCUMENTS]:
-        cells = [by_method.get(method, {}).get(analysis.primary) for method in methods]
-        rows.append([document, *(None if cell is None else mean_and_n(cell) for cell in cells)])
+        rows.append([document])
+        for method in methods:
+            outcomes = by_method.get(method, {}).get(analysis.primary)
+            query = {"film": document, f"is:{method}": "0", "metric": analysis.primary}
+            rows[-1].append(None if outcomes is None else Found(mean_and_n(outcomes), query))
     left = len(by_document) - len(rows)
     return Table(
         f"Documents x methods: {analysis.primary} in %{_by_judge(analysis)} "
@@ -204,6 +237,7 @@ def documents_table(analysis: "Analysis") -> Table | None:
         [("document", "text"), *((method, "percent") for method in methods)],
         rows,
         f"{left:,} more documents stand in the summary file." if left else "",
+        most=3,
     )
 
 
@@ -234,7 +268,7 @@ def spent_table(results: "EvaluationResults") -> Table:
     """
     by_method, further = results.efficiency, results.figures.get("further_judges")
     if not by_method:
-        return Table("", [], [])
+        return Table()
     names = ("calls", "tokens", "cost_usd")
     origin: str | None = results.metadata.get("setup", {}).get("responses_of")
     spent: dict[str, list[float | None]] = {}
@@ -391,15 +425,16 @@ def areas_table(curves: "BudgetCurves") -> Table:
     )
 
 
-def failures_table(results: "EvaluationResults") -> Table | None:
-    """Return searches that failed and verdicts that are missing, by cause; None without any."""
-    causes: Counter[tuple[str, str, str]] = Counter()
-    for result in results.results:
-        if result.failure is not None:
-            causes[result.method, SEARCH_FAILED, name_cause(result.failure)] += 1
-        for metric, failure in result.scores.failures.items():
-            causes[result.method, f"{metric} unscored, left out", name_cause(failure)] += 1
-    return tabulate_failures(causes)
+def failures_table(results: "EvaluationResults") -> Table:
+    """Return searches that failed and verdicts that are missing, by cause; nothing without any."""
+    return tabulate_failures(
+        Counter(
+            FailureKind(result.method, metric, name_cause(failure))
+            for result in results.results
+            for metric, failure in ((None, result.failure), *result.scores.failures.items())
+            if failure is not None
+        )
+    )
 
 
 def name_cause(failure: "Failure") -> str:
@@ -407,16 +442,15 @@ def name_cause(failure: "Failure") -> str:
     return f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
 
 
-def tabulate_failures(
-    causes: Counter[tuple[str, str, str]], most: int | None = None
-) -> Table | None:
-    """Return how often what failed for which cause: (method, what, cause); None of nothing."""
-    if not causes:
-        return None
+def tabulate_failures(causes: "Counter[FailureKind]", most: int | None = None) -> Table:
+    """Return how often what failed; nothing of nothing."""
     return Table(
         "Failures and missing verdicts, by cause",
         [METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
-        [[method, what, times, cause] for (method, what, cause), times in causes.most_common(most)],
+        [
+            [kind.method, kind.what, Found(times, kind.query), kind.cause]
+            for kind, times in causes.most_common(most)
+        ],
     )
 
 
@@ -468,24 +502,13 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
     return [form for _, form in sorted(columns, key=lambda column: column[0])]
 
 
-def loss_label(row: LossRow) -> str:
-    """Return what a line of :func:`loss_table` is called."""
-    return f"{row.imdb_key or 'all'}  {row.method}"
-
-
-def loss_table(figures: "Figures") -> Table | None:
-    """Return where answers were lost; None where no question has evidence."""
-    documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
-    # With one document the rows over all of them say the same once more.
-    traced = [
-        row
-        for row in figures.loss
-        if row.n > row.n_untraced and (row.imdb_key is not None or len(documents) > 1)
-    ]
+def loss_table(figures: "Figures") -> Table:
+    """Return where answers were lost; nothing where no question has evidence."""
+    traced = _list_traced(figures)
     if not traced:
-        return None
-    counts = {loss_label(row): _count_ends(row) for row in traced}
-    names = [name for name in _count_ends(traced[0]) if any(ends[name] for ends in counts.values())]
+        return Table()
+    counts = [_count_ends(row) for row in traced]
+    names = [name for name in counts[0] if any(ends[name] for ends in counts)]
     # Every method is asked the same questions, but for an oracle: the largest count is theirs.
     totals = [row for row in figures.loss if row.imdb_key is None]
     left_out = [
@@ -515,19 +538,46 @@ def loss_table(figures: "Figures") -> Table | None:
     return Table(
         "Where answers were lost: each question once, by the first stage",
         [("index  method", "text"), *((name, "count") for name in names)],
-        [[label, *(ends[name] for name in names)] for label, ends in counts.items()],
+        [
+            [f"{row.imdb_key or 'all'}  {row.method}", *(ends[name] for name in names)]
+            for row, ends in zip(traced, counts, strict=True)
+        ],
         note,
     )
 
 
-def _count_ends(row: LossRow) -> dict[str, int]:
+def split_loss(figures: "Figures") -> tuple[Table, Table]:
+    """Return :func:`loss_table` over all documents, and that of each where there are several."""
+    whole, n = loss_table(figures), sum(row.imdb_key is not None for row in _list_traced(figures))
+    if n == len(whole.rows):
+        return whole, Table()
+    each = replace(whole, title="The same by document", rows=whole.rows[:n], note="")
+    return replace(whole, rows=whole.rows[n:]), each
+
+
+def _list_traced(figures: "Figures") -> list[LossRow]:
+    """Return the rows of documents, and those over all where these do not say the same again."""
+    documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
+    return [
+        row
+        for row in figures.loss
+        if row.n > row.n_untraced and (row.imdb_key is not None or len(documents) > 1)
+    ]
+
+
+def _count_ends(row: LossRow) -> dict[str, Value]:
     """Return column -> answers; each answer counts in one."""
+    ends: dict[str, tuple[int, str]] = {
+        **{STAGE_NAMES[stage]: (n, stage) for stage, n in row.lost.items()},
+        "unknown": (row.n_unknown, "unknown"),
+        "right": (row.n_kept, "right"),
+        "right anyway": (sum(row.right_anyway.values()), "right_anyway"),
+        "unjudged": (row.n_unjudged, "unjudged"),
+    }
+    film = row.imdb_key or ""
     return {
-        **{STAGE_NAMES[stage]: n for stage, n in row.lost.items()},
-        "unknown": row.n_unknown,
-        "right": row.n_kept,
-        "right anyway": sum(row.right_anyway.values()),
-        "unjudged": row.n_unjudged,
+        name: Found(n, {"lost": f"{row.method}|{end}", "film": film}) if n else n
+        for name, (n, end) in ends.items()
     }
 
 
@@ -568,8 +618,8 @@ def score_tables(figures: "Figures") -> list[Table]:
     return tables
 
 
-def criteria_table(figures: "Figures") -> Table | None:
-    """Return what each method reached of the success criteria; None without any."""
+def criteria_table(figures: "Figures") -> Table:
+    """Return what each method reached of the success criteria; nothing without any."""
     methods = list(dict.fromkeys(criterion.method for criterion in figures.criteria))
     cells: dict[str, dict[str, str]] = {}
     for criterion in figures.criteria:
@@ -580,9 +630,10 @@ def criteria_table(figures: "Figures") -> Table | None:
             value = number(criterion.value, ".3f", UNKNOWN)
             cells.setdefault(label, {})[criterion.method] = f"{value} {criterion.result}"
     if not cells:
-        return None
+        return Table()
     return Table(
         "Success criteria",
         [("measure", "text"), *((method, "count") for method in methods)],
         [[label, *(row.get(method) for method in methods)] for label, row in cells.items()],
+        most=3,
     )

@@ -5,9 +5,10 @@ close issues, or end the table of a Markdown page that they stand in.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from urllib.parse import urlencode
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,7 +21,6 @@ from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
 """What a column holds; all but text stands at the right, as numbers do."""
-Value: TypeAlias = str | float | tuple[float | None, float | None] | None
 _FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
 STYLES = {
     **dict.fromkeys(("PASS", "WINNER", "TIED", "passed"), "green"),
@@ -56,17 +56,35 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A figure of answers, and the query by which the run's page lists them."""
+
+    value: str | int
+    query: Mapping[str, str]
+
+    @property
+    def address(self) -> str:
+        """Where the page lists them."""
+        return f"#f?{urlencode({name: value for name, value in self.query.items() if value})}"
+
+
+Value: TypeAlias = str | float | tuple[float | None, float | None] | Found | None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of values under named columns, of which the first names the rows.
+    """Rows of values under named columns, of which the first names the rows; without, nothing.
 
     A text stands as it is, None as "-", a number or two limits as the column's kind has them.
-    ``note`` says how it is to be read.
+    ``note`` says how it is to be read; ``most``: columns beside the names that 80 columns hold, 0
+    of one that is never split.
     """
 
-    title: str
-    columns: Sequence[tuple[str, Kind]]
-    rows: Sequence[Sequence[Value]]
+    title: str = ""
+    columns: Sequence[tuple[str, Kind]] = ()
+    rows: Sequence[Sequence[Value]] = ()
     note: str = ""
+    most: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -81,18 +99,26 @@ class Table:
             for row in self.rows
         ]
 
-    def split(self, most: int = 3) -> "Iterator[Table]":
+    @property
+    def links(self) -> list[list[str]]:
+        """The rows as addresses on the run's page; "" of what finds no answers."""
+        return [[v.address if isinstance(v, Found) else "" for v in row] for row in self.rows]
+
+    def split(self) -> "Iterator[Table]":
         """Yield it as several that 80 columns hold, the title on the first, the note on the last.
 
         Nothing is left of one without columns beside the names.
         """
-        for start in range(1, len(self.columns), most):
-            part = slice(start, start + most)
+        if not self.most:
+            yield self
+            return
+        for start in range(1, len(self.columns), self.most):
+            part = slice(start, start + self.most)
             yield Table(
                 self.title if start == 1 else "",
                 (self.columns[0], *self.columns[part]),
                 [(row[0], *row[part]) for row in self.rows],
-                self.note if start + most >= len(self.columns) else "",
+                self.note if start + self.most >= len(self.columns) else "",
             )
 
 
@@ -101,6 +127,8 @@ Part: TypeAlias = Line | Table
 
 def show_value(value: Value, kind: Kind) -> str:
     """Return a value as its kind is shown; see :class:`Table`."""
+    if isinstance(value, Found):
+        value = value.value
     if value is None:
         return MISSING
     if isinstance(value, str):
@@ -128,12 +156,13 @@ def show(console: Console, parts: Iterable[Part]) -> None:
             wraps = console.is_terminal and not part.is_command
             console.print(part.text, style=part.style, soft_wrap=not wraps)
             continue
-        if part.title:
-            show(console, [Line(part.title, "italic")])
-        if len(part.columns) > 1:  # names alone say nothing
-            console.print(_rich(part))
-        if part.note:
-            show(console, [Line(part.note, "dim italic")])
+        for table in part.split():
+            if table.title:
+                show(console, [Line(table.title, "italic")])
+            if len(table.columns) > 1:  # names alone say nothing
+                console.print(_rich(table))
+            if table.note:
+                show(console, [Line(table.note, "dim italic")])
 
 
 def _rich(table: Table) -> RichTable:

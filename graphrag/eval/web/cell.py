@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import share
-from graphrag.eval.report.run_tables import (
-    METHOD,
-    areas_table,
-    curves_table,
-    label_results,
-    metrics_table,
-    pairs_table,
-    score_table,
-    spent_table,
-)
+from graphrag.eval.report.run import make_sections
+from graphrag.eval.report.run_tables import METHOD, label_results
 from graphrag.eval.report.table import Table
 from graphrag.eval.web.page import read, render
 from graphrag.eval.web.plots import plot_run
@@ -32,6 +24,9 @@ _COLOURS = (
     "svg { --text: #727a89; --line: rgba(128, 128, 128, 0.35); --back: none; --m0: #0e7adb; "
     "--m1: #ce530d; --m2: #208b54; --m3: #cb3eb0; --m4: #937600; --m5: #727a88; }\n"
 )
+
+
+_FURTHER = ("metrics", "pairs", "areas", "spent")
 
 
 def render_cell(results: "EvaluationResults") -> str:
@@ -49,21 +44,14 @@ def render_cell(results: "EvaluationResults") -> str:
         if name == "scores" or results.curves is not None:
             data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
             plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
-    curves, answer = results.curves, answer_run(results)
-    tables = [score_table(results, analysis), *([curves_table(curves)] if curves else [])]
-    further = [
-        *([metrics_table(results.metrics, analysis)] if results.metrics else []),
-        *([pairs_table(analysis)] if analysis.comparisons else []),
-        *([areas_table(curves)] if curves else []),
-        spent_table(results),
-    ]
+    parts, answer = make_sections(results), answer_run(results)
     return render(
         "cell.html.j2",
         answer=[] if answer is None else [line.text for line in list_lines(answer)],
         label=label_results(results),
         plots=plots,
-        tables=[table for table in tables if table.rows],
-        further=[table for table in further if table.rows],
+        tables=[*parts["score"], *parts["curves"]],
+        further=[part for name in _FURTHER for part in parts[name]],
     )
 
 

@@ -9,7 +9,7 @@ from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import money
 from graphrag.eval.report.run_tables import (
-    SEARCH_FAILED,
+    FailureKind,
     means_table,
     name_cause,
     tabulate_failures,
@@ -105,13 +105,13 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         for metric, verdict in by_metric.items()
         if verdict.failure is not None and unit in responses
     ]
-    causes = Counter[tuple[str, str, str]]()
-    for response, failure in failed:
-        causes[response.method, SEARCH_FAILED, name_cause(failure)] += 1
-    for method, metric, failure in unscored:
-        causes[method, f"{metric} unscored, left out", name_cause(failure)] += 1
-    for judgement in judgements:
-        causes["", f"{judgement.kind} unscored, in full or in part", ""] += 1
+    causes = Counter(
+        [
+            *(FailureKind(response.method, None, name_cause(cause)) for response, cause in failed),
+            *(FailureKind(method, metric, name_cause(cause)) for method, metric, cause in unscored),
+            *(FailureKind("", judgement.kind, "") for judgement in judgements),
+        ]
+    )
     timed = [(r.latency_s, r) for r in responses.values() if r.latency_s is not None]
     slowest = sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
     texts = {sample.id: sample.question for sample in samples}
