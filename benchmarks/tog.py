@@ -210,7 +210,7 @@ def search(store, titles: Sequence[str]) -> dict[str, float]:
 
     def counted(node: int, cap: int):
         found = neighbours(node, cap)
-        touched[-1] += len(found.nodes)
+        touched[-1] += len(found)
         return found
 
     store.graph.neighbours = counted

@@ -6,14 +6,14 @@ Everything judged is read as a bag of terms, so text that speaks to the judge ca
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 from graphrag.offline import OfflineModelError
 from graphrag.offline.answering import CITATION, SUFFICIENT_COVERAGE, answer_question, fits_type
 from graphrag.offline.extraction import is_heading
 from graphrag.offline.names import find_mentions, split_words
-from graphrag.offline.requests import Request, find_json_object
+from graphrag.offline.requests import Request
 from graphrag.text.tables import Record, read_context
 from graphrag.text.words import normalize, sentences, share_covered, terms
 
@@ -46,7 +46,7 @@ def is_abstention(text: str) -> bool:
     return not bare or _ABSTENTION.match(bare) is not None
 
 
-def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
+def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
     """1 when 0.6 of the ground truth's distinct terms are in the response.
 
     Terms are stemmed content words with numbers as digits, all weighing the same; a ground
@@ -59,8 +59,12 @@ def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
         return f"There is no answer, and the response {done}.", int(abstains)
     if abstains:
         return "The response abstains.", 0
-    share = _recall(ground_truth, _uncited(predicted))
-    reason = f"The response holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
+    return _judge_recall("response", ground_truth, _uncited(predicted))
+
+
+def _judge_recall(what: str, ground_truth: str, text: str) -> Verdict:
+    share = _recall(ground_truth, text)
+    reason = f"The {what} holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
     return reason, int(share >= _CORRECT)
 
 
@@ -109,13 +113,11 @@ def _judge_refusal(question: str, predicted: str) -> Verdict:
 
 def _judge_sufficiency(ground_truth: str, context: str) -> Verdict:
     """1 when the context contains 0.6 of the ground truth's terms."""
-    share = _recall(ground_truth, context)
-    reason = f"The context holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
-    return reason, int(share >= _CORRECT)
+    return _judge_recall("context", ground_truth, context)
 
 
 RULES: dict[str, Rule] = {
-    "correctness": Rule(("question", "ground_truth", "predicted"), judge_correctness),
+    "correctness": Rule(("question", "ground_truth", "predicted"), _judge_correctness),
     "faithfulness": Rule(("context", "answer"), _judge_faithfulness),
     "relevance": Rule(("question", "context"), _judge_relevance),
     "completeness": Rule(("question", "answer"), _judge_completeness),
@@ -130,17 +132,14 @@ def judge(request: Request) -> dict[str, object]:
 
     Material of other fields is refused: what names another metric is never taken for one of these.
     """
-    material = find_json_object(request.user) or {}
+    material = request.material
     named = material.get("metric")
-    rule = next(
-        (
-            rule
-            for name, rule in RULES.items()
-            if {*rule.fields} == material.keys() - {"metric"} and named in (None, name)
-        ),
-        None,
+    fitting = (
+        rule
+        for name, rule in RULES.items()
+        if {*rule.fields} == material.keys() - {"metric"} and named in (None, name)
     )
-    if rule is None:
+    if (rule := next(fitting, None)) is None:
         raise OfflineModelError(
             "Judging needs one JSON object at the end of the user message with the fields "
             + "; or ".join(", ".join(sorted(rule.fields)) for rule in RULES.values())
@@ -157,12 +156,9 @@ def judge_without_doubt(request: Request) -> dict[str, object]:
 
 def split_claims(request: Request) -> dict[str, object]:
     """Take each sentence as one claim; the number of a list's item and an abstention are none."""
-    numbered = cast(
-        "Mapping[str, str]", read_material(request, {"question", "sentences"})["sentences"]
-    )
-    stated = {n: not (_ITEM.fullmatch(text) or is_abstention(text)) for n, text in numbered.items()}
-    entries = [{"number": int(n), "claims": [numbered[n]] * states} for n, states in stated.items()]
-    return {"sentences": entries}
+    numbered: dict[str, str] = _material(request, "question sentences")["sentences"]
+    claims = {n: [t] for n, t in numbered.items() if not (_ITEM.fullmatch(t) or is_abstention(t))}
+    return {"sentences": [{"number": int(n), "claims": claims.get(n, [])} for n in numbered]}
 
 
 def rule_on_claims(request: Request) -> dict[str, object]:
@@ -171,13 +167,13 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     A name begins with a capital, and not the claim. A text without tables is one row without a
     name. Nothing is ever contradicted: words alone don't tell.
     """
-    material = read_material(request, {"text", "claims"})
+    material = _material(request, "text claims")
     rows = {
         f"{row.table} ({row.id})": set(terms(f"{row.label} {row.text}"))
         for row in read_context(str(material["text"]), ("|", ","))
     } or {"": set(terms(str(material["text"])))}
     rulings: list[dict[str, object]] = []
-    for number, claim in cast("Mapping[str, str]", material["claims"]).items():
+    for number, claim in material["claims"].items():
         claim_terms, named = terms(claim), set(terms(" ".join(_NAMED.findall(claim))))
         holding = [
             name
@@ -201,10 +197,9 @@ def grade_rubric(request: Request) -> dict[str, object]:
     groundedness, the answer's terms in the material. An abstention has 0 in relevance, completeness
     and groundedness.
     """
-    retrieved = ("entities", "relationships", "texts")
-    material = read_material(request, {"question", "answer", *retrieved})
+    material = _material(request, "question answer entities relationships texts")
     question, answer = str(material["question"]), _uncited(material["answer"])
-    listed = [material[name] for name in retrieved]
+    listed = [material[name] for name in ("entities", "relationships", "texts")]
     present = set(terms(json.dumps(listed, ensure_ascii=False)))
     abstains = is_abstention(answer)
     claims = 0.0 if abstains else 1.0
@@ -242,7 +237,7 @@ def grade_quality(request: Request) -> dict[str, object]:
     share of the least supported sentence in the context; without either, 0.5 for any answer.
     Completeness and relevance are those of the rubric. An abstention has 0 in all.
     """
-    material = read_material(request, {"question", "ground_truth", "context", "predicted"})
+    material = _material(request, "question ground_truth context predicted")
     question, answer = str(material["question"]), _uncited(material["predicted"])
     truth, context = material["ground_truth"], material["context"]
     scores = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
@@ -270,7 +265,7 @@ def compare_answers(request: Request) -> dict[str, object]:
     The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
     The order of the answers changes nothing.
     """
-    material = read_material(request, {"question", "first", "second"})
+    material = _material(request, "question first second")
     question = str(material["question"])
 
     def worth(answer: str) -> float:
@@ -287,15 +282,14 @@ def compare_answers(request: Request) -> dict[str, object]:
     }
 
 
-def read_material(request: Request, fields: set[str]) -> dict[str, object]:
-    """Read the JSON object of such fields that the user message ends with, or refuse."""
-    material = find_json_object(request.user) or {}
-    if material.keys() != fields:
+def _material(request: Request, fields: str) -> dict[str, Any]:
+    names = sorted(fields.split())
+    if sorted(request.material) != names:
         raise OfflineModelError(
             "Grading needs one JSON object at the end of the user message with the fields "
-            f"{', '.join(sorted(fields))}."
+            f"{', '.join(names)}."
         )
-    return material
+    return request.material
 
 
 def _uncited(answer: object) -> str:
@@ -345,10 +339,8 @@ def draft_question(request: Request) -> dict[str, object]:
     text may be there for a question that it does not answer; then something is asked of its most
     frequent name that no text says.
     """
-    material = find_json_object(request.user) or {}
-    texts = [
-        str(unit["text"]) for unit in cast("Sequence[Mapping[str, object]]", material["texts"])
-    ]
+    material = request.material
+    texts = [str(unit["text"]) for unit in material["texts"]]
     blanks = [blank for text in texts if (blank := _make_cloze(text)) is not None]
     reply: dict[str, object] = {"question": "", "answer": "", "quotes": [], "difficulty": "easy"}
     is_global = "assertions" in request.fields
@@ -376,9 +368,8 @@ def draft_question(request: Request) -> dict[str, object]:
 
 def propose_assertions(request: Request) -> dict[str, object]:
     """Take the quotes' sentences that hold the answer as vital, else the answer, others as okay."""
-    material = find_json_object(request.user) or {}
-    answer, quotes = str(material["answer"]), cast("Sequence[str]", material["quotes"])
-    quoted = [s for quote in quotes for s in sentences(quote)]
+    answer = str(request.material["answer"])
+    quoted = [s for quote in request.material["quotes"] for s in sentences(quote)]
     key_terms = set(terms(answer))
     vital = [s for s in quoted if key_terms and key_terms <= set(terms(s))] or [answer or quoted[0]]
     weights = {**dict.fromkeys(quoted, "okay"), **dict.fromkeys(vital, "vital")}
@@ -405,9 +396,7 @@ def answer_from_texts(request: Request) -> dict[str, object]:
 
     A question without texts is one that nothing is known of.
     """
-    material = find_json_object(request.user) or {}
-    question = str(material.get("question", ""))
-    texts = cast("Sequence[Mapping[str, object]]", material.get("texts", ()))
+    question, texts = str(request.material.get("question", "")), request.material.get("texts", ())
     records = [Record("Sources", str(n), str(unit["text"])) for n, unit in enumerate(texts)]
     clozes = [cloze.replace(_BLANK, " ") for cloze in _CLOZE.findall(question)]
     answers = [answer_question(cloze, records) for cloze in clozes or [question]]
@@ -417,8 +406,8 @@ def answer_from_texts(request: Request) -> dict[str, object]:
 
 def compare_meaning(request: Request) -> dict[str, object]:
     """1 where one answer is correct by the words of the other."""
-    material = find_json_object(request.user) or {}
-    reason, same = judge_correctness(str(material.get("other")), str(material.get("one")))
+    texts = request.material
+    reason, same = _judge_correctness(str(texts.get("other")), str(texts.get("one")))
     return {"difference": reason, "same": same}
 
 
@@ -427,10 +416,10 @@ def rule_on_statements(request: Request) -> dict[str, object]:
 
     None is ever contradicted: words alone don't tell.
     """
-    material = read_material(request, {"question", "answer", "statements"})
-    present, statements = set(terms(str(material["answer"]))), material["statements"]
+    material = _material(request, "question answer statements")
+    present = set(terms(str(material["answer"])))
     rulings: list[dict[str, object]] = []
-    for number, text in cast("Mapping[str, str]", statements).items():
+    for number, text in material["statements"].items():
         share = share_covered(terms(text), present)
         reason = f"{share:.2f} of its words are there (needed: {_HELD})."
         ruling = "supported" if share >= _HELD else "missing"

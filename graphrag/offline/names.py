@@ -5,14 +5,34 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from graphrag.offline import lexicon
-from graphrag.offline.lexicon import ORGANIZATION_HEADS, PARTICLES, SPEECH_AND_ACTION, TITLES
-from graphrag.text.words import STOP_WORDS
+from graphrag.text.words import STOP_WORDS, word_lists
+
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in word_lists(Path(__file__).with_name("lexicon.txt")).items()
+}
+"""General English; what some of its lists hold is said there."""
+QUESTION_WORDS, PLACE_HEADS = _WORDS["question_words"], _WORDS["place_heads"]
+_TITLES, _PARTICLES = _WORDS["titles"], _WORDS["particles"]
+_SPEECH_AND_ACTION, _NOT_NAMES = _WORDS["speech_and_action"], _WORDS["not_names"]
+_PLACE_BEFORE = {
+    word: weight
+    for weight, words in {
+        2.0: "in into near outside inside",
+        1.5: "through across",
+        1.0: "towards toward at reach reaches",
+        0.7: "from",
+        0.5: "leave",
+        0.3: "to",
+    }.items()
+    for word in words.split()
+}
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019\-\u2010][^\W_]+)*")
 _OPENERS = frozenset("\"“”\u2018'([{:—\u2013-…«*")
-_NO_NAME = STOP_WORDS | lexicon.NOT_NAMES
+_NO_NAME = STOP_WORDS | _NOT_NAMES
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'d")
 
 _SAME_KIND = {
@@ -23,10 +43,10 @@ _SAME_KIND = {
     "OBJECT": ("object", "artifact", "item", "thing", "product"),
 }
 _HEADS = (
-    ("PLACE", lexicon.PLACE_HEADS),
-    ("ORGANIZATION", ORGANIZATION_HEADS),
-    ("EVENT", lexicon.EVENT_HEADS),
-    ("OBJECT", lexicon.OBJECT_HEADS),
+    ("PLACE", PLACE_HEADS),
+    ("ORGANIZATION", _WORDS["organization_heads"]),
+    ("EVENT", _WORDS["event_heads"]),
+    ("OBJECT", _WORDS["object_heads"]),
 )
 # A name on its own in running text is a person more often than anything else.
 _PERSON_BIAS = 0.6
@@ -84,7 +104,7 @@ def name_key(name: str) -> Key:
 def _core(name: str) -> Key:
     """Words of a name that are no title or particle; all when nothing else is left."""
     key = name_key(name)
-    return tuple(word for word in key if word not in TITLES and word not in PARTICLES) or key
+    return tuple(word for word in key if word not in _TITLES and word not in _PARTICLES) or key
 
 
 def quiet_emphasis(
@@ -95,7 +115,7 @@ def quiet_emphasis(
     Words in capitals become capitalized when a speaker (a name in the script's cue lines) or
     another sentence has them so, and lower case otherwise.
     """
-    names = {word for name in speakers for word in name_key(name)} | TITLES
+    names = {word for name in speakers for word in name_key(name)} | _TITLES
     names |= {w.low for words in sentences for w in words[1:] if w.capital and not w.text.isupper()}
 
     def calm(word: Word) -> Word:
@@ -158,12 +178,12 @@ def _links(words: Sequence[Word], start: int, at: int) -> bool:
     if words[at].gap != " ":
         return False
     if text in {"the", "a"}:
-        is_titled_person = words[start].low in TITLES and at - 1 - start > 1
+        is_titled_person = words[start].low in _TITLES and at - 1 - start > 1
         return before.text in {"of", "with"} and not is_titled_person
     if text == "with":
         # "the painting Boy with Apple": an everyday word in capitals opens a title.
-        return at - start == 1 and start > 0 and before.low in lexicon.NOT_NAMES
-    return text in PARTICLES
+        return at - start == 1 and start > 0 and before.low in _NOT_NAMES
+    return text in _PARTICLES
 
 
 def _is_first_half_of_firm(words: Sequence[Word], stop: int) -> bool:
@@ -172,7 +192,7 @@ def _is_first_half_of_firm(words: Sequence[Word], stop: int) -> bool:
         and words[stop].text == "and"
         and words[stop + 1].capital
         and words[stop + 2].capital
-        and words[stop + 2].low in ORGANIZATION_HEADS
+        and words[stop + 2].low in _WORDS["organization_heads"]
         and all(word.gap == " " for word in words[stop : stop + 3])
         and not words[stop - 1].possessive
     )
@@ -182,7 +202,7 @@ def _joins(before: Word, after: Word) -> bool:
     if after.gap.strip() == "":
         return True
     initial = len(before.text) == 1 and before.capital and before.text not in {"I", "V", "X"}
-    return (after.gap == ". " and (initial or before.low in TITLES)) or after.gap in {" & ", "."}
+    return (after.gap == ". " and (initial or before.low in _TITLES)) or after.gap in {" & ", "."}
 
 
 def _trim(words: Sequence[Word], start: int, stop: int) -> Mention | None:
@@ -190,9 +210,9 @@ def _trim(words: Sequence[Word], start: int, stop: int) -> Mention | None:
     opens = start == 0 or (gap != " " and gap.rstrip()[-1:] in _OPENERS)
     while start < stop and _is_no_part(words, start, stop, opens):
         start, opens = start + 1, False
-    while stop > start and (words[stop - 1].low in _NO_NAME or words[stop - 1].text in PARTICLES):
+    while stop > start and (words[stop - 1].low in _NO_NAME or words[stop - 1].text in _PARTICLES):
         stop -= 1
-    while start < stop and words[start].text in PARTICLES | {"the", "with", "a"}:
+    while start < stop and words[start].text in _PARTICLES | {"the", "with", "a"}:
         start += 1
     if start == stop:
         return None
@@ -207,11 +227,11 @@ def _trim(words: Sequence[Word], start: int, stop: int) -> Mention | None:
 def _is_no_part(words: Sequence[Word], at: int, stop: int, opens: bool) -> bool:
     """Whether the first word of a run does not belong to the name behind it."""
     low, more = words[at].low, stop - at > 1
-    if more and (low in TITLES or words[at + 1].text == "with"):
+    if more and (low in _TITLES or words[at + 1].text == "with"):
         return False
-    if low in STOP_WORDS or (low in lexicon.NOT_NAMES and (opens or not more)):
+    if low in STOP_WORDS or (low in _NOT_NAMES and (opens or not more)):
         return True
-    if not (opens and more) or low in ORGANIZATION_HEADS:
+    if not (opens and more) or low in _WORDS["organization_heads"]:
         return False
     return low.endswith("ing") or (low.endswith("s") and words[at + 1].text == "of")
 
@@ -222,12 +242,12 @@ def _is_name(
     first = words[mention.start]
     low = first.low
     if mention.stop - mention.start > 1:
-        return low in TITLES or any(len(word) > 1 for word in _core(mention.name))
-    if len(low) < 2 or first.text[1:2] == "'" or {low, low.removesuffix("s")} & lexicon.DEMONYMS:
+        return low in _TITLES or any(len(word) > 1 for word in _core(mention.name))
+    if len(low) < 2 or first.text[1:2] == "'" or {low, low.removesuffix("s")} & _WORDS["demonyms"]:
         return False
-    if low in TITLES:
+    if low in _TITLES:
         return mention.start > 0 and words[mention.start - 1].low == "the"
-    if low in SPEECH_AND_ACTION or low.endswith(_CONTRACTIONS):
+    if low in _SPEECH_AND_ACTION or low.endswith(_CONTRACTIONS):
         return False
     if not mention.opens_sentence:
         return low in vouched and not (first.text.isupper() and low in lower)
@@ -244,7 +264,7 @@ def _reads_as_subject(mention: Mention, words: Sequence[Word]) -> bool:
     if word.low.endswith("s") or mention.stop >= len(words):
         return False
     after = words[mention.stop]
-    is_verb = after.low in SPEECH_AND_ACTION or after.low == "had" or after.low.endswith("s")
+    is_verb = after.low in _SPEECH_AND_ACTION or after.low == "had" or after.low.endswith("s")
     return after.gap == " " and is_verb
 
 
@@ -276,7 +296,7 @@ def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
     """Return the one form that a form is short for, of the forms by the words in them."""
     if not key or len(_core(" ".join(key))) > 2:
         return None
-    telling = [word for word in key if word not in TITLES] or key[:1]
+    telling = [word for word in key if word not in _TITLES] or key[:1]
     shared = min((with_word[word] for word in telling), key=len)
     fitting = [other for other in shared if _is_short_for(key, other)]
     # Of a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last speaks for all.
@@ -286,9 +306,9 @@ def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
 
 
 def _is_short_for(short: Key, full: Key) -> bool:
-    if len(short) >= len(full) or not set(short) - TITLES <= set(full):
+    if len(short) >= len(full) or not set(short) - _TITLES <= set(full):
         return False
-    if short[0] in TITLES and len(short) == 1:
+    if short[0] in _TITLES and len(short) == 1:
         return full[0] == short[0]
     if kind_by_name(" ".join(full)) not in {None, "PERSON"}:
         return False
@@ -297,9 +317,9 @@ def _is_short_for(short: Key, full: Key) -> bool:
         return False
     if len(core) == 1 and core[0] not in {full_core[0], full_core[-1]}:
         return False
-    if set(full) & PARTICLES and core[0] != full_core[0]:
+    if set(full) & _PARTICLES and core[0] != full_core[0]:
         return False  # named after a place
-    return short[0] not in TITLES or full[0] == short[0] or core[0] == full_core[0]
+    return short[0] not in _TITLES or full[0] == short[0] or core[0] == full_core[0]
 
 
 @dataclass(slots=True)
@@ -314,7 +334,7 @@ class Evidence:
         """Count what stands before and after one mention."""
         if mention.stop < len(words):
             after = words[mention.stop].low
-            if after in SPEECH_AND_ACTION:
+            if after in _SPEECH_AND_ACTION:
                 self.person += 2.0
             elif after.endswith(("s", "ed")) or after == "who":
                 self.person += 0.5
@@ -326,13 +346,13 @@ class Evidence:
         if before == "the":
             self.object += 1.0
             before = earlier
-        elif (before == "to" and earlier in lexicon.MOTION) or (
-            before == "of" and earlier in lexicon.PLACE_HEADS
+        elif (before == "to" and earlier in _WORDS["motion"]) or (
+            before == "of" and earlier in PLACE_HEADS
         ):
             self.place += 2.0
-        if before in SPEECH_AND_ACTION and before not in lexicon.PLACE_BEFORE:
+        if before in _SPEECH_AND_ACTION and before not in _PLACE_BEFORE:
             self.person += 1.0
-        self.place += lexicon.PLACE_BEFORE.get(before, 0.0)
+        self.place += _PLACE_BEFORE.get(before, 0.0)
 
     def add_speaker(self) -> None:
         """Count a cue line: only persons speak."""
@@ -342,14 +362,14 @@ class Evidence:
 def kind_by_name(name: str) -> str | None:
     """Tell the kind that the words of a name give away; None when they give nothing away."""
     key = [*name_key(name)]
-    if key[0] in TITLES:
+    if key[0] in _TITLES:
         return "PERSON"
     if "with" in key:
         return "OBJECT"
-    if len(key) > 1 and key[0] in lexicon.PLACE_FIRST:
+    if len(key) > 1 and key[0] in _WORDS["place_first"]:
         return "PLACE"
     head = key[key.index("of") - 1] if "of" in key[1:] else key[-1]
-    last = "PLACE" if key[-1] in lexicon.PLACE_NAMES and "of" not in key else None
+    last = "PLACE" if key[-1] in _WORDS["place_names"] and "of" not in key else None
     return next((kind for kind, heads in _HEADS if head in heads), last)
 
 

@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from functools import cached_property
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -13,7 +14,7 @@ from graphrag.offline import OfflineModelError
 Message = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """One completion request: all system messages, joined, the last user message and the first.
 
@@ -29,6 +30,18 @@ class Request:
     def fields(self) -> frozenset[str]:
         """Field names of the reply's shape; empty for plain text."""
         return frozenset(self.reply_type.model_fields) if self.reply_type else frozenset()
+
+    @cached_property
+    def material(self) -> dict[str, Any]:
+        """The JSON object that the user message ends with; empty when it ends with none."""
+        for match in re.finditer(r"\{", self.user):
+            try:
+                value, end = json.JSONDecoder().raw_decode(self.user, match.start())
+            except ValueError:
+                continue
+            if isinstance(value, dict) and not self.user[end:].strip(" \n\t`"):
+                return cast("dict[str, Any]", value)
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +85,3 @@ def _text(content: object) -> str:
     if content is not None and not isinstance(content, str):
         raise OfflineModelError("A message's `content` must be text.")
     return content or ""
-
-
-def find_json_object(text: str) -> dict[str, object] | None:
-    """Read the JSON object that a text ends with; None when it ends with none."""
-    decoder = json.JSONDecoder()
-    for match in re.finditer(r"\{", text):
-        try:
-            value, end = decoder.raw_decode(text, match.start())
-        except ValueError:
-            continue
-        if isinstance(value, dict) and not text[end:].strip(" \n\t`"):
-            return cast("dict[str, object]", value)
-    return None

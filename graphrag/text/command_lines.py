@@ -5,9 +5,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 
@@ -15,13 +16,13 @@ from pathlib import Path
 class Invocation:
     """The command that the user gave.
 
-    ``words`` are the subcommand, its arguments and flags, ``place`` is ``--root``, ``--config`` and
-    ``--output``; paths are absolute. ``resumes``: whether it takes ``--resume``.
+    ``words`` are the subcommand, its arguments and flags, ``place`` has the values of ``--root``,
+    ``--config`` and ``--output``; paths are absolute. ``resumes``: whether it takes ``--resume``.
     """
 
     program: tuple[str, ...]
     words: tuple[str, ...] = ()
-    place: tuple[str, ...] = ()
+    place: Mapping[str, str] = field(default_factory=dict[str, str])
     resumes: bool = False
 
 
@@ -35,28 +36,23 @@ def remember(invocation: Invocation) -> None:
     _INVOCATION.set(invocation)
 
 
+def given() -> Invocation:
+    """Return the command that was given."""
+    return _INVOCATION.get()
+
+
 def say_instead(word: str, by: str) -> None:
     """Write another word wherever the command that was given says this one.
 
     So a follow-up means the run that ``latest`` or a file meant when the command was given.
     """
-    command = _INVOCATION.get()
-    _INVOCATION.set(replace(command, words=tuple(by if w == word else w for w in command.words)))
+    command = given()
+    remember(replace(command, words=tuple(by if w == word else w for w in command.words)))
 
 
-def move_to(place: Sequence[str]) -> None:
-    """Have the lines that name the place of the command name this one: its flags and values."""
-    _INVOCATION.set(replace(_INVOCATION.get(), place=tuple(place)))
-
-
-def can_resume() -> bool:
-    """Whether the command that was given can be continued."""
-    return _INVOCATION.get().resumes
-
-
-def has_place() -> bool:
-    """Whether the command that was given says where its configuration is."""
-    return bool(_INVOCATION.get().place)
+def move_to(place: Mapping[str, str]) -> None:
+    """Have the lines that name the place of the command name this one."""
+    remember(replace(given(), place=place))
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
@@ -65,23 +61,21 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
     a flag without a value that is left out.
     """
-    command = _INVOCATION.get()
+    command, new = given(), instead or {}
     before = ("", *command.words)
-    new = instead or {}
     words = [new.get(name, word) for name, word in zip(before, command.words, strict=False)]
     kept = [word for word in words if word != but]
-    return _join(*command.program, *kept, *command.place, *([flag] if flag else []))
+    return eval_line(*kept, *chain(*command.place.items()), *([flag] if flag else []))
 
 
 def config_name() -> str:
     """Return the name of the configuration that the given command reads."""
-    named = dict(_pairs_of_place()).get("--config")
-    return "eval_config.yaml" if named is None else Path(named).name
+    return Path(given().place.get("--config", "eval_config.yaml")).name
 
 
 def eval_line(*words: str | Path) -> str:
     """Return a command of ``graphrag eval``; a Path is made absolute."""
-    return _join(*_INVOCATION.get().program, *words)
+    return _join(*given().program, *words)
 
 
 def eval_line_here(*words: str | Path) -> str:
@@ -89,8 +83,11 @@ def eval_line_here(*words: str | Path) -> str:
 
     A file that its ``--output`` names is left out: other commands take a folder alone.
     """
-    place = _pairs_of_place()
-    return eval_line(*words, *(word for pair in place if not _is_file(pair) for word in pair))
+    place = dict(given().place)
+    output = place.get("--output", "")
+    if output.lower().endswith(".json") and not Path(output).is_dir():
+        del place["--output"]
+    return eval_line(*words, *chain(*place.items()))
 
 
 def eval_line_in(folder: Path, *words: str | Path) -> str:
@@ -99,18 +96,8 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    place = [word for pair in _pairs_of_place() if pair[0] != "--output" for word in pair]
-    return eval_line(*words, *place, "--output", folder)
-
-
-def _pairs_of_place() -> list[tuple[str, str]]:
-    words = _INVOCATION.get().place
-    return list(zip(words[::2], words[1::2], strict=True))
-
-
-def _is_file(pair: tuple[str, str]) -> bool:
-    flag, path = pair
-    return flag == "--output" and path.lower().endswith(".json") and not Path(path).is_dir()
+    place = {**given().place, "--output": str(folder.absolute())}
+    return eval_line(*words, *chain(*place.items()))
 
 
 def release_line(*words: str | Path) -> str:

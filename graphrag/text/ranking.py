@@ -1,13 +1,12 @@
 """Rankings of texts, best first: by the words of a question (BM25), and fused with nearness."""
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from math import inf
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,15 +45,9 @@ class WordIndex:
             collection = (documents, dict(self._numbers))
             self._bm25.index(collection, create_empty_token=False, show_progress=False)
 
-    def rank(self, question: str) -> list[int]:
-        """Return the places of the texts that share a word with a question, best first."""
-        return [place for place, _ in self.best(question, None)]
-
-    def best(
-        self, question: str, k: int | None, precedence: npt.NDArray[np.int64] | None = None
-    ) -> list[tuple[int, float]]:
+    def best(self, question: str, k: int | None = None) -> list[tuple[int, float]]:
         """Return :func:`best_of` the scores of the texts."""
-        return best_of(self.scores(question), k, precedence)
+        return best_of(self.scores(question), k)
 
     def scores(self, question: str) -> npt.NDArray[np.float32]:
         """Return the score >= 0 of each text, 0 where no word is shared.
@@ -106,7 +99,11 @@ class WordIndexes:
         The first call counts their words, a second or so for each 10,000 of 300 tokens; who asks
         meanwhile waits.
         """
-        key = _digest(texts)
+        digest = blake2b(digest_size=16)
+        for text in texts:
+            content = text.encode("utf-8", "surrogatepass")
+            digest.update(b"%d:%s" % (len(content), content))
+        key = digest.digest()
         with self._counting:
             if key not in self._made:
                 self._made[key] = WordIndex(texts)
@@ -143,27 +140,9 @@ def fuse_scores(
     return sorted(scored, key=rank)
 
 
-def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:
-    """Score documents against a question by Okapi BM25 (Lucene's variant).
-
-    The documents, each the terms that :func:`split_terms` gives, are also the collection that
-    word frequencies are taken from. Scores are >= 0, and 0 where no word is shared.
-    """
-    terms = list(dict.fromkeys(split_terms([question])[0]))
-    if not terms or not any(documents):
-        return np.zeros(len(documents))
-    import bm25s
-
-    index = bm25s.BM25(method="lucene")
-    index.index(list(documents), show_progress=False)  # pyright: ignore[reportUnknownMemberType]
-    scores = cast("Any", index).get_scores(terms)
-    return np.asarray(scores, dtype=np.float64)
-
-
 async def load_bm25() -> None:
-    """Load what :func:`bm25_scores` needs, a second of work, while other searches go on."""
-    if "bm25s" not in sys.modules:
-        await asyncio.to_thread(import_module, "bm25s")
+    """Load what :class:`WordIndex` needs, a second of work, while other searches go on."""
+    await asyncio.to_thread(import_module, "bm25s")
 
 
 class _Words(dict[str, int]):
@@ -177,12 +156,3 @@ class _Words(dict[str, int]):
         number = self.numbers.setdefault(stem(word), len(self.numbers))
         self[word] = number
         return number
-
-
-def _digest(texts: Sequence[str]) -> bytes:
-    """Return a hash of texts in their order."""
-    digest = blake2b(digest_size=16)
-    for text in texts:
-        content = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:%s" % (len(content), content))
-    return digest.digest()

@@ -20,14 +20,18 @@ class Record:
     """One row of a context table, which citations name by the table's name and the row's id.
 
     ``text`` is its prose, ``names`` those in its other columns (an entity's title, an edge's two
-    ends), ``label`` the same, joined.
+    ends).
     """
 
     table: str
     id: str
     text: str
-    label: str = ""
     names: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The names, joined."""
+        return " ".join(self.names)
 
 
 def context_region(system: str) -> str:
@@ -49,18 +53,14 @@ def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record
     """
     region = context_region(system)
     heads = list(_SECTION.finditer(region))
-    records: list[Record] = []
-    first = heads[0].start() if heads else len(region)
+    first, *ends = (*(head.start() for head in heads), len(region))
+    tables = [(head[1], region[head.end() : end]) for head, end in zip(heads, ends, strict=True)]
     bare = _BARE_HEADER.search(region[:first])
     if bare is not None:
-        header = region[bare.start() :].strip().split("\n")[0]
-        name = "Reports" if "content" in header else "Sources"
-        records += _read_table(name, region[bare.start() : first], separators)
-    ends = [*(head.start() for head in heads), len(region)][1:]
-    for head, end in zip(heads, ends, strict=True):
-        body = region[head.end() : end]
-        records += _read_table(head.group(1), body, separators)
-    return records
+        body = region[bare.start() : first]
+        header = body.strip().split("\n")[0]
+        tables.insert(0, ("Reports" if "content" in header else "Sources", body))
+    return [record for name, body in tables for record in _read_table(name, body, separators)]
 
 
 def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]:
@@ -81,7 +81,7 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
             for column, field in zip(columns, fields, strict=False)
             if column in {"entity", "source", "target", "title", "document", "from -> to"}
         )
-        records.append(Record(name, fields[0], fields[text_at], " ".join(names), names))
+        records.append(Record(name, fields[0], fields[text_at], names))
     return records
 
 
@@ -94,8 +94,6 @@ def _fields(row: str, separator: str, width: int, text_at: int) -> list[str]:
         if parsed is not None and len(parsed) == width:
             return parsed
     parts = row.split(separator)
-    surplus = len(parts) - width
-    if surplus > 0:
-        text = separator.join(parts[text_at : text_at + surplus + 1])
-        parts = [*parts[:text_at], text, *parts[text_at + surplus + 1 :]]
+    end = text_at + 1 + max(0, len(parts) - width)
+    parts[text_at:end] = [separator.join(parts[text_at:end])]
     return [*parts, *[""] * (width - len(parts))]

@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import cast
 
 
-def words_of(listed: str) -> frozenset[str]:
-    """Return the words of a list that blanks separate."""
-    return frozenset(listed.split())
-
-
 def word_lists(file: Path) -> dict[str, str]:
     """Return name -> words of each list in a file; [name] stands above each."""
     return dict(re.findall(r"\[(\w+)\]\n([^\[]+)", file.read_text("utf-8")))
 
 
 _LISTS = word_lists(Path(__file__).with_name("words.txt"))
-STOP_WORDS = words_of(_LISTS["stop_words"])
+STOP_WORDS = frozenset(_LISTS["stop_words"].split())
 IRREGULAR = {
     form: base
     for base, _, forms in (line.partition(": ") for line in _LISTS["irregular"].splitlines())
@@ -38,7 +33,7 @@ NUMBER_WORDS = {word: str(n) for n, word in enumerate(_NUMBERS.split()) if n} | 
 }
 """Spelled numbers; ``zero`` is left out because it is also a name."""
 
-ABBREVIATIONS = words_of("mr mrs ms dr st prof sr jr lt col gen sgt capt mme mlle no vs rev")
+ABBREVIATIONS = frozenset(_LISTS["abbreviations"].split())
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.,](?=[^\W_])[^\W_]+)*")
 _BOUNDARY = re.compile(

@@ -25,7 +25,7 @@ from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.offline.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader, IndexTables
-from graphrag.text.ranking import WordIndex, WordIndexes, fuse_scores
+from graphrag.text.ranking import WordIndex, WordIndexes, best_of, fuse_scores
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
@@ -95,7 +95,7 @@ async def shown(index: GraphIndex, method: str, question: str) -> list[int]:
 
 async def test_bm25_shows_the_texts_that_share_a_word_best_first(config):
     given, question = texts(), "storms, storms and a letter"
-    expected = WordIndex(given).rank(question)
+    expected = [place for place, _ in WordIndex(given).best(question)]
 
     assert 10 < len(expected) < len(given)
     assert await shown(index_of(config, given, k=len(given)), "bm25", question) == expected
@@ -208,11 +208,11 @@ def test_texts_are_ranked_as_bm25s_ranks_them():
     for words in (["w1", "w2", "w3"], ["w40", "w1", "w40"], ["w7", "灯台", "w800", "w3"]):
         scores, asked = oracle.get_scores(list(dict.fromkeys(words))), " ".join(words)
         expected = [at for at in np.argsort(-scores, kind="stable").tolist() if scores[at] > 0]
-        assert index.rank(asked) == expected
-        last = [place for place, _ in index.best(asked, None, backwards)]
+        assert [place for place, _ in index.best(asked)] == expected
+        last = [place for place, _ in best_of(index.scores(asked), None, backwards)]
         assert last == sorted(expected, key=lambda at: (-scores[at], -at)) != expected
         for k in (0, 1, 7, len(expected), len(expected) + 1):
-            assert [place for place, _ in index.best(asked, k, backwards)] == last[:k]
+            assert [p for p, _ in best_of(index.scores(asked), k, backwards)] == last[:k]
 
 
 def counted() -> int:
@@ -248,7 +248,7 @@ def test_other_texts_are_counted_apart():
     words, given = WordIndexes(), [["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], []]
     made = [words.of(each) for each in given]
     assert [words.of(list(each)) for each in given] == made
-    assert [each.rank("ab") for each in made] == [[0], [], [], [1], []]
+    assert [[place for place, _ in each.best("ab")] for each in made] == [[0], [], [], [1], []]
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])

@@ -43,14 +43,11 @@ def write_index(folder: Path, kind: str = "parquet", **frames: pd.DataFrame) -> 
 
 def contents(graph: GraphStore) -> list[object]:
     nodes = range(graph.n_entities)
-    around = [graph.neighbours(node, 1000) for node in nodes]
     return [
         [graph.entity_row(node) for node in nodes],
         [graph.relationship_row(edge) for edge in range(graph.n_relationships)],
-        [
-            list(zip(a.nodes.tolist(), a.edges.tolist(), a.weights.tolist(), strict=True))
-            for a in around
-        ],
+        [graph.neighbours(node, 1000) for node in nodes],
+        graph.arrays.edge_weights.tolist(),
         [graph.nodes_named_in(f"who is {graph.title(node)} there") for node in nodes],
     ]
 
@@ -143,7 +140,7 @@ from graphrag.query.structured_search.tog_search.store import open_graph
 print("ready", flush=True)
 sys.stdin.readline()
 graph = open_graph({Path(name).stem: Path(name) for name in sys.argv[1:]}).graph
-print(json.dumps([graph.neighbours(node, 9).edges.tolist() for node in range(graph.n_entities)]))
+print(json.dumps([graph.neighbours(node, 9) for node in range(graph.n_entities)]))
 """
 
 
@@ -160,10 +157,10 @@ def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path):
         other.stdin.write("go\n")
         other.stdin.flush()
     graph = open_graph(files).graph
-    expected = [graph.neighbours(node, 9).edges.tolist() for node in range(graph.n_entities)]
+    expected = [graph.neighbours(node, 9) for node in range(graph.n_entities)]
     for other in others:
         told, _ = other.communicate(timeout=60)
-        assert json.loads(told) == expected
+        assert [list(map(tuple, edges)) for edges in json.loads(told)] == expected
         assert other.returncode == 0
     the_cache(files)
 
@@ -213,7 +210,7 @@ def test_columns_of_other_releases_are_read(tmp_path, kind):
     units = ("t1", "t2") if kind == "csv" else ()
     assert [row.text_unit_ids for row in rows] == [units, units, ()]
     assert [graph.relationship_row(edge).weight for edge in range(3)] == [1.0, 2.0, 0.5]
-    assert graph.neighbours(0, 9).nodes.tolist() == [1, 2]
+    assert [node for node, _ in graph.neighbours(0, 9)] == [1, 2]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -242,11 +239,10 @@ def test_a_hub_costs_no_more_than_its_cap(tmp_path):
     weights = np.random.default_rng(5).permutation(n).astype(float)
     joins = pd.DataFrame({"source": "n0", "target": names[1:], "weight": weights})
     graph = open_graph(write_index(tmp_path, entities=people, relationships=joins)).graph
-    around = graph.neighbours(0, 50)
-    assert around.weights.tolist() == list(range(n - 1, n - 51, -1))
-    assert around.nodes.tolist() == (np.argsort(-weights)[:50] + 1).tolist()
-    assert around.nodes.base is not None
-    assert len(graph.neighbours(0, 2 * n).nodes) == n
+    assert graph.arrays.edge_weights[:n].tolist() == list(range(n - 1, -1, -1))
+    heaviest = (np.argsort(-weights)[:50] + 1).tolist()
+    assert graph.neighbours(0, 50) == list(zip(heaviest, heaviest, strict=True))
+    assert len(graph.neighbours(0, 2 * n)) == n
 
 
 NAMES = st.sampled_from(["A", "B", "北京", "القاهرة", "🎬 {x}", "a b c", ""])
@@ -294,8 +290,7 @@ def test_rows_read_back_as_they_were_written(people, joins):
             walked = {
                 (node, other, edge)
                 for node in range(len(people))
-                for around in [graph.neighbours(node, 99)]
-                for other, edge in zip(around.nodes.tolist(), around.edges.tolist(), strict=True)
+                for other, edge in graph.neighbours(node, 99)
             }
             assert walked == {
                 step

@@ -219,7 +219,8 @@ def test_of_texts_that_fit_equally_the_first_number_leads():
 
     assert scored(units, "Which mill?", 9) == ["c", "a", "d", "b"]
     assert scored(units, "Which mill?", 2) == ["c", "a"]
-    assert words.of(table["text"].tolist()).rank("Which mill?") == [4, 0, 1, 3]
+    best = words.of(table["text"].tolist()).best("Which mill?")
+    assert [place for place, _ in best] == [4, 0, 1, 3]
 
 
 def called(texts: list[str], titles: list[str]) -> tuple[pd.DataFrame, ...]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from graphrag.query.structured_search.tog_search.asking import csv_line
 from graphrag.text.phrases import shorten
-from graphrag.text.ranking import bm25_scores
+from graphrag.text.ranking import WordIndex
 from graphrag.text.terms import split_terms, word_keys
 
 
@@ -62,11 +62,11 @@ def test_shortening_keeps_to_the_limit(text, limit):
         assert line.startswith(f"{words} ")
 
 
-@pytest.mark.parametrize("documents", [[], [[]], [[], []], [["a"], []]])
-def test_word_statistics_of_next_to_nothing(documents):
-    """Empty documents and collections score 0 and raise nothing."""
-    assert bm25_scores("zebra", documents).tolist() == [0.0] * len(documents)
-    assert bm25_scores("", documents).tolist() == [0.0] * len(documents)
+@pytest.mark.parametrize("texts", [[], [""], ["", ""], ["a", ""]])
+def test_word_statistics_of_next_to_nothing(texts):
+    """Empty texts and collections score 0 and raise nothing."""
+    assert WordIndex(texts).scores("zebra").tolist() == [0.0] * len(texts)
+    assert WordIndex(texts).scores("").tolist() == [0.0] * len(texts)
 
 
 def test_a_row_is_shown_the_same_on_every_python():

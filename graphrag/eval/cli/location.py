@@ -52,14 +52,14 @@ class Place:
         path = self.root / self.config
         return self.config if not path.exists() and self.config.exists() else path
 
-    def flags(self) -> tuple[str, ...]:
-        """Return the flags that name this place from any folder."""
-        flags = ["--root", str(self.root.absolute())]
+    def flags(self) -> dict[str, str]:
+        """Return the flags that name this place from any folder, with their values."""
+        flags = {"--root": str(self.root.absolute())}
         if self.config is not None:
-            flags += ["--config", str(self.config_path.absolute())]
+            flags["--config"] = str(self.config_path.absolute())
         if self.output is not None:
-            flags += ["--output", str((self.root / self.output).absolute())]
-        return tuple(flags)
+            flags["--output"] = str((self.root / self.output).absolute())
+        return flags
 
     def store_path(self) -> Path:
         """Return the eval.db of the output folder, whether it is there or not.

@@ -160,9 +160,13 @@ class Grounder:
             context.passages = {passage.place: passage.unit_id for passage in selection.passages}
             context.sources, context.in_part = selection.units, selection.in_part
         if not context.sources:
-            for edge in context.relationships.values():
-                for title in (edge.source, edge.target):
-                    self._add_entity(context, title, budget)
+            edges = context.relationships.values()
+            ends = (title for edge in edges for title in (edge.source, edge.target))
+            nodes = (node for title in ends for node in self._store.nodes_named_in(title)[:1])
+            for node in dict.fromkeys(nodes):
+                row = self._store.entity_row(node)
+                if self._takes(context, _line(row), budget):
+                    context.entities[node] = row
         return self.finish(context, budget)
 
     def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int, budget: int) -> Context:
@@ -180,12 +184,6 @@ class Grounder:
         while self._count(context.text) > budget and context.drop_last():
             context.text = context.render()
         return context
-
-    def _add_entity(self, context: Context, title: str, budget: int) -> None:
-        for node in self._store.nodes_named_in(title)[:1]:
-            row = self._store.entity_row(node)
-            if node not in context.entities and self._takes(context, _line(row), budget):
-                context.entities[node] = row
 
     def _takes(self, context: Context, line: str, limit: int) -> bool:
         cost = self._count_line(line + "\n")

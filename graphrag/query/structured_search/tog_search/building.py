@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphrag.query.structured_search.tog_search.names import (
+    MAX_HEADING_CHARS,
     Ints,
     Names,
     hash_keys,
-    titles_of_units,
+    title_of,
 )
 from graphrag.text.terms import word_keys
 
@@ -320,9 +321,20 @@ def build_arrays(
 
 
 def titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:
-    """Return the title of each text unit's document; ``titles`` are those of documents by id."""
-    columns = ("document_id", "human_readable_id", "text")
-    return titles_of_units(_rows(text_units, *columns), titles)
+    """Return the title of each text unit's document; ``titles`` are those of documents by id.
+
+    A text unit without a document is one of its own.
+    """
+    documents: list[str] = []
+    beginnings: dict[str, tuple[int, str]] = {}
+    units = _rows(text_units, "document_id", "human_readable_id", "text")
+    for row, (document, number, text) in enumerate(units):
+        document = document or f"\x00{row}"
+        documents.append(document)
+        if document not in beginnings or number < beginnings[document][0]:
+            beginnings[document] = (number, text[: 2 * MAX_HEADING_CHARS].lstrip())
+    topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
+    return [topics[document] for document in documents]
 
 
 def add_titles(text_units: Batch, titles: Sequence[str]) -> Batch:

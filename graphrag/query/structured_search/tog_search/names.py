@@ -1,7 +1,7 @@
 """Names in texts: hashes of their words, and what a document is called."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,7 +18,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 # A name in 16 places of the sieve: one window of words in 16 is looked up in vain.
 _SIEVE_PLACES = 16
 _FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
-_MAX_HEADING_CHARS = 120
+MAX_HEADING_CHARS = 120
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
 _MARKUP = "#=*_ \t"
 
@@ -195,24 +195,8 @@ def title_of(title: str, text: str) -> str:
     first, _, rest = text.lstrip("\ufeff").strip().partition("\n")
     heading = first.strip(_MARKUP + "\r")
     is_heading = (
-        0 < len(heading) <= _MAX_HEADING_CHARS
+        0 < len(heading) <= MAX_HEADING_CHARS
         and not heading.endswith(_SENTENCE_ENDS)
         and bool(rest.strip())
     )
     return heading if is_heading else ""
-
-
-def titles_of_units(units: Iterable[tuple[str, int, str]], titles: Mapping[str, str]) -> list[str]:
-    """Return the title of each text unit's document, given document id, number and text of each.
-
-    ``titles`` are those of documents by id. A text unit without a document is one of its own.
-    """
-    documents: list[str] = []
-    beginnings: dict[str, tuple[int, str]] = {}
-    for row, (document, number, text) in enumerate(units):
-        document = document or f"\x00{row}"
-        documents.append(document)
-        if document not in beginnings or number < beginnings[document][0]:
-            beginnings[document] = (number, text[: 2 * _MAX_HEADING_CHARS].lstrip())
-    topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
-    return [topics[document] for document in documents]

@@ -6,8 +6,7 @@ Reading, then answering or going on, is after ToG (Sun et al., ICLR 2024, arXiv 
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -36,12 +35,8 @@ from graphrag.query.structured_search.tog_search.walk import (
     rows_to_relationships,
     rows_to_texts,
 )
-from graphrag.query.usage import (
-    OutputBound,
-    current_scope,
-    measure_calls,
-    summarize_attempts,
-)
+from graphrag.query.usage import OutputBound, current_scope, measure_calls, summarize_attempts
+from graphrag.text.phrases import fold_line
 from graphrag.text.ranking import load_bm25
 
 if TYPE_CHECKING:
@@ -65,8 +60,31 @@ class Ranking:
     note: str = ""
 
 
-class GraphSearch(ABC, Generic[_Config]):
-    """A search over one graph; made once, safe for concurrent searches.
+@dataclass(slots=True)
+class _Way:
+    """How far a search has come: what was shown, kept and followed, and what is next.
+
+    ``kept`` and ``seen`` are passages, by place, ``new`` those that the next call is shown before
+    others.
+    """
+
+    own: Ranking
+    entities: Mapping[int, float]
+    kept: list[int] = field(default_factory=list[int])
+    followed: list[Row] = field(default_factory=list[Row])
+    seen: set[int] = field(default_factory=set[int])
+    new: list[int] = field(default_factory=list[int])
+    calls: list[Call] = field(default_factory=list[Call])
+
+    def begin_call(self, context: Context) -> Call:
+        """Note a call that is shown a context; the first tells what the ranking did without."""
+        note = "" if self.calls else self.own.note
+        self.calls.append(Call.of(len(self.calls) + 1, context, note))
+        return self.calls[-1]
+
+
+class GraphSearch(Generic[_Config]):
+    """A search over one graph, which asks once; made once, safe for concurrent searches.
 
     ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
     ``human_readable_id`` and ``text``, or mapped; without rows a search answers from relationships.
@@ -115,10 +133,6 @@ class GraphSearch(ABC, Generic[_Config]):
         """Return the prompt of calls that may go on; "" where none may."""
         return ""
 
-    @abstractmethod
-    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
-        """Answer a question, given what it leads to by itself."""
-
     async def search(
         self, query: str, on_text: OnText | None = None, **_: object
     ) -> CountedSearchResult:
@@ -163,7 +177,7 @@ class GraphSearch(ABC, Generic[_Config]):
         await load_bm25()
         own = await self._rank(question)
         if own.passages or own.entities:
-            outcome = await self._find(question, own, live)
+            outcome = await self._find(question, _Way(own, own.entities), live)
         else:
             nothing = Context()
             frames = context_frames(nothing, [Call(0, [], [], note=own.note)], [], self.graph)
@@ -205,50 +219,25 @@ class GraphSearch(ABC, Generic[_Config]):
         scores, note = await self._meaning.near(query)
         return await asyncio.to_thread(self._text_units.by_row, scores), note
 
-    def _relationships(self, ranking: Ranking) -> list[Row]:
-        """Return what stands for text units where there are none."""
-        if ranking.passages:
-            return []
-        return rows_to_relationships(ranking.entities, set(), self.graph, self._cap)
+    async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
+        """Answer from what was kept and followed, then from what the question leads to."""
+        context = await asyncio.to_thread(self._last_context, way)
+        reply = await self._reasoner.check(question, context, live)
+        way.begin_call(context)
+        return conclude(reply, context, way.calls, way.followed, self.graph)
 
-    def _last_context(self, passages: Iterable[int], rows: Iterable[Row]) -> Context:
-        relationships = [row.relationship for row in rows if row.relationship is not None]
-        return self._grounder.build(passages, relationships, self._budget, self._budget)
+    def _last_context(self, way: _Way) -> Context:
+        own, rows = way.own, way.followed
+        if not own.passages:
+            rows = [*rows, *rows_to_relationships(own.entities, set(), self.graph, self._cap)]
+        passages = [*way.kept, *_mix_in(way.new, own.passages)]
+        return self._grounder.build(passages, _relationships(rows), self._budget, self._budget)
 
 
 class PPRSearch(GraphSearch[PPRSearchConfig]):
     """Ranks text units by the mass that reaches them, and asks once."""
 
     section, form = "ppr_search", PPRSearchConfig
-
-    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
-        rows = self._relationships(own)
-        context = await asyncio.to_thread(self._last_context, own.passages, rows)
-        reply = await self._reasoner.check(question, context, live)
-        return conclude(reply, context, [Call.of(1, context, own.note)], [], self.graph)
-
-
-@dataclass(slots=True)
-class _Way:
-    """How far a search has come: what was shown, kept and followed, and what is next.
-
-    ``kept`` and ``seen`` are passages, by place, ``new`` those that the next call is shown before
-    others.
-    """
-
-    own: Ranking
-    kept: list[int] = field(default_factory=list[int])
-    followed: list[Row] = field(default_factory=list[Row])
-    looked_up: list[str] = field(default_factory=list[str])
-    seen: set[int] = field(default_factory=set[int])
-    new: list[int] = field(default_factory=list[int])
-    entities: Mapping[int, float] = field(default_factory=dict[int, float])
-    calls: list[Call] = field(default_factory=list[Call])
-
-    @property
-    def last_look_ups(self) -> str:
-        """The words of what was looked up last."""
-        return " ".join(self.calls[-1].looked_up) if self.calls else ""
 
 
 class ToGSearch(GraphSearch[ToGSearchConfig]):
@@ -262,12 +251,10 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         )
         return asking.fill(prompt, {"width": str(self._config.width)})
 
-    async def _find(self, question: str, own: Ranking, live: LiveText | None) -> Outcome:
-        way = _Way(own, entities=own.entities)
+    async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
         for number in range(self._config.depth):
             context = await asyncio.to_thread(self._context, question, way, number)
-            call = Call.of(number + 1, context, "" if number else own.note)
-            way.calls.append(call)
+            call = way.begin_call(context)
             n_before = _count_attempts()
             try:
                 reply, fault = await self._reasoner.explore(question, context, live)
@@ -281,28 +268,21 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
                 call.add_note(f"{fault}, so the ranking went on")
             if not await self._go_on(question, way, context, reply):
                 break
-        rows = [*way.followed, *self._relationships(own)]
-        passages = [*way.kept, *_mix_in(way.new, own.passages)]
-        context = await asyncio.to_thread(self._last_context, passages, rows)
-        last = await self._reasoner.check(question, context, live)
-        way.calls.append(Call.of(len(way.calls) + 1, context))
-        return conclude(last, context, way.calls, way.followed, self.graph)
+        return await super()._find(question, way, live)
 
     def _context(self, question: str, way: _Way, number: int) -> Context:
         """Return what a call that may go on is shown: half of the budget in texts, later more."""
-        depth = self._config.depth
+        depth, n_rows = self._config.depth, self._config.max_rows
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
-        fresh = _mix_in(way.new, own)
-        relationships = [row.relationship for row in way.followed if row.relationship is not None]
+        fresh, relationships = _mix_in(way.new, own), _relationships(way.followed)
         context = self._grounder.build([*way.kept, *fresh], relationships, self._budget, n_texts)
-        n_rows = self._config.max_rows
         if way.own.passages:
-            passages = list(context.passages)
-            seen = {*passages, *way.seen}
+            seen = {*context.passages, *way.seen}
             ahead = [place for place in fresh if place not in seen][:n_rows]
-            query = f"{question} {way.last_look_ups}"
-            rows = rows_to_texts(ahead, passages, query, self.graph, self._text_units)
+            last_look_ups = way.calls[-1].looked_up if way.calls else []
+            query = " ".join([question, *last_look_ups])
+            rows = rows_to_texts(ahead, [*context.passages], query, self.graph, self._text_units)
         else:
             rows = rows_to_relationships(way.entities, set(relationships), self.graph, self._cap)
         return self._grounder.add_rows(context, rows, n_rows, self._budget)
@@ -316,27 +296,24 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         """
         call = way.calls[-1]
         way.seen.update(context.passages)
+        way.new = []
         if reply is None:
             way.kept = list(context.passages)
-            way.new = []
             return True
         call.missing = reply.missing
         if not reply.missing and reply.answer:
             call.add_note("its answer cited nothing that it was shown")
         units = {unit.human_readable_id: unit.id for unit in context.sources}
         ids = [number for number in dict.fromkeys(reply.keep) if number in units]
-        places: dict[str, list[int]] = {}
-        for place, unit in context.passages.items():
-            places.setdefault(unit, []).append(place)
-        way.kept = [place for number in ids for place in places[units[number]]]
+        shown = context.passages.items()
+        way.kept = [place for n in ids for place, unit in shown if unit == units[n]]
         numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
         rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
-        look_ups = _drop_asked(reply.look_up, [question, *way.looked_up])[: self._config.width]
+        earlier = [text for past in way.calls for text in past.looked_up]
+        look_ups = _drop_asked(reply.look_up, [question, *earlier])[: self._config.width]
         call.kept, call.followed, call.looked_up = ids, [row.label for row in rows], look_ups
         way.followed += rows
-        way.looked_up += look_ups
         if not rows and not look_ups:
-            way.new = []
             return False
         ahead = [row.passage for row in rows if row.passage is not None]
         leaning = [*way.kept, *ahead]
@@ -349,15 +326,17 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         return not way.own.passages or bool(way.new) or not way.seen.issuperset(way.own.passages)
 
 
+def _relationships(rows: Sequence[Row]) -> list[int]:
+    return [row.relationship for row in rows if row.relationship is not None]
+
+
 def _drop_asked(look_ups: Sequence[str], earlier: Sequence[str]) -> list[str]:
     """Return look-ups in one line each, none that is blank or was asked before."""
-    seen = {"", *(" ".join(text.casefold().split()) for text in earlier)}
-    unasked: list[str] = []
-    for text in (" ".join(text.split()) for text in look_ups):
-        if text.casefold() not in seen:
-            seen.add(text.casefold())
-            unasked.append(text)
-    return unasked
+    unasked: dict[str, str] = {}
+    for text in look_ups:
+        unasked.setdefault(fold_line(text), " ".join(text.split()))
+    seen = {"", *map(fold_line, earlier)}
+    return [text for key, text in unasked.items() if key not in seen]
 
 
 def _interleave(rankings: Sequence[Sequence[int]]) -> list[int]:

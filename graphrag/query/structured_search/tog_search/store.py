@@ -56,15 +56,6 @@ _Row = TypeVar("_Row", "EntityRow", "RelationshipRow")
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Edges of one node, heaviest first; the arrays are those of ``GraphArrays``."""
-
-    nodes: npt.NDArray[np.int32]
-    edges: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
 class EntityRow:
     """What the entities table says, by column, about one entity; its short id is what is cited."""
 
@@ -178,14 +169,16 @@ class GraphStore:
         texts = [f"{title} {description}" for title, description, _ in rows]
         return [node for _, _, node in rows], WordIndex(texts)
 
-    def neighbours(self, node: int, cap: int) -> Neighbours:
-        """Return the `cap` heaviest edges of a node in O(cap), in both directions."""
+    def neighbours(self, node: int, cap: int) -> list[tuple[int, int]]:
+        """Return the `cap` heaviest edges of a node, both ways, in O(cap): node there, edge row.
+
+        Edge rows are as ``GraphArrays`` has them, signed and counted from 1.
+        """
         arrays = self.arrays
         begin = int(arrays.edge_ptr[node])
         span = slice(begin, min(int(arrays.edge_ptr[node + 1]), begin + cap))
-        return Neighbours(
-            arrays.edge_nodes[span], arrays.edge_rows[span], arrays.edge_weights[span]
-        )
+        nodes, rows = arrays.edge_nodes[span].tolist(), arrays.edge_rows[span].tolist()
+        return list(zip(nodes, rows, strict=True))
 
 
 def _read_row(
@@ -209,7 +202,6 @@ class TextUnits:
         self._words = words or WordIndexes()
         self._passage_tokens = passage_tokens
         self._by_size: dict[int | None, TextUnits] = {passage_tokens: self}
-        self._ranked: _Ranked | None = None
         self._counting = Lock()
         self.passage: Callable[[int], Passage[TextUnit]] = lru_cache(_N_CACHED_ROWS)(self._passage)
         """Reads a passage by its place, with the text unit that it is of."""
@@ -226,7 +218,7 @@ class TextUnits:
 
     def counted_in(self, words: WordIndexes) -> "TextUnits":
         """Return the same text units, their words counted where others find them too."""
-        return TextUnits(self._table, words, self._passage_tokens)
+        return TextUnits(self._table, words)
 
     def in_passages(self, size: int | None) -> "TextUnits":
         """Return the same text units by passages of another size."""
@@ -302,19 +294,18 @@ class TextUnits:
         return [(ids[row].as_py(), texts[row].as_py()) for row in rows.tolist()]
 
     def _ready(self) -> "_Ranked":
-        """Return what texts are ranked by, prepared once."""
-        if self._ranked is not None:
-            return self._ranked
         with self._counting:  # of searches that begin together one counts, the others wait
-            if self._ranked is None:
-                names = ("human_readable_id", "id", "text", "n_tokens")
-                *keys, texts, counts = (self._table.column(name).to_pylist() for name in names)
-                passages = Passages(texts, counts, self._passage_tokens, self._words)
-                keyed = list(zip(*keys, texts, strict=True))
-                of_units = np.argsort(sorted(range(len(texts)), key=keyed.__getitem__))
-                order = np.argsort(of_units[passages.rows], kind="stable")
-                self._ranked = _Ranked(passages, of_units, np.argsort(order))
-        return self._ranked
+            return self._ranked
+
+    @cached_property
+    def _ranked(self) -> "_Ranked":
+        names = ("human_readable_id", "id", "text", "n_tokens")
+        *keys, texts, counts = (self._table.column(name).to_pylist() for name in names)
+        passages = Passages(texts, counts, self._passage_tokens, self._words)
+        keyed = list(zip(*keys, texts, strict=True))
+        of_units = np.argsort(sorted(range(len(texts)), key=keyed.__getitem__))
+        order = np.argsort(of_units[passages.rows], kind="stable")
+        return _Ranked(passages, of_units, np.argsort(order))
 
 
 @dataclass(frozen=True, slots=True)

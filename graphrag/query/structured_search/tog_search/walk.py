@@ -7,7 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
-from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
+from graphrag.query.structured_search.tog_search.store import (
+    GraphStore,
+    RelationshipRow,
+    TextUnits,
+)
 from graphrag.text.phrases import shorten
 from graphrag.text.terms import split_terms
 from graphrag.text.words import STOP_WORDS, sentences, stem
@@ -17,6 +21,7 @@ _short_sentence = partial(_short, n_chars=160)
 # Names of a text that are looked at for a relationship, and entities for their relationships.
 _N_JOINING = 8
 _N_HEAVIEST = 100
+_N_EDGES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,7 @@ def rows_to_texts(
         names, relationship, forward = "", None, True
         if joined := _find_relationship(common, there, unit.id, store):
             relationship, forward = joined
-            edge = store.relationship_row(relationship)
-            names = f"{_short(edge.source)} -> {_short(edge.target)}"
+            names = _ends(store.relationship_row(relationship))
         elif common and common[0] != int(store.arrays.unit_topics[row]):
             names = _short(store.title(common[0]))
         sentence = nearest.find(own, names)
@@ -87,19 +91,20 @@ def rows_to_relationships(
     nodes = sorted(masses, key=lambda n: (-round(masses[n], 12), store.title(n)))[:_N_HEAVIEST]
     worth: dict[int, tuple[float, bool]] = {}
     for node in nodes:
-        around = store.neighbours(node, cap)
-        for other, signed in zip(around.nodes.tolist(), around.edges.tolist(), strict=True):
+        for other, signed in store.neighbours(node, cap):
             mass = round(masses[node] * masses.get(other, 0.0), 15)
             worth.setdefault(abs(signed) - 1, (mass, signed > 0))
     rows: list[Row] = []
     for relationship in sorted(worth, key=lambda row: (-worth[row][0], row)):
         if relationship not in excluded:
-            edge = store.relationship_row(relationship)
-            names = f"{_short(edge.source)} -> {_short(edge.target)}"
+            edge, forward = store.relationship_row(relationship), worth[relationship][1]
             sentence = _short_sentence(edge.description)
-            forward = worth[relationship][1]
-            rows.append(Row(names, "", sentence, None, relationship, forward))
+            rows.append(Row(_ends(edge), "", sentence, None, relationship, forward))
     return rows
+
+
+def _ends(edge: RelationshipRow) -> str:
+    return f"{_short(edge.source)} -> {_short(edge.target)}"
 
 
 def _entities(unit: int, store: GraphStore) -> list[int]:
@@ -114,8 +119,7 @@ def _find_relationship(
     """Return the heaviest relationship of the rarest name that a text unit was the source of."""
     ends = set(there)
     for name in common:
-        around = store.neighbours(name, 50)
-        for other, signed in zip(around.nodes.tolist(), around.edges.tolist(), strict=True):
+        for other, signed in store.neighbours(name, _N_EDGES):
             if other in ends:
                 relationship = abs(signed) - 1
                 if unit in store.relationship_row(relationship).text_unit_ids:
