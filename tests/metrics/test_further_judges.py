@@ -20,10 +20,10 @@ from graphrag.eval.metrics.evaluable import (
 )
 from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.metrics.pairwise import (
+    PAIRWISE,
     OrderVerdict,
     PairwiseResult,
     compare_answers,
-    summarize_preferences,
 )
 from graphrag.eval.metrics.quality import QUALITY_MEASURES, QualityJudge
 from graphrag.eval.metrics.rubric import (
@@ -35,6 +35,7 @@ from graphrag.eval.metrics.rubric import (
 )
 from graphrag.eval.metrics.scorer import PartSummary, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.results.figures import summarize_gradings
 from graphrag.eval.stats.intervals import mean_binary, mean_real
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex
@@ -179,9 +180,16 @@ FAILED = PairwiseResult(
 )
 
 
+def preferences(results, documents=None):
+    """Return what the summary file says of a pair."""
+    values = [None if result is None else result.to_dict() for result in results]
+    documents = [""] * len(values) if documents is None else documents
+    return SimpleNamespace(**PAIRWISE.describe(summarize_gradings(PAIRWISE, values, documents)))
+
+
 def test_comparisons_add_up():
     results = [compared("a")] * 6 + [compared("b"), compared("tie"), compared("a", "b")]
-    summary = summarize_preferences([*results, FAILED, None])
+    summary = preferences([*results, FAILED, None])
     assert (summary.n_pairs, summary.n_missing) == (9, 2)
     assert (summary.n_a, summary.n_b, summary.n_ties) == (6, 1, 2)
     assert summary.win_rate_a.mean == pytest.approx(6 / 9)
@@ -190,20 +198,20 @@ def test_comparisons_add_up():
     assert summary.preference_a.low < 7 / 9 < summary.preference_a.high
     assert summary.flip_rate.mean == pytest.approx(1 / 9)
     assert summary.p == pytest.approx(2 * (1 + 7) / 2**7)
-    nothing = summarize_preferences([None, FAILED])
+    nothing = preferences([None, FAILED])
     assert (nothing.n_pairs, nothing.p, nothing.preference_a.mean) == (0, None, None)
     assert nothing.flip_rate.mean is None
-    assert summarize_preferences([compared("tie")]).p == 1.0
+    assert preferences([compared("tie")]).p == 1.0
 
 
 def test_documents_stratify_and_must_fit():
     results = [compared("a"), compared("a"), compared("b"), compared("b")]
-    flat = summarize_preferences(results).win_rate_a
-    split = summarize_preferences(results, ["x", "x", "y", "y"]).win_rate_a
+    flat = preferences(results).win_rate_a
+    split = preferences(results, ["x", "x", "y", "y"]).win_rate_a
     assert flat.mean == split.mean == 0.5
     assert (flat.low, flat.high) != (split.low, split.high)
     with pytest.raises(ValueError, match="shorter"):
-        summarize_preferences(results, ["x"])
+        preferences(results, ["x"])
 
 
 VERDICTS = st.sampled_from(["a", "b", "tie"])
@@ -212,8 +220,8 @@ VERDICTS = st.sampled_from(["a", "b", "tie"])
 @given(st.lists(st.tuples(VERDICTS, VERDICTS), min_size=1))
 def test_swapping_the_methods_mirrors_the_summary(pairs):
     mirror = {"a": "b", "b": "a", "tie": "tie"}
-    one = summarize_preferences([compared(x, y) for x, y in pairs])
-    other = summarize_preferences([compared(mirror[x], mirror[y]) for x, y in pairs])
+    one = preferences([compared(x, y) for x, y in pairs])
+    other = preferences([compared(mirror[x], mirror[y]) for x, y in pairs])
     assert (one.n_a, one.n_b, one.n_ties) == (other.n_b, other.n_a, other.n_ties)
     assert one.preference_a.mean == pytest.approx(1 - other.preference_a.mean)
     assert one.p == pytest.approx(other.p)

@@ -158,7 +158,7 @@ def test_further_judges_are_asked_once_and_paid_for(make_evaluation, server):
     assert pair["n_a"] + pair["n_b"] + pair["n_ties"] == pair["n_pairs"] == 3
     assert summary["further_judges_cost_usd"] > 0
     assert summary["further_judges"]["calls"] == 6 + 6 + 3 * 2
-    for text in ("Rubric, 1 to 5", "Quality, 0 to 1", "tog against basic", "further judges "):
+    for text in ("Rubric, 1 to 5", "Quality, 0 to 1", "tog vs basic", "further judges "):
         assert text in result.output
     before = len(server.records)
     evaluation.configure(judge={**JUDGES, "rubric": False})

@@ -26,7 +26,7 @@ from graphrag.eval.records.plug_ins import list_plug_ins
 # It imports as packages for 1.0 do.
 MODULE = """
 from graphrag.eval.judged import JudgedMetric
-from graphrag.eval.metrics import graded
+from graphrag.eval.metrics import Scorer, graded
 from graphrag.eval.runner import MethodAnswer
 from graphrag.eval.scorers.measures import Measure
 
@@ -40,6 +40,15 @@ brevity = JudgedMetric(
 
 politeness = graded(
     "politeness", "You grade manners.\\n5: kind\\n3: plain\\n1: rude\\n", ("question", "answer"),
+)
+
+async def _duel(judge, material):
+    one, other = (m.response for m in (material, material.other))
+    return {"score": (len(one) < len(other)) - (len(one) > len(other))}, []
+
+duel = Scorer(
+    name="duel", title="Shorter, -1 to 1", parts=("score",), limits=(-1.0, 1.0), prompt="duel",
+    version=1, reads=("answer", "other"), of_pairs=True, grade=_duel,
 )
 
 def _words(given):
@@ -75,6 +84,7 @@ slow = {module}_slow:echo
 brevity = {module}:brevity
 renamed = {module}:brevity
 politeness = {module}:politeness
+duel = {module}:duel
 clash = {module}:tsv
 
 [gtog.measures]
@@ -107,7 +117,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     list_plug_ins.cache_clear()
     list_forms.cache_clear()
     JUDGED_METRICS.pop("brevity", None)
-    SCORERS.pop("politeness", None)
+    for name in ("politeness", "duel"):
+        SCORERS.pop(name, None)
     for name in ("", *(f"_{name}" for name in OTHERS)):
         sys.modules.pop(f"{module}{name}", None)
 
@@ -180,6 +191,36 @@ def test_a_judge_of_another_scale_is_seen_wherever_figures_are(evaluation, packa
     new, old = (run.run_id for run in evaluation.runs())
     changes = {(c.method, c.figure) for c in compare_figures(new, old, evaluation.store_path)}
     assert {("echo", "politeness.score"), ("basic", "politeness.score")} <= changes
+
+
+def test_a_judge_of_pairs_is_seen_wherever_figures_of_pairs_are(evaluation, package):
+    """One declaration in a package: dry run, store, results, table, page."""
+    evaluation.configure(metrics=["correctness"])
+    plain = evaluation.done("--dry-run", COLUMNS="300").output
+    evaluation.configure(metrics=["correctness"], judge={"graded": ["duel"]})
+    assert evaluation.done("--dry-run", COLUMNS="300").output != plain
+    output = evaluation.done("--full", COLUMNS="300").output
+    assert "Shorter, -1 to 1 (95 % interval)" in output
+    assert "basic vs echo" in output
+    summary = evaluation.read_results("summary")["graded"]["duel"]["basic vs echo"]
+    answers = [question["methods"] for question in evaluation.read_results()["results"]]
+    lengths = [[len(by[name]["response"]) for name in ("basic", "echo")] for by in answers]
+    wins = [(a < b) - (a > b) for a, b in lengths]
+    assert summary["score"]["estimate"]["mean"] == sum(wins) / len(wins)
+    assert summary["score"]["estimate"]["n"] == len(ROWS[:2])
+    assert "duel" not in answers[0]["basic"], "a figure of a pair is of neither answer alone"
+    assert "Shorter, -1 to 1" in (evaluation.output / "report.html").read_text(encoding="utf-8")
+    (run,) = evaluation.runs()
+    assert run.setup.root["further"]["duel"]["pairs"] == [["basic", "echo"]]
+    for terms, where in (
+        ({"thresholds": {"duel": 0.5}}, "thresholds"),
+        ({"budgets": [500, 1000]}, "budgets"),
+    ):
+        evaluation.configure(
+            judge={"graded": ["duel"]}, **({"thresholds": {}, "budgets": []} | terms)
+        )
+        refused = evaluation.done(COLUMNS="300", code=2).output
+        assert f"{where}: duel compares pairs of methods" in refused
 
 
 @pytest.mark.usefixtures("package")

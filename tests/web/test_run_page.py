@@ -50,7 +50,7 @@ def figures() -> Figures:
             )
             traced.append((measured, LossRecord(method, sample.imdb_key, 1, 0, lost, is_right)))
     loss = summarize_loss(record for _, record in traced)
-    return Figures({}, loss, [], {}, {}, Usage(), {}, {}, traced=traced)
+    return Figures({}, loss, [], {}, Usage(), {}, {}, traced=traced)
 
 
 @pytest.fixture(scope="module")

@@ -10,24 +10,25 @@ at the answers of an earlier run as well.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.claims import RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
-from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT
+from graphrag.eval.metrics.scorer import Scorer
 from graphrag.eval.report.run import describe_index_costs, describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
 from graphrag.eval.runner.index_building import NOUN_PHRASES
-from graphrag.eval.runner.judging import FAITHFULNESS, list_further
+from graphrag.eval.runner.judging import FAITHFULNESS
 from graphrag.eval.runner.methods import MethodSet, answering_config
 from graphrag.eval.runner.plan import RunPlan
 from graphrag.eval.stats.intervals import grouped
@@ -153,25 +154,24 @@ class DryRun:
         return {name: self._reckon(units, reckoning) for name, units in by_method.items()}
 
     def comparisons(self, reckoning: Reckoning) -> tuple[int, int]:
-        """Return calls and prompt tokens of holding methods against each other, in both orders."""
+        """Return calls and prompt tokens of holding methods against each other."""
         config, units = self.plan.config, self.plan.units
-        pairs = config.judge.pairs(config.methods) if self.plan.judge is not None else ()
+        pairs = list_pairs(config) if self.plan.judge is not None else ()
         answers = {
-            (unit.sample.id, unit.method): search.answer
+            (unit.sample.id, unit.method): (search.answer, search.context)
             for unit in (units if pairs else ())
             if (search := self._search(unit, reckoning)) is not None
         }
         samples = {unit.sample.id: unit.sample for unit in units}.values()
-        tokens = [
-            reckoning.judging(
-                PAIRWISE_PROMPT,
-                reckoning.count(sample.question)
-                + sum(answers.get((sample.id, method), 0) for method in pair),
-            )
-            for sample in samples
-            for pair in pairs
-        ]
-        return 2 * len(tokens), 2 * sum(tokens)
+        n_calls = n_tokens = 0
+        for (scorer, a, b), sample in product(pairs, samples):
+            if scorer.asks(sample):
+                answer, context = answers.get((sample.id, a), (0, 0))
+                other, _ = answers.get((sample.id, b), (0, 0))
+                read = _read(scorer, sample, reckoning, answer, context, other)
+                n_calls += scorer.n_calls
+                n_tokens += scorer.n_calls * reckoning.judging(scorer.prompt, read)
+        return n_calls, n_tokens
 
     def dollars(self, method: str, figures: Figures) -> float | None:
         """Return what the tokens of a method cost; None where that is not known.
@@ -211,7 +211,9 @@ class DryRun:
             n_judged = sum(map(len, judged_on))
             # Claims take two calls in place of one.
             n_judged += sum(FAITHFULNESS in names for names in judged_on) * config.judges_claims
-            n_further = sum(len(list_further(config, [u.sample])) for u in units)
+            n_further = sum(
+                SCORERS[kind].n_calls for u in units for kind in list_further(config, [u.sample])
+            )
             n_judged = n_judged * judge.repeats + n_further
             reply = self.earlier.reply if self.earlier and reckoning.reply else None
             ruled = n_judged * (reply or reckoning.reply or judge.max_output_tokens)
@@ -308,12 +310,24 @@ class DryRun:
                 yield judge.repeats * (split + read)
                 continue
             yield judge.repeats * reckoning.judging(metric.prompt, read)
-        held = sum(reckoning.count(a.text) + _AROUND_A_TEXT for a in sample.assertions)
-        material["assertions"] = held
         for kind in list_further(config, [sample]):
-            scorer = SCORERS[kind]
-            read = sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
-            yield reckoning.judging(scorer.prompt, read)
+            read = _read(SCORERS[kind], sample, reckoning, search.answer, search.context)
+            yield SCORERS[kind].n_calls * reckoning.judging(SCORERS[kind].prompt, read)
+
+
+def _read(
+    scorer: Scorer, sample: Sample, reckoning: Reckoning, answer: int, context: int, other: int = 0
+) -> int:
+    """Return the tokens of what a scorer reads."""
+    material = {
+        "question": reckoning.count(sample.question),
+        "ground_truth": reckoning.count(sample.ground_truth),
+        "answer": answer,
+        "other": other,
+        "context": context,
+        "assertions": sum(reckoning.count(a.text) + _AROUND_A_TEXT for a in sample.assertions),
+    }
+    return sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:

@@ -185,6 +185,7 @@ ASSERTIONS = Scorer(
     title="Assertions met, in %",
     parts=_MEASURES,
     limits=(0.0, 1.0),
+    in_percent=True,
     prompt=ASSERTIONS_PROMPT,
     version=ASSERTIONS_VERSION,
     reads=("question", "answer", "assertions"),

@@ -319,6 +319,7 @@ CLAIMED = Scorer(
     title="Claims that what was shown supports, in %",
     parts=("supported",),
     limits=(0.0, 1.0),
+    in_percent=True,
     prompt=SPLIT_PROMPT + RULING_PROMPT,
     version=CLAIMS_VERSION,
     reads=("question", "answer", "context"),

@@ -1,19 +1,22 @@
 """The pairwise judge: which of two answers is better, asked in both orders."""
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.metrics.scorer import Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
-from graphrag.eval.stats.intervals import Estimate, mean_binary, scipy_stats
+from graphrag.eval.stats.intervals import scipy_stats
 from graphrag.text.json_records import Stored
 
 Preference: TypeAlias = Literal["a", "b", "tie"]
 
 PAIRWISE_VERSION = 1
 """Raised when the wording changes."""
+_PREFERENCE_A = {"a": 1.0, "b": 0.0, "tie": 0.5}
+_COUNTS = {"a": "n_a", "b": "n_b", "tie": "n_ties"}
 
 _SHAPE = '{"reasoning": "...", "winner": "first", "second" or "tie"}'
 
@@ -106,64 +109,82 @@ async def compare_answers(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceSummary:
-    """How often a was preferred to b, over the pairs that were judged in both orders.
+async def _grade(judge: JudgeModel, material: Material) -> Grading:
+    assert material.other is not None
+    answers = material.response, material.other.response
+    result = await compare_answers(judge, material.sample.question, *answers)
+    return result.to_dict(), [result.a_first.failure, result.b_first.failure]
+
+
+def _read(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
+    result = PairwiseResult.from_dict(value)
+    if result.winner is None:
+        return dict.fromkeys(parts)
+    return {
+        "preference_a": _PREFERENCE_A[result.winner],
+        "win_rate_a": float(result.winner == "a"),
+        "win_rate_b": float(result.winner == "b"),
+        "flip_rate": float(result.flipped),
+    }
+
+
+def _count(value: Mapping[str, object]) -> dict[str, int]:
+    result = PairwiseResult.from_dict(value)
+    if result.winner is None:
+        return {}
+    return {_COUNTS[result.winner]: 1, "n_flips": int(result.flipped)}
+
+
+def _test_signs(summary: ScoreSummary) -> float | None:
+    """Return p of the two-sided exact sign test of wins against losses, ties aside.
+
+    It is ``scipy.stats.binomtest``, which on wins and losses is the exact McNemar test; 1 when all
+    are ties, None without a pair.
+    """
+    n_a, n_b = (summary.counts.get(name, 0) for name in ("n_a", "n_b"))
+    if n_a + n_b:
+        return float(scipy_stats().binomtest(n_a, n_a + n_b).pvalue)
+    return 1.0 if summary.counts.get("n_ties") else None
+
+
+def _describe(summary: ScoreSummary) -> dict[str, object]:
+    """Return how often a was preferred to b, over the pairs that were judged in both orders.
 
     ``n_pairs = n_a + n_b + n_ties``, a flip being a tie; ``n_missing``: the other pairs. Rates are
     shares in [0, 1] of the judged pairs: wins; ``preference_a``, wins of a and half the ties, 0.5
-    being even; ``flip_rate``, those whose winner hung on the order. ``p``: two-sided exact sign
-    test of wins against losses, ties aside; 1 when all are ties, None without a pair.
+    being even; ``flip_rate``, those whose winner hung on the order.
     """
+    counts = {name: summary.counts.get(name, 0) for name in _COUNTS.values()}
+    n_pairs = sum(counts.values())
+    rates = {name: part.estimate for name, part in summary.parts.items()}
+    return {
+        "n_pairs": n_pairs,
+        "n_missing": summary.n_planned - n_pairs,
+        **counts,
+        **rates,
+        "p": _test_signs(summary),
+    }
 
-    n_pairs: int
-    n_missing: int
-    n_a: int
-    n_b: int
-    n_ties: int
-    win_rate_a: Estimate
-    win_rate_b: Estimate
-    preference_a: Estimate
-    p: float | None
-    flip_rate: Estimate
 
-
-def summarize_preferences(
-    results: Sequence[PairwiseResult | None], documents: Sequence[Hashable] | None = None
-) -> PreferenceSummary:
-    """Reduce the comparisons of two methods, one a question.
-
-    ``results`` are None where there was nothing to compare, as when a search failed. With the
-    ``documents`` of the questions, as many, the intervals are stratified (new questions on these
-    documents), else Wilson's. The sign test is ``scipy.stats.binomtest``, which on wins and losses
-    is the exact McNemar test. Raises ValueError if the lengths differ.
-    """
-    winners: list[Preference | None] = [
-        None if result is None else result.winner for result in results
-    ]
-
-    def share(value: Mapping[Preference, float]) -> Estimate:
-        scores = [None if winner is None else value[winner] for winner in winners]
-        return mean_binary(scores, documents)
-
-    flips = [
-        None if winner is None or result is None else result.flipped
-        for winner, result in zip(winners, results, strict=True)
-    ]
-    n_a, n_b, n_ties = (winners.count(name) for name in ("a", "b", "tie"))
-    n_pairs = n_a + n_b + n_ties
-    p = 1.0 if n_pairs else None
-    if n_a + n_b:
-        p = float(scipy_stats().binomtest(n_a, n_a + n_b).pvalue)
-    return PreferenceSummary(
-        n_pairs=n_pairs,
-        n_missing=len(results) - n_pairs,
-        n_a=n_a,
-        n_b=n_b,
-        n_ties=n_ties,
-        win_rate_a=share({"a": 1, "b": 0, "tie": 0}),
-        win_rate_b=share({"a": 0, "b": 1, "tie": 0}),
-        preference_a=share({"a": 1, "b": 0, "tie": 0.5}),
-        p=p,
-        flip_rate=mean_binary(flips, documents),
-    )
+PAIRWISE = Scorer(
+    name="pairwise",
+    title="Responses held against each other, in both orders, in %",
+    parts=("preference_a", "win_rate_a", "win_rate_b", "flip_rate"),
+    limits=(0.0, 1.0),
+    in_percent=True,
+    is_binary=True,
+    prompt=PAIRWISE_PROMPT,
+    version=PAIRWISE_VERSION,
+    of_pairs=True,
+    reads=("question", "answer", "other"),
+    n_calls=2,
+    grade=_grade,
+    read=_read,
+    count=_count,
+    columns=("preference_a",),
+    counted={"n_a": "a wins", "n_b": "b wins", "n_ties": "ties", "n_flips": "flips"},
+    note="a is the first of a pair. Preference counts a tie as half: 50 is even. A flip is a tie "
+    "whose winner hung on the order. p: exact sign test, not corrected.",
+    test=_test_signs,
+    describe=_describe,
+)

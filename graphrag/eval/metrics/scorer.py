@@ -1,4 +1,4 @@
-"""Judges of single responses beyond the 0 and 1 of the metrics: a declaration of each."""
+"""Judges of responses, one by one or two by two, beyond the metrics: a declaration of each."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Material:
 
     ``context``: None where the method does not tell it; ``abstained``: whether the response is none
     to the question, as the method says; ``entity_types``: gives title -> type of the index's
-    entities.
+    entities; ``other``: the response that this one is held against, of a scorer of pairs.
     """
 
     sample: Sample
@@ -39,6 +39,7 @@ class Material:
     method: str
     abstained: bool
     entity_types: Callable[[], Awaitable[Mapping[str, str]]]
+    other: "Material | None" = None
 
 
 Grading = tuple[Mapping[str, object], Sequence[Failure | None]]
@@ -94,16 +95,24 @@ class Scorer:
       ``name.part``.
     - ``prompt``: what is asked; another wording makes another run. ``version`` is raised when what
       a grade means changes otherwise.
-    - ``reads``: what stands in the prompt: of question, ground_truth, answer, context and
-      assertions; ``n_further_tokens`` beside them. They are for the dry run.
+    - ``of_pairs``: it holds responses of two methods to one question against each other:
+      ``Material.other`` is the second one, ``parts`` are of the first, and figures of the pair. The
+      pairs are those of ``judge.pairwise``, or all.
+    - ``reads``: what stands in the prompt: of question, ground_truth, answer, other (the second
+      answer of a pair), context and assertions; ``n_further_tokens`` beside them, in ``n_calls``
+      calls. They are for the dry run.
     - ``grade``: asks the judge's model; never raises. None: it is graded with the verdicts.
     - ``read``: gives the parts of what ``grade`` gave, None where one has no score; by default they
       stand in it under their names.
     - ``asks``: says whether responses to a sample are graded.
     - ``of_no_answer``: gives the grading of a failed search; None: it is left out.
-    - ``count``: gives name -> times of what is counted in a grading; ``counted``: name -> heading
-      of a table's columns, ``note`` how it is to be read.
+    - ``columns``: the parts that a table shows, by default all. ``count``: gives name -> times of
+      what is counted in a grading; ``counted``: name -> heading of a table's columns, ``note`` how
+      it is to be read.
     - ``good``: the least number that is a good one, if there is one.
+    - ``in_percent``: whether tables show parts as shares; ``is_binary``: whether each is 0 or 1 (a
+      tie between), so that its interval is that of a share, else t's.
+    - ``test``: gives p of what a table says of a method or pair, None where there is none.
     - ``describe``: gives what files say of a method.
     """
 
@@ -115,14 +124,20 @@ class Scorer:
     version: int
     reads: tuple[str, ...]
     grade: Callable[[JudgeModel, Material], Awaitable[Grading]] | None
+    of_pairs: bool = False
     n_further_tokens: int = 0
+    n_calls: int = 1
     read: Callable[[Mapping[str, object], Sequence[str]], dict[str, float | None]] = _read_parts
     asks: Callable[[Sample], bool] = lambda _: True
     of_no_answer: Callable[[Sample], Mapping[str, object]] | None = None
+    columns: tuple[str, ...] = ()
     count: Callable[[Mapping[str, object]], Mapping[str, int]] = lambda _: {}
     counted: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     note: str = ""
     good: float | None = None
+    in_percent: bool = False
+    is_binary: bool = False
+    test: Callable[[ScoreSummary], float | None] | None = None
     describe: Callable[[ScoreSummary], dict[str, object]] = _describe_parts
 
     def numbers(self, value: Mapping[str, object]) -> dict[str, float | None]:

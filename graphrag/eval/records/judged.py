@@ -255,7 +255,10 @@ METRICS: Collection[str] = JUDGED_METRICS
 
 
 _OWN = frozenset(
-    (*(metric.name for metric in (*JUDGED, SUFFICIENCY)), "rubric", "quality", "assertions")
+    (
+        *(metric.name for metric in (*JUDGED, SUFFICIENCY)),
+        *("rubric", "quality", "assertions", "claims", "pairwise"),
+    )
 )
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from math import ceil, copysign, floor
 from typing import TYPE_CHECKING
 
+from graphrag.eval.metrics.further import SCORERS
+
 if TYPE_CHECKING:
     from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.stats.latency import LatencyQuantile
@@ -22,8 +24,6 @@ UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
 _LEAST_P = 0.001
-SHARES = ("assertions", "claims")
-"""Scorers whose parts are shown in per cent."""
 _OWN_UNIT = ("latency_s", "median_latency_s", "combined_score")
 
 
@@ -103,7 +103,8 @@ def figure(name: str, value: float | None) -> str:
     if name == "cost_usd":
         return money(value)
     kind, has_part, _ = name.partition(".")
-    is_share = kind in SHARES if has_part else name not in _OWN_UNIT
+    scorer = SCORERS.find(kind) if has_part else None
+    is_share = scorer is not None and scorer.in_percent if has_part else name not in _OWN_UNIT
     return share(value) if is_share else number(value)
 
 

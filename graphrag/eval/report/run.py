@@ -10,7 +10,7 @@ from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, share, span
+from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, span
 from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results, name_figure
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
@@ -37,7 +37,7 @@ _BRIEF = (
 _FULL = (
     "doubts answer curves areas lost_areas score how gold metrics spent documents kinds together "
     "comparisons by_document uncorrected repeats efficiency room costs failed abstentions oddities "
-    "firsts measures scores loss preferences criteria index_cost index_notes payoffs notes"
+    "firsts measures scores loss criteria index_cost index_notes payoffs notes"
 )
 """What the terminal shows of a run, in this order."""
 _INDEX_NOTE = (
@@ -120,7 +120,6 @@ def make_sections(
             loss=[run_tables.loss_table(figures)],
             totals=[totals],
             lost_by_document=[by_document],
-            preferences=_lines(describe_preferences(figures)),
             criteria=[run_tables.criteria_table(figures)],
             index_cost=[index_cost_table(figures.index_costs)],
             index_notes=_lines(describe_index_costs(figures.index_costs)),
@@ -145,7 +144,7 @@ def _describe_spent(spent: Table) -> Iterator[str]:
 def _list_scores(figures: "Figures") -> Iterator[Part]:
     for table in run_tables.score_tables(figures):
         n_parts = sum(kind == "percent" for _, kind in table.columns)
-        yield replace(table, most=3 if n_parts > 2 else 5)
+        yield replace(table, most=3 if n_parts > 2 else 7 - n_parts)
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
@@ -316,18 +315,6 @@ def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
             left = (f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items())
             lines.append(f"{curve.method}: the area leaves out {', '.join(left)}")
     return lines
-
-
-def describe_preferences(figures: "Figures") -> Iterator[str]:
-    """Yield how responses fared that were held against each other."""
-    if figures.pairwise:
-        yield "Responses held against each other, in both orders:"
-    for (a, b), summary in figures.pairwise.items():
-        yield (
-            f"{a} against {b}: {summary.n_a} better, {summary.n_b} worse, {summary.n_ties} ties, "
-            f"{summary.n_missing} missing; sign test {p_value(summary.p)} (not corrected); the "
-            f"order decided {share(summary.flip_rate.mean, '%', UNKNOWN)}"
-        )
 
 
 def describe_firsts(results: "EvaluationResults") -> list[str]:

@@ -12,7 +12,6 @@ from graphrag.eval.metrics.measures import Group, MeasureForm
 from graphrag.eval.report.cells import (
     EACH_ALONE,
     MISSING,
-    SHARES,
     UNKNOWN,
     UNSCORED,
     has_two_means,
@@ -589,30 +588,37 @@ def score_tables(figures: "Figures") -> list[Table]:
         if not any(row.counts or any(p.estimate.n for p in row.parts.values()) for row in rows):
             continue
         scorer = SCORERS[name]
-        render = percent if name in SHARES else partial(plain, missing=UNSCORED)
+        render = percent if scorer.in_percent else partial(plain, missing=UNSCORED)
+        columns = scorer.columns or scorer.parts
         counts = {method: row.counts for method, row in by_method.items()}
-        titles = scorer.counted
+        titles, of = scorer.counted, "pairs" if scorer.of_pairs else "responses"
         if not titles and len(scorer.parts) == 1:
             (part,) = scorer.parts
             counts = {method: row.parts[part].distribution for method, row in by_method.items()}
             titles = {g: g for g in sorted({g for row in counts.values() for g in row}, key=float)}
+        tests = {} if scorer.test is None else {m: scorer.test(r) for m, r in by_method.items()}
         tables.append(
             Table(
                 f"{scorer.title} (95 % interval)",
                 [
-                    METHOD,
-                    *((part.replace("_", " "), "percent") for part in scorer.parts),
+                    ("pair", "text") if scorer.of_pairs else METHOD,
+                    *((part.replace("_", " "), "percent") for part in columns),
                     *((heading, "count") for heading in titles.values()),
+                    *([("p", "count")] if tests else []),
                 ],
                 [
                     [
                         method,
-                        *(f"{render(p.estimate)} n {p.estimate.n:,}" for p in row.parts.values()),
+                        *(
+                            f"{render(estimate)} n {estimate.n:,}"
+                            for estimate in (row.parts[part].estimate for part in columns)
+                        ),
                         *(counts[method].get(what, 0) for what in titles),
+                        *([p_value(tests[method])] if tests else []),
                     ]
                     for method, row in by_method.items()
                 ],
-                f"{scorer.note} n: responses with a score. {EACH_ALONE}".strip(),
+                f"{scorer.note} n: {of} with a score. {EACH_ALONE}".strip(),
             )
         )
     return tables

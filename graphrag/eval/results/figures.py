@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS
+from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import (
     GRAPH_NEEDED,
@@ -29,7 +29,6 @@ from graphrag.eval.metrics.measures import (
     measure,
     summarize_measures,
 )
-from graphrag.eval.metrics.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.records.answers import QueryResult, ReadWhole, Retrieved
@@ -66,7 +65,7 @@ class CriterionResult:
 
 
 Scores = Mapping[str, Mapping[str, ScoreSummary]]
-"""Scorer -> method -> summary."""
+"""Scorer -> method, or "a vs b" -> summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ class Figures:
     """The figures of the first trial.
 
     ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
-    method and index, then by method. ``scores``: of each scorer that was asked; ``pairwise``:
-    (a, b) -> preferences; empty unless judged. ``usage``: what the further judges cost.
+    method and index, then by method. ``scores``: of each scorer that was asked, pairs
+    under "a vs b". ``usage``: what the further judges cost.
     ``retrieval``: retrieval_results.json but for what was retrieved, see
     :func:`retrieval_pieces`. ``evaluations``: by method.
     ``curves``: of a run at several context budgets; no section of these, as is
@@ -87,7 +86,6 @@ class Figures:
     loss: list[LossRow]
     criteria: list[CriterionResult]
     scores: Scores
-    pairwise: dict[tuple[str, str], PreferenceSummary]
     usage: Usage
     retrieval: Section
     evaluations: dict[str, Section]
@@ -104,7 +102,7 @@ class Figures:
             for name, by_method in self.scores.items()
         }
         own = {name: graded.pop(name, {}) for name in OWN_SCORERS}
-        is_there = (graded, self.pairwise, *(own[name] for name in OWN_SCORERS if name != CLAIMS))
+        is_there = (graded, *(own[name] for name in OWN_SCORERS if name != CLAIMS))
         taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         taken["reused_replies"] = self.usage.reused_replies
         return {
@@ -112,9 +110,6 @@ class Figures:
             "loss": [asdict(row) for row in self.loss],
             "criteria": [asdict(result) for result in self.criteria],
             **to_jsonable_python({**own, **({"graded": graded} if graded else {})}),
-            "pairwise": {
-                f"{a} vs {b}": asdict(summary) for (a, b), summary in self.pairwise.items()
-            },
             "further_judges_cost_usd": cost,
             "further_judges": taken if any(is_there) else None,
             "index_cost": {k: c and c.to_dict() for k, c in self.index_costs.items()},
@@ -196,7 +191,6 @@ def compute_figures(
         loss=summarize_loss(records),
         criteria=check_criteria(settings.criteria, means),
         scores=scores,
-        pairwise=_pairwise(config, first, gradings),
         usage=sum_usages(judgement.usage for _, judgement in judged),
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(r.sample_id for r in measurable)],
@@ -253,20 +247,25 @@ def _score(
     samples: Mapping[str, Sample],
     gradings: _Gradings,
 ) -> Scores:
-    """Add up what each scorer says of first answers.
+    """Add up what each scorer says of first answers, or of pairs of them.
 
     What scores failed searches says nothing before it was asked about an answer.
     """
     of_method = grouped((result.method, result) for result in results)
-    names = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
-    return {
-        scorer.name: {
-            method: _summarize(scorer, answers, samples, gradings.get(scorer.name, {}))
-            for method, answers in of_method.items()
-        }
-        for scorer in filter(None, map(SCORERS.find, names))
-        if scorer.of_no_answer is None or scorer.name in gradings
-    }
+    alone = (*config.judge.scorers, *[CLAIMS] * config.judges_claims)
+    of_single = [s for s in map(SCORERS.find, alone) if s is not None and not s.of_pairs]
+    lines = [(scorer, m, m, scorer.name) for scorer in of_single for m in of_method]
+    lines += [
+        (scorer, f"{a} vs {b}", a, pair_kind(scorer.name, a, b))
+        for scorer, a, b in list_pairs(config)
+    ]
+    scores: dict[str, dict[str, ScoreSummary]] = {}
+    for scorer, name, method, kind in lines:
+        graded = gradings.get(kind, {})
+        if scorer.of_no_answer is None or graded:
+            answers = of_method.get(method, ())
+            scores.setdefault(scorer.name, {})[name] = _summarize(scorer, answers, samples, graded)
+    return scores
 
 
 def _summarize(
@@ -275,40 +274,40 @@ def _summarize(
     samples: Mapping[str, Sample],
     gradings: Mapping[tuple[str, str], Mapping[str, object]],
 ) -> ScoreSummary:
-    planned = [r for r in results if scorer.asks(samples.get(r.sample_id, NOT_KEPT))]
-    counts, numbers, documents = Counter[str](), list[dict[str, float | None]](), list[str]()
-    for result in planned:
-        sample = samples.get(result.sample_id, NOT_KEPT)
-        grading = gradings.get((result.sample_id, result.method))
-        value = scorer.grading(sample, result.failure is not None, grading)
-        if value is not None:
-            counts.update(scorer.count(value))
-            numbers.append(scorer.numbers(value))
-            documents.append(result.imdb_key)
+    asked = [(r, samples.get(r.sample_id, NOT_KEPT)) for r in results]
+    planned = [(r, sample) for r, sample in asked if scorer.asks(sample)]
+    values = [
+        scorer.grading(sample, r.failure is not None, gradings.get((r.sample_id, r.method)))
+        for r, sample in planned
+    ]
+    return summarize_gradings(scorer, values, [r.imdb_key for r, _ in planned])
+
+
+def summarize_gradings(
+    scorer: Scorer, values: Sequence[Mapping[str, object] | None], documents: Sequence[str]
+) -> ScoreSummary:
+    """Add up what a scorer says of answers: its grading of each, None without one.
+
+    ValueError unless there are as many ``documents``, those that the questions are about.
+    """
+    counts = Counter[str]()
+    for value in values:
+        counts.update({} if value is None else scorer.count(value))
+    numbers = [{} if value is None else scorer.numbers(value) for value in values]
     parts: dict[str, PartSummary] = {}
     for part in scorer.parts:
-        scores = [by_part[part] for by_part in numbers]
+        scores = [by_part.get(part) for by_part in numbers]
         tally = Counter(f"{score:g}" for score in scores if score is not None)
         least = scorer.good
         good = None if least is None else [None if s is None else s >= least for s in scores]
         parts[part] = PartSummary(
-            mean_real(scores, documents, scorer.limits),
+            mean_binary(scores, documents)
+            if scorer.is_binary
+            else mean_real(scores, documents, scorer.limits),
             dict(sorted(tally.items(), key=lambda entry: float(entry[0]))),
             None if good is None else mean_binary(good, documents),
         )
-    return ScoreSummary(len(planned), parts, counts)
-
-
-def _pairwise(
-    config: EvaluationConfig, results: Sequence[QueryResult], gradings: _Gradings
-) -> dict[tuple[str, str], PreferenceSummary]:
-    summaries: dict[tuple[str, str], PreferenceSummary] = {}
-    for a, b in config.judge.pairs(config.methods):
-        grades, own = gradings.get(pair_kind(a, b), {}), [r for r in results if r.method == a]
-        values = (grades.get((r.sample_id, a)) for r in own)
-        compared = [None if v is None else PairwiseResult.from_dict(v) for v in values]
-        summaries[a, b] = summarize_preferences(compared, [r.imdb_key for r in own])
-    return summaries
+    return ScoreSummary(len(values), parts, counts)
 
 
 def check_criteria(

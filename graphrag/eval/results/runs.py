@@ -305,7 +305,7 @@ def _read_further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionK
     kept = {(judgement.kind, judgement.subject): judgement.value for judgement in judgements}
     kinds, further = {kind for kind, _ in kept}, run.setup.further
     named = map(SCORERS.find, dict.fromkeys((*SCORERS, *sorted(further | kinds))))
-    scorers = [s for s in named if s is not None and s.name in further | kinds]
+    scorers = [s for s in named if s is not None and not s.of_pairs and s.name in further | kinds]
     figures: _Collected = {
         method: {f"{scorer.name}.{part}": {} for scorer in scorers for part in scorer.parts}
         for method in run.setup.methods

@@ -25,13 +25,17 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
     settings = config.measures
     forms = {form.name: form.measure for form in list_forms(settings.cutoffs, settings.further)}
     for name in config.judge.graded:
-        if SCORERS.find(name) is None:
+        scorer = SCORERS.find(name)
+        if scorer is None:
             raise ConfigError(f"judge.graded: no installed package brings {name}; leave it out.")
+        if scorer.of_pairs and (config.budgets or name in config.thresholds):
+            where = "budgets" if config.budgets else "thresholds"
+            raise ConfigError(f"{where}: {name} compares pairs of methods; leave one of them out.")
     names = [
         *forms,
         *METRICS,
         *AVERAGES,
-        *(f"{scorer.name}.{part}" for scorer in SCORERS.values() for part in scorer.parts),
+        *(f"{s.name}.{part}" for s in SCORERS.values() if not s.of_pairs for part in s.parts),
     ]
     for criterion in config.measures.criteria:
         name = criterion.metric

@@ -16,7 +16,7 @@ from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.claims import judge_claims
-from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.judge import (
     NO_REASON,
     Judge,
@@ -24,7 +24,6 @@ from graphrag.eval.metrics.judge import (
     LLMJudge,
     awaited,
 )
-from graphrag.eval.metrics.pairwise import compare_answers
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
 from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
@@ -36,7 +35,6 @@ from graphrag.eval.store.records import (
     Judgement,
     StoredResponse,
     Unit,
-    is_pair,
     pair_kind,
 )
 from graphrag.offline.grading import RULES
@@ -199,15 +197,9 @@ EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
 
 
-def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
-    """Return the further judges that are asked about single responses to some of the samples."""
-    holds = any(sample.assertions for sample in samples)
-    return [name for name in config.judge.scorers if holds or name != "assertions"]
-
-
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
     """Say whether a run asks a further judge."""
-    return bool(config.judge.pairwise) or bool(list_further(config, samples))
+    return bool(list_pairs(config)) or bool(list_further(config, samples))
 
 
 def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
@@ -220,7 +212,7 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunReque
     session = request.session
     if not session.has_judgements:
         return outcome
-    pairs = [pair_kind(a, b) for a, b in config.judge.pairs(config.methods)]
+    pairs = [pair_kind(scorer.name, a, b) for scorer, a, b in list_pairs(config)]
     claims = [CLAIMS] * config.judges_claims
     judgements = tuple(
         (unit, judgement)
@@ -230,7 +222,7 @@ def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunReque
     )
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judgements:
-        if not is_pair(judgement.kind):
+        if judgement.kind not in pairs:
             place = unit.sample.id, unit.method, unit.trial
             grades[place][judgement.kind] = judgement.value
     results = [
@@ -275,18 +267,16 @@ def plan_further(
         assert response is not None
         return response
 
-    async def grade(scorer: Scorer, unit: Unit) -> Grading:
+    def describe(unit: Unit) -> Material:
         response, index = read(unit), config.index_of(unit.sample.imdb_key, unit.method)
         text, context = response.response, response.context_text
         types = partial(entity_types, index)
-        material = Material(unit.sample, text, context, unit.method, response.abstained, types)
-        assert scorer.grade is not None  # else it comes with the verdicts
-        return await scorer.grade(model, material)
+        return Material(unit.sample, text, context, unit.method, response.abstained, types)
 
-    async def compare(unit: Unit, other: Unit) -> Grading:
-        a, b = (read(u).response for u in (unit, other))
-        comparison = await compare_answers(model, unit.sample.question, a, b)
-        return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
+    async def grade(scorer: Scorer, unit: Unit, other: Unit | None = None) -> Grading:
+        assert scorer.grade is not None  # else it comes with the verdicts
+        second = None if other is None else describe(other)
+        return await scorer.grade(model, replace(describe(unit), other=second))
 
     jobs = [
         (unit.key, kind, partial(grade, SCORERS[kind], unit))
@@ -294,10 +284,10 @@ def plan_further(
         for kind in list_further(config, [unit.sample])
     ]
     jobs += [
-        (unit.key, pair_kind(a, b), partial(compare, unit, other))
-        for a, b in config.judge.pairs(config.methods)
+        (unit.key, pair_kind(scorer.name, a, b), partial(grade, scorer, unit, other))
+        for scorer, a, b in list_pairs(config)
         for unit in units.values()
-        if unit.method == a and unit.trial == 0
+        if unit.method == a and unit.trial == 0 and scorer.asks(unit.sample)
         if (other := units.get((unit.sample.id, b, 0))) is not None
     ]
     return [

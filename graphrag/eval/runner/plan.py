@@ -14,15 +14,15 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
-from graphrag.eval.metrics.further import SCORERS
+from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.runner.headers import read_searched_views
-from graphrag.eval.runner.judging import FAITHFULNESS, list_further, with_judged
+from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import (
@@ -123,12 +123,10 @@ def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
 def _describe_further(
     config: EvaluationConfig, samples: Sequence[Sample]
 ) -> dict[str, dict[str, dict[str, object]]]:
-    judge = config.judge
-    kinds = list_further(config, samples)
-    descriptions: dict[str, dict[str, object]] = {kind: _describe_scorer(kind) for kind in kinds}
-    if judge.pairwise:
-        descriptions["pairwise"] = {"prompt": _hash(PAIRWISE_PROMPT), "version": PAIRWISE_VERSION}
-        descriptions["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]
+    names = list_further(config, samples)
+    descriptions: dict[str, dict[str, object]] = {name: _describe_scorer(name) for name in names}
+    pairs = grouped((scorer.name, [a, b]) for scorer, a, b in list_pairs(config))
+    descriptions |= {name: {**_describe_scorer(name), "pairs": p} for name, p in pairs.items()}
     return {"further": descriptions} if descriptions else {}
 
 

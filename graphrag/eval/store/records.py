@@ -42,7 +42,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
 
     @property
     def further(self) -> frozenset[str]:
-        """The further judges that are asked: see :class:`Judgement`; all pairs are "pairwise"."""
+        """The further judges that are asked: see :class:`Judgement`; all pairs by their scorer."""
         by_claim = "by" in self._sections.get("metrics", {}).get("faithfulness", {})
         return frozenset([*self._sections.get("further", {}), *[CLAIMS] * by_claim])
 
@@ -314,9 +314,10 @@ class Judgement:
     """What a further judge said, beyond the verdicts.
 
     ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
-    ``kind``: that of a scorer, as "rubric", or "pairwise:A:B", or "claims" or "doubt", which come
-    with a verdict that has their failure and their usage. ``value``: the judge's record,
-    JSON-ready. ``failed``: whether something in it is unscored because the judge failed.
+    ``kind``: the name of a scorer, as "rubric", of one of pairs "pairwise:A:B", or "claims" or
+    "doubt", which come with a verdict that has their failure and their usage. ``value``: the
+    judge's record, JSON-ready. ``failed``: whether something in it is unscored because the judge
+    failed.
     """
 
     subject: str
@@ -347,14 +348,6 @@ def list_details(unit: str, verdicts: Mapping[str, JudgeResult]) -> list[Judgeme
     return [Judgement(unit, kind, value, failed=False, usage=Usage()) for kind, value in details]
 
 
-_PAIRWISE = "pairwise:"
-
-
-def pair_kind(first: str, second: str) -> str:
-    """Return the kind of the judgments that hold two methods against each other."""
-    return f"{_PAIRWISE}{first}:{second}"
-
-
-def is_pair(kind: str) -> bool:
-    """Say whether a judgment of this kind holds two methods against each other."""
-    return kind.startswith(_PAIRWISE)
+def pair_kind(scorer: str, first: str, second: str) -> str:
+    """Return the kind of the judgments by which a scorer holds two methods against each other."""
+    return f"{scorer}:{first}:{second}"

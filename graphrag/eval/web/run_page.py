@@ -29,7 +29,7 @@ _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "calls.js", "questi
 _COMPACT = (",", ":")
 _PIECE = 1 << 16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=_COMPACT, allow_nan=False)
-_NO_FIGURES = Figures({}, [], [], {}, {}, Usage(), {}, {})
+_NO_FIGURES = Figures({}, [], [], {}, Usage(), {}, {})
 _NOTHING: Mapping[str, str] = {}
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
