@@ -25,7 +25,7 @@ from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.results.runs import Values, paid_usages, read_question_figures
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Judgement, RunDetails, StoredResponse
+from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
 from graphrag.query.usage import Usage, sum_usages
 
@@ -86,7 +86,8 @@ def keep(folder: Path, trials: int, is_whole: bool) -> tuple[str, str]:
                 store.append_verdicts(first.run_id, unit, verdicts_of(chance, is_whole), judging)
         store.append_forgotten(first.run_id, "gone", usage_of(chance, "gpt"))
         store.finish_run(first.run_id)
-        again = store.add_run(setup.judged_again(first.run_id, {}, FURTHER), samples, details)
+        judging = RunSetup({**setup.root, **FURTHER, "responses_of": first.run_id})
+        again = store.add_run(judging, samples, details)
         store.copy_responses(first.run_id, again.run_id)
         for unit, response in store.responses(again.run_id).items():
             if response.failure is None:

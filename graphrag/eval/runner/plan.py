@@ -102,8 +102,14 @@ def describe_judging(
     origin: Run, config: EvaluationConfig, samples: Sequence[Sample], judge: Mapping[str, object]
 ) -> RunSetup:
     """Return the setup of a run that judges the responses of another one again."""
-    judging = {"judge": dict(judge), "metrics": _describe_metrics(config)}
-    return origin.setup.judged_again(origin.run_id, judging, _describe_further(config, samples))
+    sections = {
+        **{name: section for name, section in origin.setup.root.items() if name != "further"},
+        "judge": dict(judge),
+        "metrics": _describe_metrics(config),
+        **_describe_further(config, samples),
+        "responses_of": origin.run_id,
+    }
+    return RunSetup(sections)
 
 
 def _describe_metrics(config: EvaluationConfig) -> dict[str, dict[str, object]]:
@@ -234,9 +240,7 @@ def choose_run(
         same = unwritten[0]  # as one that is unfinished was given up for it
     is_left = same in left
     if is_left:
-        store.reopen_run(same.run_id)
-        in_flight = store.calls_in_flight(same.run_id)
-        store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next
+        in_flight = store.reopen_run(same.run_id)
         calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
         note(
             f"Resuming run {same.run_id}: {_count_stored(store, same, plan.details, options)}; "

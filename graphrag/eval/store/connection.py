@@ -226,26 +226,34 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     return (_open_reading(path) if reads_only else None) or _open_file(path)
 
 
+def lock_file(path: Path, what: str) -> "FileLock":
+    """Keep every other process from a file in a folder that is made when missing.
+
+    ``what``: what one that holds it does. Raises StoreError if one does, or the folder can't be
+    written.
+    """
+    from filelock import FileLock, Timeout  # every command loads this module
+
+    lock = FileLock(f"{path}.lock", timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        msg = f"Another process {what}; wait for it, or choose another --output."
+        raise StoreError(msg) from error
+    except OSError as error:
+        msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return lock
+
+
 def hold_folder(path: Path) -> "FileLock":
     """Keep every other process from writing an eval.db and the files beside it.
 
     One of an older format becomes one of this format. Raises StoreError if another process holds
     the folder, or it can't be written.
     """
-    from filelock import FileLock, Timeout  # every command loads this module
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{path}.lock", timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise StoreError(
-            f"Another process is running an evaluation in {path.parent}; wait for it, "
-            "or choose another folder with --output."
-        ) from error
-    except OSError as error:
-        msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
-        raise StoreError(msg) from error
+    lock = lock_file(path, f"is running an evaluation in {path.parent}")
     try:
         if path.is_file():
             _migrate_file(path)

@@ -128,24 +128,19 @@ class EvaluationStore:
 
     def samples(self, run_id: str) -> list[Sample]:
         """Return the questions of a run in their order."""
-        columns, order = "sample", "position"
-        return self._rows(
-            "samples",
-            columns,
-            run_id,
-            order,
-            each_of(lambda row: Sample.from_dict(json.loads(row[0]))),
-        )
+        make = each_of(lambda row: Sample.from_dict(json.loads(row[0])))
+        return self._rows("samples", "sample", run_id, "position", make)
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
         return self._read(
-            "SELECT run_id, started_at, status, setup, details FROM runs ORDER BY rowid DESC",
+            "SELECT run_id, started_at, finished_at, status, setup, details FROM runs "
+            "ORDER BY rowid DESC",
             (),
             lambda row: Run(
-                *row[:3],
-                setup=RunSetup(json.loads(row[3])),
-                details=RunDetails.from_dict(json.loads(row[4])),
+                *row[:4],
+                setup=RunSetup(json.loads(row[4])),
+                details=RunDetails.from_dict(json.loads(row[5])),
             ),
         )
 
@@ -186,20 +181,18 @@ class EvaluationStore:
         """Return the replies of other runs, for one judging of a run."""
         return EarlierReplies(self._read, self._writer.write_soon, run_id, scope.stored)
 
-    def finished_at(self, run_id: str) -> str | None:
-        """Return when a run was finished; None of an unfinished one."""
-        rows = self._read("SELECT finished_at FROM runs WHERE run_id = ?", (run_id,))
-        return cast("str | None", rows[0][0])
-
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""
         sql = "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?"
         self._write(f"{sql} AND status <> 'finished'", (now(), run_id))
 
-    def reopen_run(self, run_id: str) -> None:
-        """Mark a run as unfinished again."""
-        sql = "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?"
-        self._write(sql, (run_id,))
+    def reopen_run(self, run_id: str) -> int:
+        """Mark a run as unfinished again; return the calls in flight when it stopped, once."""
+        in_flight = self.calls_in_flight(run_id)
+        reopened = "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?"
+        forgotten = "DELETE FROM calls WHERE run_id = ? AND reply IS NULL"
+        self._writer.write((reopened, (run_id,)), (forgotten, (run_id,)))
+        return in_flight
 
     def append_response(
         self, run_id: str, response: StoredResponse, left: Usage | None = None
@@ -352,13 +345,9 @@ class EvaluationStore:
         return self._rows("forgotten", "usage", run_id, "rowid", make)
 
     def calls_in_flight(self, run_id: str) -> int:
-        """Return how many calls had been sent and not been answered when the run stopped."""
+        """Return how many calls have been sent and not been answered."""
         sql = "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL"
         return cast("int", self._read(sql, (run_id,))[0][0])
-
-    def forget_calls_in_flight(self, run_id: str) -> None:
-        """Forget the calls that had been sent and not been answered when the run stopped."""
-        self._write("DELETE FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,))
 
     def finished_calls(self, run_id: str) -> dict[str, dict[str, RecordedCall]]:
         """Return stored scope -> call -> its reply, for what is not complete yet."""

@@ -14,6 +14,7 @@ from graphrag.eval.records.answers import Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.query.usage import Usage
+from graphrag.text.phrases import counted
 
 
 class RunSetup(RootModel[dict[str, object]], frozen=True):
@@ -97,17 +98,6 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
                 facts = [by_method[m] for m in asking if self.index_of(key, m) == name]
                 by_index[name] = {v for fact in facts if (v := fact.get("index")) is not None}
         return by_index
-
-    def judged_again(
-        self, run_id: str, judging: Mapping[str, object], further: Mapping[str, object]
-    ) -> "RunSetup":
-        """Return the setup of a run that judges the responses of this one, ``run_id``, again.
-
-        ``judging`` takes the place of sections of that name, ``further`` that of all that further
-        judges were asked.
-        """
-        kept = {name: section for name, section in self.root.items() if name != "further"}
-        return RunSetup({**kept, **judging, **further, "responses_of": run_id})
 
     def flat(self) -> dict[str, object]:
         """Return ``section.key`` -> value of all that it says."""
@@ -222,10 +212,11 @@ _DETAILS = TypeAdapter(RunDetails)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation run."""
+    """One evaluation run; ``finished_at`` is None of an unfinished one."""
 
     run_id: str
     started_at: str
+    finished_at: str | None
     status: Status
     setup: RunSetup
     details: RunDetails
@@ -238,8 +229,7 @@ class Run:
     def describe(self) -> str:
         """Return id, date and number of questions for a sentence."""
         started = self.started_at[:16].replace("T", " ")
-        n = self.setup.n_questions
-        questions = f"{n:,} question{'' if n == 1 else 's'}"
+        questions = counted(self.setup.n_questions, "question")
         return f"{self.run_id} ({started} UTC, {questions}, {self.status})"
 
 
@@ -247,7 +237,7 @@ def new_run(setup: RunSetup, details: RunDetails | None = None) -> Run:
     """Return a run that begins now, under an id of its own; None: of a program's own."""
     started = now()
     run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
-    return Run(run_id, started, "unfinished", setup, details or RunDetails("python", 0, {}))
+    return Run(run_id, started, None, "unfinished", setup, details or RunDetails("python", 0, {}))
 
 
 def now() -> str:

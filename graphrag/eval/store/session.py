@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records.answers import KeptCalls, Retrieved
 from graphrag.eval.records.verdicts import JudgeResult
-from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE
+from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE, lock_file
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import (
@@ -287,22 +287,16 @@ class CallFile:
     """
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock, Timeout  # every command loads this module
-
         self.attempts: list[CallAttempt] = []
         self._calls: dict[str, RecordedCall] = {}
+        self._lock = lock_file(path, f"writes {path}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(f"{path}.lock", timeout=0)
-            self._lock.acquire()
-            lines = path.read_bytes().splitlines() if path.exists() else []
+            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
             self._file = path.open("ab")
-            if lines and not path.read_bytes().endswith(b"\n"):
+            if lines and not lines[-1].endswith(b"\n"):
                 self._file.write(b"\n")
-        except Timeout as error:
-            msg = f"Another process writes {path}; wait for it, or choose another --output."
-            raise StoreError(msg) from error
         except OSError as error:
+            self._lock.release()
             msg = f"{path} can't be written: {error.strerror}; choose another --output."
             raise StoreError(msg) from error
         for line in lines:

@@ -137,7 +137,7 @@ class StorePages:
     def report(self, run_id: str) -> str:
         """Return the page of a run; raises UsageError if there is nothing to show."""
         with open_store(self._place) as store:
-            key = self._key(store, _find_run(store, run_id))
+            key = self._key(_find_run(store, run_id))
         return self._draw(key, lambda: self._render_run(run_id)).replace(NO_NAV, NAV, 1)
 
     def compare(self, new: str, old: str, place: str) -> str:
@@ -145,7 +145,7 @@ class StorePages:
         pinned = self._pinned_id() if old == PINNED else None
         with open_store(self._place) as store:
             runs = [_find_run(store, new)] + ([] if old == PINNED else [_find_run(store, old)])
-            keys = [self._key(store, run) for run in runs]
+            keys = [self._key(run) for run in runs]
             if old == PINNED:
                 keys.append(("pinned", _modified_at(self._baseline)))
                 runs += [run for run in store.runs() if run.run_id == pinned]
@@ -205,7 +205,7 @@ class StorePages:
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
-        return _keep(self._answers, self._key(store, run), read)
+        return _keep(self._answers, self._key(run), read)
 
     def page(
         self, collector: MetricsCollector | None = None, place: str = "", told: str = ""
@@ -256,16 +256,15 @@ class StorePages:
         )
 
     def _describe(self, store: EvaluationStore, run: Run, pinned: str | None) -> StoredRun:
-        key, is_pinned = self._key(store, run), run.run_id == pinned
+        key, is_pinned = self._key(run), run.run_id == pinned
         key = None if key is None else (key, is_pinned)
         return _keep(self._described, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
-    def _key(self, store: EvaluationStore, run: Run) -> object:
+    def _key(self, run: Run) -> object:
         """Return what changes whenever a run's figures do; None while it goes on."""
-        finished = store.finished_at(run.run_id)
-        if finished is None:
+        if run.finished_at is None:
             return None
-        return run.run_id, finished, _modified_at(run_folder(self._place.parent, run.run_id))
+        return run.run_id, run.finished_at, _modified_at(run_folder(self._place.parent, run.run_id))
 
     def _ask_gate(self, store: EvaluationStore, runs: Sequence[Run]) -> dict[str, str]:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
@@ -278,7 +277,7 @@ class StorePages:
                 return "baseline"
             if run.status != "finished":
                 return "unfinished"
-            key = (self._key(store, run), changed)
+            key = (self._key(run), changed)
             return _keep(self._gated, key, lambda: self._gate(store, run))
 
         return {run.run_id: gate(run) for run in runs[:_GATED]}
