@@ -26,6 +26,7 @@ _COLOURS = (
 )
 
 
+_TABLES = ("score", "curves")
 _FURTHER = ("metrics", "pairs", "areas", "spent")
 
 
@@ -44,14 +45,18 @@ def render_cell(results: "EvaluationResults") -> str:
         if name == "scores" or results.curves is not None:
             data = base64.b64encode(plot.svg(style).encode("utf-8", "replace")).decode("ascii")
             plots.append((plot.title, plot.about, f"data:image/svg+xml;base64,{data}"))
-    parts, answer = make_sections(results), answer_run(results)
+    sections, answer = make_sections(results), answer_run(results)
+    tables, further = (
+        [part for name in names for part in sections[name] if isinstance(part, Table) and part.rows]
+        for names in (_TABLES, _FURTHER)
+    )
     return render(
         "cell.html.j2",
         answer=[] if answer is None else [line.text for line in list_lines(answer)],
         label=label_results(results),
         plots=plots,
-        tables=[*parts["score"], *parts["curves"]],
-        further=[part for name in _FURTHER for part in parts[name]],
+        tables=tables,
+        further=further,
     )
 
 
