@@ -132,7 +132,7 @@ def check(evaluation: Evaluation, output: str, unread: bool) -> None:
     on_page = page_cells(page, "Every metric in %")
     main = page_cells(page, "Score: correctness")
     with EvaluationStore(evaluation.store_path) as store:
-        table = read_live(store, store.runs()[0]).means
+        table = read_live(store, store.runs()[0])["tables"][0]
     live = {
         (m, n): cell for m, *row in table.rows for n, cell in zip(table.names[1:], row, strict=True)
     }

@@ -18,7 +18,7 @@ from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.files import read_rows
 from graphrag.eval.errors import ConfigError, DatasetError, EvalError
-from graphrag.eval.report.files import read_shown_run
+from graphrag.eval.report.files import read_top
 from graphrag.eval.results.runs import read_rows as read_run_rows
 from graphrag.eval.runner.importing import Import
 from graphrag.eval.runner.methods import MethodSet
@@ -126,9 +126,9 @@ def test_a_run_id_leads_nowhere_else(tmp_path, run_id):
         run_folder(tmp_path, run_id)
     metadata = {"run_id": run_id, "timestamp": "2026-01-01T00:00:00"}
     (tmp_path / SUMMARY_FILE).write_text(json.dumps({"metadata": metadata}))
-    shown = read_shown_run(tmp_path)
-    assert shown is not None
-    assert shown.run_id is None
+    top = read_top(tmp_path)
+    assert top is not None
+    assert top["run_id"] is None
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

@@ -95,7 +95,7 @@ def test_junit_has_a_test_case_for_each_question(comparison):
     assert counts == {"tests": "9", "failures": "2", "errors": "1", "skipped": "4"}
     # It counts the flips that the gate counts, a failed search as newly wrong.
     (item,) = comparison.items
-    changes = [each.change for each in comparison.questions]
+    changes = [each.change for each in item.questions]
     assert changes.count("newly wrong") + changes.count("search failed") == 3
     assert (item.decision.newly_wrong, item.decision.newly_right) == (3, 1)
     assert changes.count("newly right") == 1

@@ -20,13 +20,7 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.records.judged import DEFAULT_METRICS, METRICS
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
-from graphrag.eval.report.files import (
-    ShownRun,
-    read_shown_run,
-    remove_others,
-    set_aside,
-    write_run,
-)
+from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.progress import BarProgress, LineProgress
 from graphrag.eval.report.run import (
     describe_failures,
@@ -43,7 +37,6 @@ from graphrag.eval.store.whole_files import (
     PAGE_FILE,
     REPORT_FILE,
     SUMMARY_FILE,
-    write_whole,
 )
 from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.text.command_lines import again, eval_line_here, eval_line_in
@@ -148,13 +141,7 @@ class Supervisor:
             with working(self.notes, "Writing the files"):
                 files = report.files()
                 own = write_run(output_dir, run_id, files)
-                top_run = read_shown_run(output_dir) if on_top else None
-                other = None if top_run is None or top_run.run_id == run_id else top_run
-                kept = None if other is None else set_aside(output_dir, other)
-                if on_top:
-                    write_whole(output_dir, {name: own / name for name in files})
-                if on_top and kept is not None:
-                    remove_others(output_dir, kept, files)
+                replaced = show_on_top(output_dir, own, files) if on_top else ""
         except StoreError as error:
             again_by = eval_line_in(output_dir, "show", run_id)
             go_on = f"The run is kept; write them again with: {again_by}"
@@ -164,8 +151,8 @@ class Supervisor:
         self.name_files(
             own, output_dir if on_top else None, run_id if description.is_stored else None
         )
-        if other is not None and kept is not None:
-            self.note(_describe_replaced(other, kept))
+        if replaced:
+            self.note(replaced)
 
     def name_files(self, own: Path, top: Path | None = None, run_id: str | None = None) -> None:
         """Say where a run's files are, and how every table of it is shown, if it is kept.
@@ -241,13 +228,6 @@ def _name_setup(outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(metric) for result in outcome.results for metric in METRICS)
     failures = [*(r.failure for r in outcome.results), *(v.failure for v in verdicts)]
     return any(failure is not None and failure.of_setup for failure in failures)
-
-
-def _describe_replaced(other: ShownRun, kept: Path) -> str:
-    name = "other results" if other.run_id is None else f"run {other.run_id}"
-    n = other.n_questions
-    size = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
-    return f"Until now these files showed {name}{size}, whose files are kept in {kept}"
 
 
 def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool, is_round: bool = False) -> int:

@@ -19,7 +19,7 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
-from graphrag.eval.report.files import check_table_file, read_shown_run, render_rows, tabulate_rows
+from graphrag.eval.report.files import check_table_file, read_top, render_rows, tabulate_rows
 from graphrag.eval.report.questions import (
     ShownAnswer,
     WrongAnswers,
@@ -211,9 +211,9 @@ def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> Non
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
-    top_run = read_shown_run(output_dir)
+    top = read_top(output_dir)
     is_newest = newest is not None and newest.run_id == run_id
-    on_top = is_newest if top_run is None else top_run.run_id == run_id
+    on_top = is_newest if top is None else top["run_id"] == run_id
     folders = [own, *([output_dir] if on_top else [])]
     is_poorer = len(description.views) < len(description.run.setup.searched())
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):

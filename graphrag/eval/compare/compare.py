@@ -77,27 +77,14 @@ class MetricPairs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
-    """One question that is ``newly`` wrong or right, as the gate counts it.
-
-    The document is "", the question's text None, where neither run knows it.
-    """
-
-    method: str
-    metric: str
-    document: str
-    question_id: str
-    question: str | None
-    newly: str
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionChange:
     """One question of one method on one metric in two runs; ``told`` is the change in words.
 
-    Document and question as of ``Flip``. A search that failed in the new run is that, whatever it
-    was before. "unscored": a run lacks the verdict. "not compared": a run lacks the question, or
-    its accepted answer is another now. ``seconds``: of the new run's search, None if not measured.
+    The document is "", the question's text None, where neither run knows it. A search that failed
+    in the new run is that, whatever it was before. "unscored": a run lacks the verdict. "not
+    compared": a run lacks the question, or its accepted answer is another now. ``seconds``: of the
+    new run's search, None if not measured. ``newly``: "wrong" or "right" of one that flipped, as
+    the gate counts it: a failed search may be newly wrong, and a missing verdict flips nothing.
     """
 
     method: str
@@ -108,6 +95,7 @@ class QuestionChange:
     change: Change
     told: str
     seconds: float | None = None
+    newly: Literal["wrong", "right", ""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +107,8 @@ class MethodComparison:
     ``only_baseline``: ids of the questions that one run holds alone; ``n_other_reference`` have
     another accepted answer now. ``n_unanswered``: failed searches and abstentions that count as not
     done well, of the new run and the baseline, among the questions that both hold.
-    ``changed_indexes``: documents whose index is another now. ``flips``: what the decision counts
-    as newly wrong and newly right.
+    ``changed_indexes``: documents whose index is another now. ``questions``: what became of every
+    question that either run holds.
     """
 
     method: str
@@ -133,7 +121,13 @@ class MethodComparison:
     n_other_reference: int = 0
     n_unanswered: tuple[int, int] = (0, 0)
     changed_indexes: tuple[str, ...] = ()
-    flips: tuple[Flip, ...] = ()
+    questions: tuple[QuestionChange, ...] = ()
+
+    @property
+    def flips(self) -> list[QuestionChange]:
+        """The questions that flipped, the newly wrong first, else in their order."""
+        flips = [change for change in self.questions if change.newly]
+        return sorted(flips, key=lambda flip: flip.newly == "right")
 
     @property
     def n_without_verdict(self) -> int:
@@ -148,7 +142,6 @@ class RunComparison:
 
     ``items`` is empty only where amounts alone are compared; ``warnings``: what makes the
     comparison weaker than it looks; ``figures``: the amounts that are held against a threshold;
-    ``questions``: what became of every question that either run holds, on every metric compared.
     ``payoffs``: after how many questions the more expensive index pays.
     """
 
@@ -157,13 +150,12 @@ class RunComparison:
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
-    questions: tuple[QuestionChange, ...] = ()
     payoffs: tuple[Payoff, ...] = ()
 
     @property
-    def flips(self) -> tuple[Flip, ...]:
+    def flips(self) -> list[QuestionChange]:
         """Every question that flipped, item by item."""
-        return tuple(flip for item in self.items for flip in item.flips)
+        return [flip for item in self.items for flip in item.flips]
 
     @property
     def decided(self) -> tuple[MethodComparison | FigureComparison, ...]:
@@ -285,7 +277,7 @@ def compare_runs(
             n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
-            flips=_list_flips(joined[key[0]], pairs[key], key),
+            questions=tuple(_list_changes(joined[key[0]], pairs[key], key)),
         )
         for key, result in zip(
             keys, correct_family([_compute_difference(pairs[key]) for key in keys]), strict=True
@@ -310,7 +302,6 @@ def compare_runs(
             for key, case in (amounts or {}).items()
             if key[0] in chosen
         ),
-        tuple(change for key in keys for change in _list_changes(joined[key[0]], pairs[key], key)),
         index_payoffs(new, baseline, chosen),
     )
 
@@ -482,30 +473,20 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
     return warnings
 
 
-def _list_flips(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, ...]:
-    """Return the questions that flipped, the newly wrong first, else in their order.
-
-    They are those that the gate counts: a missing verdict flips nothing.
-    """
-    flips = [
-        Flip(*key, *old.key, new.question or old.question, "right" if now else "wrong")
-        for (new, old), (now, then) in zip(joined.pairs, pairs.scores, strict=False)
-        if now is not None and then is not None and now != then
-    ]
-    return tuple(sorted(flips, key=lambda flip: flip.newly == "right"))
-
-
 def _list_changes(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
-    def record(new: Row, old: Row, change: Change, told: str) -> QuestionChange:
+    def record(new: Row, old: Row, kind: Change, told: str) -> QuestionChange:
         seconds, question = None if new is old else new.latency_s, new.question or old.question
-        return QuestionChange(*key, *old.key, question, change, told, seconds)
+        return QuestionChange(*key, *old.key, question, kind, told, seconds)
 
     changes: list[QuestionChange] = []
     for (new, old), scores in zip(joined.pairs, pairs.scores, strict=False):
-        change, told = _compare_question(new, old, key[1])
-        if change not in ("unscored", "search failed") and None in scores:
-            change, told = "not compared", "its accepted answer is another now"
-        changes.append(record(new, old, change, told))
+        kind, told = _compare_question(new, old, key[1])
+        if kind not in ("unscored", "search failed") and None in scores:
+            kind, told = "not compared", "its accepted answer is another now"
+        change = record(new, old, kind, told)
+        if None not in scores and scores[0] != scores[1]:
+            change = replace(change, newly="right" if scores[0] else "wrong")
+        changes.append(change)
     for rows, side in ((joined.new, NEW), (joined.baseline, BASELINE)):
         changes += [record(row, row, "not compared", f"only in the {side}") for row in rows]
     return changes

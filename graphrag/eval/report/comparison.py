@@ -7,7 +7,6 @@ from statistics import NormalDist
 from graphrag.eval.compare.compare import (
     BASELINE,
     NEW,
-    Flip,
     MethodComparison,
     QuestionChange,
     RunComparison,
@@ -38,6 +37,7 @@ from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted, join_names, shorten
 
 _FEW = 5  # ids that are named
+_FLIP = ("method", "metric", "document", "question_id", "question", "newly")
 _MOST_OF_A_NOTE = 60  # characters, in the list of runs
 
 
@@ -275,12 +275,12 @@ def list_flips(comparison: RunComparison, full: bool = False) -> list[str]:
     return lines
 
 
-def describe_flip(flip: Flip, n_chars: int = 90) -> str:
+def describe_flip(flip: QuestionChange, n_chars: int = 90) -> str:
     """Return what became of which question, whose words are cut to so many characters."""
     return f"{flip.newly}: {flip.method}, {flip.metric}: {name_asked(flip, n_chars)}"
 
 
-def name_asked(change: Flip | QuestionChange, n_chars: int) -> str:
+def name_asked(change: QuestionChange, n_chars: int) -> str:
     """Return a question's id, its document and so many characters of its words."""
     where = f" of {change.document}" if change.document else ""
     words = "" if change.question is None else f": {shorten(change.question, n_chars)}"
@@ -363,12 +363,18 @@ def render_json(comparison: RunComparison) -> str:
         "new": new.name,
         "baseline": old.name,
         "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
-        "items": [asdict(item) for item in comparison.items],
+        "items": [_list_values(item) for item in comparison.items],
         "figures": [asdict(change) for change in comparison.figures],
         "break_even": [payoff.to_dict() for payoff in comparison.payoffs],
         "warnings": list(comparison.warnings),
     }
     return whole_json(values)
+
+
+def _list_values(item: MethodComparison) -> dict[str, object]:
+    values = asdict(item)
+    del values["questions"]
+    return {**values, "flips": [{name: getattr(f, name) for name in _FLIP} for f in item.flips]}
 
 
 def runs_table(runs: Sequence[StoredRun]) -> Table:

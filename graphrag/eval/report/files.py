@@ -9,7 +9,6 @@ import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +27,7 @@ from graphrag.eval.store.whole_files import (
 )
 from graphrag.query.calls import describe_error
 from graphrag.text.controls import harmless_cell
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,17 +39,11 @@ _NAMES = (CURVES_FILE, PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 SUFFIXES = (".csv", ".parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRun:
-    """The run that the files beside eval.db show; no id where the files do not say."""
+def read_top(output_dir: Path) -> Mapping[str, Any] | None:
+    """Return what the files beside eval.db say of the run that they show; None when there are none.
 
-    run_id: str | None
-    n_questions: int | None
-    timestamp: str
-
-
-def read_shown_run(output_dir: Path) -> ShownRun | None:
-    """Return the run that the files beside eval.db show; None when there are none."""
+    ``run_id`` and ``total_questions`` are None where they do not say.
+    """
     path = output_dir / SUMMARY_FILE
     if not path.exists():
         return None
@@ -58,24 +52,52 @@ def read_shown_run(output_dir: Path) -> ShownRun | None:
         metadata = cast("dict[str, Any]", values["metadata"])
         run_id, timestamp = metadata.get("run_id"), metadata["timestamp"]
         run_folder(output_dir, run_id or timestamp)  # anybody's file: it may lead elsewhere
-        return ShownRun(run_id, metadata.get("total_questions"), timestamp)
     except (OSError, ValueError, TypeError, KeyError, StoreError):  # not ours, or cut short
-        return ShownRun(None, None, f"of-unknown-origin-{path.stat().st_mtime:.0f}")
+        run_id, metadata = None, dict[str, Any]()
+        timestamp = f"of-unknown-origin-{path.stat().st_mtime:.0f}"
+    n = metadata.get("total_questions")
+    return {"run_id": run_id, "total_questions": n, "timestamp": timestamp}
 
 
-def set_aside(output_dir: Path, run: ShownRun) -> Path:
+def show_on_top(output_dir: Path, own: Path, names: Collection[str]) -> str:
+    """Have the files beside eval.db show a run, and say of another's where they are kept.
+
+    ``own`` is the run's folder, which has files of these names. Runs of other methods, or at no
+    budgets, write files of other names, which would seem to be this run's: they are removed.
+    StoreError if it can't be done.
+    """
+    top = read_top(output_dir)
+    kept = None
+    if top is not None and top["run_id"] != own.name:
+        kept = _set_aside(output_dir, top["run_id"], top["timestamp"])
+    write_whole(output_dir, {name: own / name for name in names})
+    if top is None or kept is None:
+        return ""
+    try:
+        for path in (*kept.glob("evaluation*.json"), kept / CURVES_FILE):
+            if path.exists() and path.name not in names:
+                (output_dir / path.name).unlink(missing_ok=True)
+    except OSError as error:
+        msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
+        raise StoreError(msg) from error
+    name = "other results" if top["run_id"] is None else f"run {top['run_id']}"
+    n = top["total_questions"]
+    size = "" if n is None else f" ({counted(n, 'question')})"
+    return f"Until now these files showed {name}{size}, whose files are kept in {kept}"
+
+
+def _set_aside(output_dir: Path, run_id: str | None, timestamp: str) -> Path:
     """Keep the files beside eval.db in a folder of their own, and return it.
 
-    Where that run has its own files already they are left as they are. StoreError if they can't be
-    copied.
+    Where that run has its own files already they are left as they are.
     """
-    folder = run_folder(output_dir, run.run_id or f"saved-{run.timestamp.replace(':', '')}")
+    folder = run_folder(output_dir, run_id or f"saved-{timestamp.replace(':', '')}")
     if (folder / SUMMARY_FILE).exists():
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = [output_dir / name for name in _NAMES if (output_dir / name).exists()]
-        for path in (*_evaluations_in(output_dir, run.run_id), *paths):
+        for path in (*_evaluations_in(output_dir, run_id), *paths):
             shutil.copy2(path, folder / path.name)  # the summary last: it says the rest is there
     except OSError as error:
         raise StoreError(
@@ -83,21 +105,6 @@ def set_aside(output_dir: Path, run: ShownRun) -> Path:
             f"({error.strerror}), so they are left where they are; free some space."
         ) from error
     return folder
-
-
-def remove_others(output_dir: Path, kept: Path, new: Collection[str]) -> None:
-    """Remove what a run that is ``kept`` elsewhere has beside eval.db and the new one has not.
-
-    Runs of other methods, or at no budgets, write files of other names, and theirs would seem to be
-    the new run's. StoreError if one can't be removed.
-    """
-    try:
-        for path in (*kept.glob("evaluation*.json"), kept / CURVES_FILE):
-            if path.exists() and path.name not in new:
-                (output_dir / path.name).unlink(missing_ok=True)
-    except OSError as error:
-        msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
-        raise StoreError(msg) from error
 
 
 def _evaluations_in(folder: Path, run_id: str | None) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-from graphrag.eval.compare.compare import BASELINE, NEW, Flip, RunComparison
+from graphrag.eval.compare.compare import BASELINE, NEW, QuestionChange, RunComparison
 from graphrag.eval.report.answer import list_lines
 from graphrag.eval.report.comparison import (
     answer_comparison,
@@ -82,7 +82,7 @@ def list_annotations(comparison: RunComparison) -> list[str]:
     return [f"::{kind} title=graphrag eval compare::{t.translate(escapes)}" for kind, t in lines]
 
 
-def _flips(flips: Sequence[Flip]) -> list[str]:
+def _flips(flips: Sequence[QuestionChange]) -> list[str]:
     n_wrong = sum(flip.newly == "wrong" for flip in flips)
     ordered = sorted(flips, key=lambda flip: flip.newly == "right")
     lines = [f"- newly {escape(describe_flip(flip, 200))}" for flip in ordered[:_MOST_FLIPS]]
@@ -129,7 +129,7 @@ def render_junit(comparison: RunComparison) -> str:
             ElementTree.SubElement(cases[-1], end, message=_allowed(describe_decision(item)))
     suites.append(_suite(f"graphrag eval compare{label}", cases))
     cases = []
-    for change in comparison.questions:
+    for change in (change for item in comparison.items for change in item.questions):
         case = _case(f"graphrag.eval.{change.metric}.{change.method}", name_asked(change, 120))
         if change.seconds is not None:
             case.set("time", f"{change.seconds:.3f}")

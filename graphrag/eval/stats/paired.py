@@ -71,7 +71,8 @@ class PairedDifference:
     None when none could be found.
 
     ``difference_bounds``: the difference over all questions if the missing scores fell as badly,
-    and as well, for a as they can. ``by_document``: None unless it was asked for.
+    and as well, for a as they can. ``by_document``: None unless it was asked for. ``is_graded``: it
+    is of item means, which lie between 0 and 1 as well.
     """
 
     n_pairs: int
@@ -91,11 +92,7 @@ class PairedDifference:
     test: str = MCNEMAR
     note: str | None = None
     coverage: float | None = None
-
-    @property
-    def is_graded(self) -> bool:
-        """Whether it is of item means, which lie between 0 and 1 as well."""
-        return self.interval.partition(",")[0] == "t"
+    is_graded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +399,7 @@ def paired_items(
         by_document=_view(scored) if view_documents else None,
         interval=scaled.interval,
         test=scaled.test,
+        is_graded=True,
     )
 
 

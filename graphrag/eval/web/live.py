@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.judged import METRICS
@@ -31,59 +32,13 @@ _CAUSES = 20
 _LONGEST_TEXT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRun:
-    """How far a run is.
+def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
+    """Read what the page of a run shows of how far it is.
 
     Of ``n_planned`` searches (None: unknown) ``n_searched`` answered or failed, of which ``n_done``
-    wait for no verdict; ``n_failed`` searches, ``n_unscored`` verdicts and judgments failed,
-    ``n_in_flight`` calls were sent and not answered. ``failures`` are by cause, the most frequent
-    first; ``means``: methods x metrics; ``slowest``: seconds, method, question, the slowest first;
-    ``spent`` what it took, ``left`` how long it may go on, "" where unknown; ``recorded_at`` when
-    the latest result was kept.
+    wait for no verdict; ``left``: how long it may go on, "" where that is unknown. Else nothing is
+    an estimate of what is still to come. ``go_on``: the command that goes on with it.
     """
-
-    run: Run
-    n_planned: int | None
-    n_searched: int
-    n_done: int
-    n_failed: int
-    n_unscored: int
-    n_in_flight: int
-    failures: Table | None
-    means: Table | None
-    slowest: Sequence[tuple[str, str, str]]
-    spent: str
-    left: str
-    recorded_at: str | None
-    embedded_models: str | None
-
-    @property
-    def go_on(self) -> str:
-        """The command that goes on with the run: the one that began it, where that is kept."""
-        begun = self.run.details.command or "graphrag eval"
-        return begun if "--resume" in begun.split() else f"{begun} --resume"
-
-    def tables(self) -> list[Table]:
-        """Return methods x metrics, what failed, and the slowest searches, where there are any."""
-        far = "" if self.run.status == "finished" else " of what is done so far; not a result"
-        note = (
-            "Quick answers come first, so this is not a fair sample of the run. Each interval "
-            "holds for one look: don't stop because it looks good."
-        )
-        title = f"Mean scores in % (95 % interval){far}"
-        means = self.means and replace(self.means, title=title, note=note if far else "")
-        slowest = Table(
-            "Slowest searches",
-            [("seconds", "seconds"), ("method", "text"), ("question", "text")],
-            self.slowest,
-        )
-        every = (means, self.failures, slowest)
-        return [table for table in every if table is not None and table.rows]
-
-
-def read_live(store: EvaluationStore, run: Run) -> LiveRun:
-    """Read how far a run is; nothing of it is an estimate of what is still to come."""
     responses = store.outlines(run.run_id)
     verdicts, samples = store.verdicts(run.run_id), store.samples(run.run_id)
     metrics = [metric for metric in run.setup.metrics or () if metric in METRICS]
@@ -113,41 +68,55 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         ]
     )
     timed = [(r.latency_s, r) for r in responses.values() if r.latency_s is not None]
-    slowest = sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
     texts = {sample.id: sample.question for sample in samples}
-    return LiveRun(
-        run=run,
-        n_planned=run.details.n_units,
-        n_searched=len(responses),
-        n_done=len(done),
-        n_failed=len(failed),
-        n_unscored=len(unscored) + len(judgements),
-        n_in_flight=store.calls_in_flight(run.run_id),
-        failures=tabulate_failures(causes, _CAUSES),
-        means=None if run.setup.is_of_suites or not metrics else _means(store, run, metrics, done),
-        slowest=[
-            (
-                f"{seconds:.2f}",
+    slowest = Table(
+        "Slowest searches",
+        [("seconds", "seconds"), ("method", "text"), ("question", "text")],
+        [
+            [
+                seconds,
                 f"{response.method} (failed)" if response.failure else response.method,
                 shorten(texts.get(response.sample_id, response.sample_id), _LONGEST_TEXT),
-            )
-            for seconds, response in slowest
+            ]
+            for seconds, response in sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
         ],
-        spent=_describe_spent(store, run),
-        left=_estimate_left(run, store, len(done)),
-        recorded_at=store.recorded_at(run.run_id),
-        embedded_models=stored_metadata(store, run).embedded_models,
     )
+    tables = (_means(store, run, metrics, done), tabulate_failures(causes, _CAUSES), slowest)
+    begun = run.details.command or "graphrag eval"
+    return {
+        "run": run,
+        "n_planned": run.details.n_units,
+        "n_searched": len(responses),
+        "n_done": len(done),
+        "n_failed": len(failed),
+        "n_unscored": len(unscored) + len(judgements),
+        "n_in_flight": store.calls_in_flight(run.run_id),
+        "tables": [table for table in tables if table.rows],
+        "spent": _describe_spent(store, run),
+        "left": _estimate_left(run, store, len(done)),
+        "recorded_at": store.recorded_at(run.run_id),
+        "embedded_models": stored_metadata(store, run).embedded_models,
+        "go_on": begun if "--resume" in begun.split() else f"{begun} --resume",
+    }
 
 
 def _means(
     store: EvaluationStore, run: Run, metrics: Sequence[str], done: Sequence[StoredResponse]
-) -> Table | None:
+) -> Table:
     keys = {(response.method, response.sample_id) for response in done if not response.trial}
     all_rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
+    if run.setup.is_of_suites or not metrics or not all_rows:
+        return Table()
     by_method = {m: [row for row in all_rows if row.method == m] for m in run.setup.methods}
     outcomes = {m: summarize_rows(rows, metrics, len(rows), True) for m, rows in by_method.items()}
-    return means_table(metrics, outcomes) if any(by_method.values()) else None
+    title, note = "Mean scores in % (95 % interval)", ""
+    if run.status != "finished":
+        title += " of what is done so far; not a result"
+        note = (
+            "Quick answers come first, so this is not a fair sample of the run. Each interval "
+            "holds for one look: don't stop because it looks good."
+        )
+    return replace(means_table(metrics, outcomes), title=title, note=note)
 
 
 def _estimate_left(run: Run, store: EvaluationStore, n_done: int) -> str:

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import compare_runs
@@ -28,7 +27,7 @@ from graphrag.eval.store.notes import RunNote, keep_note, read_notes
 from graphrag.eval.store.records import Run, now
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
-from graphrag.eval.web.live import LiveRun, read_live
+from graphrag.eval.web.live import read_live
 from graphrag.eval.web.page import NAV, NO_NAV, render
 from graphrag.eval.web.server import NotFound
 from graphrag.eval.web.two_runs import render_two_runs
@@ -37,60 +36,6 @@ Kept = TypeVar("Kept")
 _GATED = 20
 """Of how many runs, the newest, the gate is asked."""
 _KEPT_PAGES = 4
-
-
-class Score(NamedTuple):
-    """A method's line of a run, as text; ``difference`` is to the run that it is held against."""
-
-    method: str
-    mean: str
-    difference: str
-    tokens: str
-    seconds: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRun:
-    """A run in the list.
-
-    ``gate``: what the gate says of it against the baseline, "" if not asked. ``answer``: what its
-    files said that is to be done when they were last written, without the reasons. ``against``: the
-    pinned run, else the finished one before it, if it was asked the same questions; None without
-    one. ``changes``: what differs from that, beside its answers.
-    """
-
-    run: StoredRun
-    gate: str
-    is_of_suites: bool
-    answer: Answer | None
-    against: StoredRun | None
-    changes: Sequence[str]
-
-    @property
-    def metric(self) -> str:
-        """The metric by which the list shows it; "" without any."""
-        return next((name for means in self.run.means.values() for name in means), "")
-
-    @property
-    def cost(self) -> str:
-        """What the run cost in all."""
-        usd = self.run.cost_usd
-        return "price unknown" if usd is None else "nothing paid" if not usd else money(usd, "$")
-
-    @property
-    def scores(self) -> list[Score]:
-        """The methods, the best first."""
-        run, metric = self.run, self.metric
-        means = {method: figures.get(metric) for method, figures in run.means.items()}
-        old_means = {} if self.against is None else self.against.means
-        lines: list[Score] = []
-        for method in sorted(means, key=lambda method: -(means[method] or 0)):
-            mean, old = means[method], old_means.get(method, {}).get(metric)
-            difference = "" if mean is None or old is None else points(mean - old)
-            measured = run.measured.get(method, {})
-            amounts = (figure(name, measured.get(name)) for name in ("tokens", "median_latency_s"))
-            lines.append(Score(method, mean_of(run, method, metric), difference, *amounts))
-        return lines
 
 
 class StorePages:
@@ -129,7 +74,7 @@ class StorePages:
             run = _find_run(store, run_id)
         return run.status == "finished" and not run.setup.is_of_suites
 
-    def live(self, run_id: str) -> LiveRun:
+    def live(self, run_id: str) -> dict[str, Any]:
         """Return how far a run is."""
         with open_store(self._place) as store:
             return read_live(store, _find_run(store, run_id))
@@ -168,7 +113,8 @@ class StorePages:
         """Keep what a person says of a run; see ``store.notes.keep_note``."""
         return keep_note(self._place, run_id, wanted, seen)
 
-    def _runs(self) -> list[ListedRun]:
+    def _runs(self) -> list[dict[str, Any]]:
+        """Return what the list shows of each run; see :func:`_list_run`."""
         with open_store(self._place) as store:
             runs, pinned, notes = store.runs(), self._pinned_id(), read_notes(self._place)
             described = {
@@ -177,18 +123,17 @@ class StorePages:
             }
             gates = self._ask_gate(store, [run for run in runs if not run.setup.is_of_suites])
             answers = {run.run_id: self._answer(store, run) for run in runs}
-        listed: list[ListedRun] = []
+        listed: list[dict[str, Any]] = []
         for place, run in enumerate(runs):
             against = _find_earlier(run, runs[place + 1 :], [r for r in runs if r.run_id == pinned])
             listed.append(
-                ListedRun(
-                    described[run.run_id],
-                    gates.get(run.run_id, ""),
-                    run.setup.is_of_suites,
-                    answers[run.run_id],
-                    None if against is None else described[against.run_id],
-                    [] if against is None else _list_changes(run, against),
-                )
+                {
+                    **_list_run(described[run.run_id], against and described[against.run_id]),
+                    "gate": gates.get(run.run_id, ""),
+                    "is_of_suites": run.setup.is_of_suites,
+                    "answer": answers[run.run_id],
+                    "changes": [] if against is None else _list_changes(run, against),
+                }
             )
         return listed
 
@@ -216,7 +161,8 @@ class StorePages:
         place of what was asked for.
         """
         runs = [] if self._place == Path() else self._runs()
-        judged = [listed.run for listed in runs if not listed.is_of_suites]
+        tried = [listed for listed in runs if not listed["is_of_suites"]]
+        judged = [listed["run"] for listed in tried]
         names = [] if collector is None else collector.names()
         series = [] if collector is None else [draw_series(collector, name) for name in names]
         panels = draw_runs(judged, "measured")
@@ -228,9 +174,7 @@ class StorePages:
             told=told,
             written_at=minute(now()),
             runs=runs,
-            newest=next(
-                (e for e in runs if e.run.status == "finished" and not e.is_of_suites), None
-            ),
+            newest=next((e for e in tried if e["run"].status == "finished"), None),
             has_baseline=bool(runs) and self._baseline.is_file(),
             embedded_models=sorted({r.embedded_models for r in judged if r.embedded_models}),
             parts=[
@@ -321,6 +265,32 @@ def _find_earlier(run: Run, earlier: Sequence[Run], pinned: Sequence[Run]) -> Ru
         if is_alike and other.status == "finished" and other.run_id != run.run_id:
             return other
     return None
+
+
+def _list_run(run: StoredRun, against: StoredRun | None) -> dict[str, Any]:
+    """Return what the list shows of a run's own figures, and the run that it is held against.
+
+    ``metric``: the one that it is shown by, "" without any; ``scores``: a line each method, the
+    best first.
+    """
+    metric = next((name for means in run.means.values() for name in means), "")
+    means = {method: figures.get(metric) for method, figures in run.means.items()}
+    old_means = {} if against is None else against.means
+    scores: list[dict[str, str]] = []
+    for method in sorted(means, key=lambda method: -(means[method] or 0)):
+        mean, old = means[method], old_means.get(method, {}).get(metric)
+        measured = run.measured.get(method, {})
+        scores.append(
+            {
+                "method": method,
+                "mean": mean_of(run, method, metric),
+                "difference": "" if mean is None or old is None else points(mean - old),
+                "tokens": figure("tokens", measured.get("tokens")),
+                "seconds": figure("median_latency_s", measured.get("median_latency_s")),
+            }
+        )
+    cost = money(run.cost_usd, "$", "price unknown") if run.cost_usd != 0 else "nothing paid"
+    return {"run": run, "metric": metric, "scores": scores, "cost": cost, "against": against}
 
 
 def _list_changes(run: Run, against: Run) -> list[str]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from graphrag.eval.compare.changes import list_setup_changes
-from graphrag.eval.compare.compare import Flip, compare_runs
+from graphrag.eval.compare.compare import QuestionChange, compare_runs
 from graphrag.eval.report.cells import figure
 from graphrag.eval.report.comparison import (
     answer_comparison,
@@ -23,21 +23,10 @@ _MOST = 100
 """Of answers newly wrong, and newly right, that are shown."""
 
 
-class Side(NamedTuple):
-    """An answer of one run, its verdict as a word and the judge's reason."""
-
-    response: str
-    verdict: str
-    reason: str
-
-
-class Changed(NamedTuple):
-    """A question that flipped, with both answers; None of a run that the store lacks."""
-
-    flip: Flip
-    truth: str
-    before: Side | None
-    now: Side | None
+_Side: TypeAlias = tuple[str, str, str]
+"""An answer of one run, its verdict as a word and the judge's reason."""
+_Changed: TypeAlias = tuple[QuestionChange, str, _Side | None, _Side | None]
+"""A question that flipped, its accepted answer, both answers; None of a run that the store lacks"""
 
 
 def render_two_runs(
@@ -81,7 +70,7 @@ def render_two_runs(
     )
 
 
-def _describe_flips(flips: Sequence[Flip], word: str) -> str:
+def _describe_flips(flips: Sequence[QuestionChange], word: str) -> str:
     """Return how many answers flipped, and to how many questions by how many methods they are."""
     text = f"{counted(len(flips), 'answer')} newly {word}"
     n_questions = len({(flip.document, flip.question_id) for flip in flips})
@@ -92,8 +81,8 @@ def _describe_flips(flips: Sequence[Flip], word: str) -> str:
 
 
 def _pair_answers(
-    store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[Flip]
-) -> list[Changed]:
+    store: EvaluationStore, names: tuple[str | None, str | None], flips: Sequence[QuestionChange]
+) -> list[_Changed]:
     held = {run.run_id for run in store.runs()}
     now, before = (_sides(store, name, flips) if name in held else {} for name in names)
     truths: dict[str, str] = {}
@@ -102,30 +91,30 @@ def _pair_answers(
             truths = {**{s.id: s.ground_truth for s in store.samples(str(name))}, **truths}
     keys = [(flip.question_id, flip.method) for flip in flips]
     return [
-        Changed(flip, truths.get(key[0], ""), before.get(key), now.get(key))
+        (flip, truths.get(key[0], ""), before.get(key), now.get(key))
         for flip, key in zip(flips, keys, strict=True)
     ]
 
 
 def _sides(
-    store: EvaluationStore, run_id: str | None, flips: Sequence[Flip]
-) -> dict[tuple[str, str], Side]:
+    store: EvaluationStore, run_id: str | None, flips: Sequence[QuestionChange]
+) -> dict[tuple[str, str], _Side]:
     metrics = {(flip.question_id, flip.method): flip.metric for flip in flips}
     run_id = str(run_id)
     outlines = store.outlines(run_id).values()
     units = [r.unit for r in outlines if not r.trial and (r.sample_id, r.method) in metrics]
     verdicts = store.verdicts(run_id, units)
-    sides: dict[tuple[str, str], Side] = {}
+    sides: dict[tuple[str, str], _Side] = {}
     for unit, response in store.responses(run_id, units).items():
         key = response.sample_id, response.method
         verdict = verdicts.get(unit, {}).get(metrics[key])
         if response.failure is not None:
-            sides[key] = Side("", "search failed", response.failure.message)
+            sides[key] = "", "search failed", response.failure.message
             continue
         word = "declined" if response.abstained else "no verdict"
         if verdict is not None and verdict.score is not None:
             word = "right" if verdict.score else "wrong"
-        sides[key] = Side(response.response, word, verdict.reason if verdict else "")
+        sides[key] = response.response, word, verdict.reason if verdict else ""
     return sides
 
 
