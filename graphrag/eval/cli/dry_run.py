@@ -24,8 +24,7 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.metrics.scorer import Scorer
 from graphrag.eval.report.run import describe_index_costs, describe_price
-from graphrag.eval.report.run_tables import METHOD
-from graphrag.eval.report.table import Line, Table, say, show
+from graphrag.eval.report.table import METHOD, Line, Table, say, show
 from graphrag.eval.runner.checks import answer_bound
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS

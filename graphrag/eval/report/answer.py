@@ -8,9 +8,10 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from graphrag.eval.report.cells import percent, round_up
+from graphrag.eval.report.curves import name_figure
 from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.price import Prices
-from graphrag.eval.report.run_tables import RIGHT, label_results, name_figure
+from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
 from graphrag.eval.results.analysis import usable_methods
 from graphrag.eval.stats.correction import MIN_LABELS

@@ -11,8 +11,9 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, span
+from graphrag.eval.report.curves import areas_table, curves_table, describe_lost_areas
 from graphrag.eval.report.kinds import kinds_table
-from graphrag.eval.report.run_tables import label_results, name_figure
+from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.command_lines import eval_line_here
@@ -108,8 +109,8 @@ def make_sections(
         sections["repeats"] = [run_tables.repeats_table(results.repeats)]
     if curves is not None:
         sections.update(
-            curves=[run_tables.curves_table(curves)],
-            areas=[run_tables.areas_table(curves)],
+            curves=[curves_table(curves)],
+            areas=[areas_table(curves)],
             lost_areas=_lines(describe_lost_areas(curves)),
         )
     if figures is not None:
@@ -156,7 +157,7 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
 
 def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
     """Return the curves as Markdown, for a pull request or notes: answer, table, differences."""
-    answer, table = answer_run(results), run_tables.curves_table(curves)
+    answer, table = answer_run(results), curves_table(curves)
     warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
     lines = [
         f"### Scores against tokens: run {escape(str(results.metadata.get('run_id', '')))}",
@@ -167,7 +168,7 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
         "",
         table.note,
         "",
-        *markdown_table(run_tables.areas_table(curves)),
+        *markdown_table(areas_table(curves)),
         "",
         *(f"- {escape(line)}" for line in (*describe_lost_areas(curves), *warnings)),
     ]
@@ -303,17 +304,6 @@ def describe_documents(analysis: "Analysis") -> list[str]:
             f"documents {points(mean.mean, UNKNOWN)} "
             f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
         )
-    return lines
-
-
-def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
-    """Return how many questions no area counts, a line each method that lacks some."""
-    lines: list[str] = []
-    for curve in curves.curves:
-        lacking = {f: n for f in curves.figures if (n := curve.n_left_out.get(f, 0))}
-        if lacking:
-            left = (f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items())
-            lines.append(f"{curve.method}: the area leaves out {', '.join(left)}")
     return lines
 
 

@@ -17,7 +17,6 @@ from graphrag.eval.report.cells import (
     has_two_means,
     mean_and_n,
     mean_cell,
-    mean_with_n,
     number,
     p_value,
     percent,
@@ -25,8 +24,7 @@ from graphrag.eval.report.cells import (
     seconds,
     unfinished,
 )
-from graphrag.eval.report.table import Found, Kind, Table, Value
-from graphrag.eval.results.curves import EVIDENCE
+from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import counted
@@ -35,12 +33,10 @@ if TYPE_CHECKING:
     from graphrag.eval.metrics.measures import MethodMeasures
     from graphrag.eval.records.verdicts import Failure
     from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
-    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
     from graphrag.eval.stats.outcomes import Outcomes
 
-METHOD: tuple[str, Kind] = ("method", "text")
 RIGHT = {
     "correctness": "right",
     "faithfulness": "faithful",
@@ -49,12 +45,6 @@ RIGHT = {
 }
 """Metric -> what an answer is that has it."""
 _BY_LABELS = {True: "by people's labels", False: "corrected by people's labels"}
-HOW_CURVES = (
-    "Prompt tokens: measured, the mean of a question over all calls of a search; the budget bounds "
-    "only the context. Area: under the curve over log2 of the budget, divided by its width, so "
-    "that each doubling counts the same. Methods are compared by their areas, not budget by "
-    "budget. Each interval is for its own figure."
-)
 _MOST_DOCUMENTS = 200
 _MOST_CAUSE = 300
 _MEASURES: Mapping[str, tuple[Group, ...]] = {
@@ -370,57 +360,6 @@ def pairs_table(analysis: "Analysis") -> Table:
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
         "pairs. All is by people's labels where they cover every answer; where they cover some, "
         "the counts are of the judge's verdicts.",
-    )
-
-
-def name_figure(figure: str) -> str:
-    """Return what stands above a column: a metric by its name, evidence in words."""
-    return EVIDENCE.get(figure, figure)
-
-
-def curves_table(curves: "BudgetCurves") -> Table:
-    """Return methods x budgets: prompt tokens and scores, and the area under each curve."""
-    rows: list[list[Value]] = []
-    for curve in curves.curves:
-        for point in curve.points:
-            budget = MISSING if point.budget is None else f"{point.budget:,}"
-            scores = (mean_with_n(point.scores[figure]) for figure in curves.figures)
-            rows.append([curve.method, budget, point.prompt_tokens.mean, *scores])
-        if curve.areas:
-            areas = (mean_with_n(curve.areas[figure]) for figure in curves.figures)
-            rows.append([curve.method, "area", "", *areas])
-    return Table(
-        "Scores against tokens, budget by budget, in % (95 % interval each)",
-        [
-            *(METHOD, ("budget", "tokens"), ("prompt tokens", "tokens")),
-            *((name_figure(figure), "percent") for figure in curves.figures),
-        ],
-        rows,
-        HOW_CURVES,
-    )
-
-
-def areas_table(curves: "BudgetCurves") -> Table:
-    """Return every pair of methods on every figure's area."""
-    return Table(
-        "Paired differences of areas in percentage points",
-        [
-            *(("pair", "text"), ("area under", "text"), ("difference", "interval")),
-            *(("interval", "interval"), ("p", "count"), ("larger", "text")),
-        ],
-        [
-            [
-                f"{pair.a} - {pair.b}",
-                name_figure(pair.figure),
-                pair.result.difference,
-                (pair.result.low, pair.result.high),
-                p_value(pair.result.p if pair.p_holm is None else pair.p_holm),
-                "exploratory" if pair.p_holm is None else (pair.shown or ("no difference",))[0],
-            ]
-            for pair in curves.differences
-        ],
-        "p is corrected by Holm over the pairs on the first figure; on the others each stands "
-        "alone, and nothing is claimed. 95 % intervals, each for its own difference.",
     )
 
 

@@ -21,6 +21,7 @@ from graphrag.text.redaction import redact
 
 Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
 """What a column holds; all but text stands at the right, as numbers do."""
+METHOD: tuple[str, Kind] = ("method", "text")
 _FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
 STYLES = {
     **dict.fromkeys(("PASS", "WINNER", "TIED", "passed"), "green"),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from graphrag.eval.report.answer import answer_run, list_lines
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.run import make_sections
-from graphrag.eval.report.run_tables import METHOD, label_results
-from graphrag.eval.report.table import Table
+from graphrag.eval.report.run_tables import label_results
+from graphrag.eval.report.table import METHOD, Table
 from graphrag.eval.web.page import read, render
 from graphrag.eval.web.plots import plot_run
 

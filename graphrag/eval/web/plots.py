@@ -6,8 +6,9 @@ from functools import partial
 
 from graphrag.eval.report.cells import percent, plain_amount, span
 from graphrag.eval.report.cells import points as points_cell
+from graphrag.eval.report.curves import name_figure
 from graphrag.eval.report.price import N_PRICED, Prices
-from graphrag.eval.report.run_tables import by_score, name_figure
+from graphrag.eval.report.run_tables import by_score
 from graphrag.eval.results.analysis import Analysis, usable_methods
 from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
