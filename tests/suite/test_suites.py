@@ -33,10 +33,10 @@ from graphrag.eval.suite.summary import (
     CaseResult,
     SuiteOutcome,
     SuiteReport,
+    list_suites,
     status_of,
     summarize_suite,
 )
-from graphrag.eval.suite.tables import list_suites
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 

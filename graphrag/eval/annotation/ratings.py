@@ -34,10 +34,6 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
 
-def _none_as_blank(value: object) -> object:
-    return "" if value is None else value
-
-
 @checked_dataclass(frozen=True, slots=True, config=ConfigDict(str_strip_whitespace=True))
 class Rating:
     """What one user says about one answer, from 1 to 5, 5 being best; ValueError for another.
@@ -48,7 +44,7 @@ class Rating:
     question_id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
     method: Annotated[str, Field(min_length=1)]
     rating: Annotated[int, BeforeValidator(_as_text), Field(ge=LOWEST, le=HIGHEST)]
-    comment: Annotated[str, BeforeValidator(_none_as_blank)] = ""
+    comment: Annotated[str, BeforeValidator(lambda text: "" if text is None else text)] = ""
     user: Annotated[str | None, BeforeValidator(_as_text)] = None
     place: int = 0
 
@@ -277,13 +273,7 @@ class RatingsReport:
         return {
             "run": self.run,
             "embedded_models": self.embedded_models,
-            "satisfaction": {
-                method: {
-                    **asdict(summary),
-                    "distribution": {str(k): n for k, n in summary.distribution.items()},
-                }
-                for method, summary in self.satisfaction.items()
-            },
+            "satisfaction": {method: asdict(value) for method, value in self.satisfaction.items()},
             "agreement": {method: asdict(value) for method, value in self.agreement.items()},
             "agreement_overall": asdict(self.overall),
             "differences": [

@@ -213,7 +213,7 @@ def show_suite_run(console: Console, store: "EvaluationStore", run: "Run", to: P
 
 
 def _show(outcome: "SuiteOutcome", console: Console, every_case: bool = False) -> None:
-    from graphrag.eval.suite.tables import list_suite_answers, list_suites
+    from graphrag.eval.suite.summary import list_suite_answers, list_suites
 
     show(open_console(), list_suite_answers(outcome))
     show(console, list_suites(outcome, every_case))

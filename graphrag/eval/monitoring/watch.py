@@ -8,13 +8,12 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import TypeAlias
 
 from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
+from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import MIN_COVERAGE, holm
 from graphrag.eval.stats.passes import (
@@ -304,12 +303,12 @@ def _by_pass(runs: Sequence[Run], baseline: str, of_baseline: bool) -> list[tupl
     """Return the number and the runs of each pass, or of each further run of the baseline."""
     rounds = [(run.details.watch, run) for run in reversed(runs)]
     notes = [(RoundNote.from_dict(watch), run) for watch, run in rounds if watch is not None]
-    own = [
+    by_pass = grouped(
         (note.pass_number, run)
         for note, run in notes
         if (note.baseline, note.of_baseline) == (baseline, of_baseline)
-    ]
-    return [(number, [run for _, run in part]) for number, part in groupby(own, key=itemgetter(0))]
+    )
+    return list(by_pass.items())
 
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:

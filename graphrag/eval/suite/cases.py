@@ -153,12 +153,15 @@ def _renamed(values: object) -> object:
     return mapping
 
 
-def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
+def read_suite(
+    path: Path | str, unstated: Thresholds | None = None, evaluator: str | None = None
+) -> Suite:
     """Read a suite of a .yaml, .yml or .json file.
 
-    One without a name has that of its file. A list of cases is a suite too, scored by
-    ``entity_extraction`` or ``query_response`` as the first case's input has a text or a
-    question, at the thresholds 0.7 and 0.5. ``unstated`` are those of a suite that states none.
+    One without a name has that of its file. A list of cases is a suite too, at the thresholds 0.7
+    and 0.5, scored by ``evaluator``; None: by ``entity_extraction`` or ``query_response`` as the
+    first case's input has a text or a question. ``unstated`` are the thresholds of a suite that
+    states none.
 
     ConfigError if the file is missing or malformed; names the case and the key.
     """
@@ -167,8 +170,13 @@ def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
     if isinstance(values, list):
         cases = cast("list[object]", values)
         unstated = unstated or LISTED_THRESHOLDS
-        values = cast("object", {"evaluator": _evaluator_of(cases, file), "cases": cases})
-    return _suite(file, values, {} if unstated is None else {"thresholds": unstated})
+        values = {"evaluator": evaluator or _evaluator_of(cases, file), "cases": cases}
+    if not isinstance(values, dict):
+        kind = type(values).__name__
+        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
+        raise ConfigError(msg)
+    defaults = {"name": file.stem, **({} if unstated is None else {"thresholds": unstated})}
+    return parse_suite({**defaults, **cast("dict[str, object]", values)}, str(file))
 
 
 def read_test_cases(path: Path | str) -> list[TestCase]:
@@ -177,19 +185,15 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     ConfigError as :func:`read_suite`; also if the input or expected output of a case is no mapping,
     or has a key that is one that is looked at, misspelled.
     """
-    file = Path(path)
-    values = read_values_of(file)
-    if isinstance(values, list):
-        # What evaluates the cases does not matter here, so that any keys do.
-        values = cast("object", {"evaluator": "none", "cases": values})
     cases: list[TestCase] = []
-    for case in _suite(file, values, {}).cases:
+    # What evaluates the cases does not matter here, so that any keys do.
+    for case in read_suite(path, evaluator="none").cases:
         try:
             cases.append(framework_case(case))
             _check_keys("input_data", cases[-1].input_data, [*CaseInput.model_fields, "metadata"])
             _check_keys("expected_output", cases[-1].expected_output, CaseExpected.model_fields)
         except ValueError as error:
-            raise ConfigError(as_sentence(f"{file}: case {case.id!r}: {error}")) from error
+            raise ConfigError(as_sentence(f"{path}: case {case.id!r}: {error}")) from error
     return cases
 
 
@@ -199,15 +203,6 @@ def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
     for name in mapping_of(cast("object", values)).keys() - set(keys):
         for meant in get_close_matches(str(name), [*keys, *_OTHER_NAMES], n=1, cutoff=_SLIP):
             raise ValueError(f"{key} has {name!r}; did you mean {meant!r}?")
-
-
-def _suite(file: Path, values: object, unstated: Mapping[str, object]) -> Suite:
-    if not isinstance(values, dict):
-        kind = type(values).__name__
-        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
-        raise ConfigError(msg)
-    stated = cast("dict[str, object]", values)
-    return parse_suite({"name": file.stem, **unstated, **stated}, str(file))
 
 
 def _evaluator_of(cases: Sequence[object], file: Path) -> str:

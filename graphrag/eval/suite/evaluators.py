@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -19,7 +19,6 @@ from graphrag.config.models.strict_section import StrictSection, as_sentence, ne
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.metrics.entities import (
     Extraction,
-    MatchScores,
     NameRule,
     score_entities,
     score_relationships,
@@ -44,22 +43,18 @@ from graphrag.eval.suite.evaluation import (
     TestCase,
     mapping_of,
 )
+from graphrag.text.json_records import fields_of
 
 if TYPE_CHECKING:
     from graphrag.eval.annotation.ratings import Rating
 
-DEFAULT_MAX_SECONDS = 5.0
 Measure = Literal["f1", "precision", "recall"]
 Part = Literal["answer", "keywords", "aspects", "time"]
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
 
 
-def _field_of(value: object, key: str) -> object:
-    return mapping_of(value).get(key, getattr(value, key, None))
-
-
 def _name_of(value: object) -> object:
-    return value if isinstance(value, str) else _field_of(value, "name")
+    return value if isinstance(value, str) else next(fields_of(value, "name"), None)
 
 
 _Listed = TypeVar("_Listed")
@@ -222,7 +217,7 @@ class ProcessingTimeEvaluator(MetricEvaluator):
         if taken is None:
             raise ValueError("the search has no time")
         seconds, expected = float(taken), mapping_of(test_case.expected_output)
-        limit = float(cast("float", expected.get("max_processing_time", DEFAULT_MAX_SECONDS)))
+        limit = float(cast("float", expected.get("max_processing_time", 5.0)))
         score = cast("float", time_score(seconds, limit))
         times = {"processing_time": seconds, "expected_max_time": limit}
         return _result(self.metric, score, {**times, "within_limit": seconds <= limit})
@@ -296,16 +291,14 @@ class EntityExtraction(StrictSection, BaseEvaluator):
         _, expected = self._read(test_case)
         extraction = cast("Extraction", system_output["extraction"])
         rule = NameRule(aliases=expected.aliases)
-        scores: dict[Literal["entities", "relationships"], MatchScores] = {}
-        if expected.entities is not None:
-            scores["entities"] = score_entities(extraction.entities, expected.entities, rule)
-        if expected.relationships is not None:
-            pairs = expected.relationships
-            scores["relationships"] = score_relationships(extraction.relationships, pairs, rule)
         parts: dict[str, float] = {}
         details: dict[str, object] = {}
         reasons: list[str] = []
-        for name, match in scores.items():
+        for name, compare in (("entities", score_entities), ("relationships", score_relationships)):
+            names: Any = getattr(expected, name)
+            if names is None:
+                continue
+            match = compare(getattr(extraction, name), names, rule)
             measure: Measure = getattr(self, name)
             value: float | None = getattr(match, measure)
             # Nothing found where nothing is expected is right.
@@ -417,38 +410,32 @@ def make_evaluator(suite: Suite, root: Path) -> BaseEvaluator:
     ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie. ConfigError if there
     is no such evaluator, it refuses its settings, or a case.
     """
-    evaluator = _make(suite, root)
+    name, where = suite.evaluator, f"Suite {suite.name}"
+    kind: object = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
+    if kind is None:
+        hint = nearest(name, list(_BUILT_IN)) or "; write your own as module:Class"
+        raise ConfigError(as_sentence(f"{where}: there is no evaluator {name!r}{hint}"))
+    # Asked before it is called: a suite may be anybody's.
+    if not callable(getattr(kind, "evaluate", None)):
+        raise ConfigError(f"{where}: {name} has no method evaluate(test_case, system_output).")
+    try:
+        evaluator = cast("Callable[..., BaseEvaluator]", kind)(**suite.settings)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: settings: {explain_values(error)}.") from error
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {name} refuses its settings: {error}.") from error
     check: Callable[[TestCase], object] = getattr(evaluator, "check", lambda case: None)
     for case in suite.cases:
         try:
             check(framework_case(case))
         except ValueError as error:
-            raise ConfigError(f"Suite {suite.name}, case {case.id!r}: {error}.") from error
+            raise ConfigError(f"{where}, case {case.id!r}: {error}.") from error
     return evaluator
 
 
 def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
     """Return what an evaluator says it needs."""
     return cast("Sequence[str]", getattr(evaluator, "needs", ()))
-
-
-def _make(suite: Suite, root: Path) -> BaseEvaluator:
-    name = suite.evaluator
-    kind: object = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
-    if kind is None:
-        hint = nearest(name, list(_BUILT_IN)) or "; write your own as module:Class"
-        raise ConfigError(as_sentence(f"Suite {suite.name}: there is no evaluator {name!r}{hint}"))
-    # Asked before it is called: a suite may be anybody's.
-    if not callable(getattr(kind, "evaluate", None)):
-        raise ConfigError(
-            f"Suite {suite.name}: {name} has no method evaluate(test_case, system_output)."
-        )
-    try:
-        return cast("Callable[..., BaseEvaluator]", kind)(**suite.settings)
-    except ValidationError as error:
-        raise ConfigError(f"Suite {suite.name}: settings: {explain_values(error)}.") from error
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"Suite {suite.name}: {name} refuses its settings: {error}.") from error
 
 
 def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) -> EvaluationResult:
@@ -468,7 +455,7 @@ def _texts(test_case: TestCase, key: str) -> list[str]:
 
 
 def _answer(system_output: Output) -> str:
-    answer = _field_of(system_output.get("query_result", system_output), "answer")
+    answer = next(fields_of(system_output.get("query_result", system_output), "answer"), None)
     if not isinstance(answer, str):
         raise ValueError("the output has no answer that is a text")
     return answer

@@ -1,6 +1,6 @@
-"""What a suite's results come to: scores with intervals, what passed, what to look at."""
+"""What a suite's results come to, and how it is shown: scores, what passed, what to look at."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from statistics import fmean
@@ -10,6 +10,17 @@ import numpy as np
 
 from graphrag.eval.records.answers import EfficiencyMetrics
 from graphrag.eval.records.verdicts import Failure
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    in_brackets,
+    money,
+    number,
+    seconds,
+    span,
+    unfinished,
+)
+from graphrag.eval.report.table import STYLES, Line, Part, Table
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
@@ -25,6 +36,7 @@ from graphrag.eval.suite.framework import (
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.json_records import Stored
+from graphrag.text.phrases import counted
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
@@ -134,13 +146,10 @@ class SuiteReport:
 
         Failed as soon as one can't, whatever its missing scores are.
         """
-        passing = self.thresholds.passing
-        if any(method.bounds[1] < passing for method in self.methods if method.n_unscored):
+        reach = [m.bounds[1] if m.n_unscored else m.score.mean for m in self.methods]
+        if not all(map(self.thresholds.passes, reach)):
             return "failed"
-        scored = [method for method in self.methods if not method.n_unscored]
-        if not all(self.thresholds.passes(method.score.mean) for method in scored):
-            return "failed"
-        return "passed" if len(scored) == len(self.methods) else "incomplete"
+        return "incomplete" if any(method.n_unscored for method in self.methods) else "passed"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values; undefined is None."""
@@ -296,11 +305,9 @@ def _summarize_method(
     n, missing = len(results), statuses.count("unscored")
     bounds = (sum(scores) / n, min(1.0, (sum(scores) + missing) / n))
     n_passed = sum(thresholds.passes(result.score) for result in results)
-    if missing:
-        below = bounds[1] < min(thresholds.passing, thresholds.warning)
-        status: SuiteStatus = "failed" if below else "incomplete"
-    else:
-        status = status_of(fmean(scores), thresholds)
+    status: SuiteStatus = status_of(bounds[1] if missing else fmean(scores), thresholds)
+    if missing and status != "failed":
+        status = "incomplete"
     return MethodReport(
         method=method,
         score=_mean(scores),
@@ -318,9 +325,9 @@ def _summarize_method(
 
 def _performance(results: Sequence[CaseResult]) -> Performance:
     latencies = [
-        Latency(seconds, result.failure is not None and result.failure.stage == "search")
+        Latency(latency_s, result.failure is not None and result.failure.stage == "search")
         for result in results
-        if (seconds := result.latency_s) is not None
+        if (latency_s := result.latency_s) is not None
     ]
     usage = sum_usages(result.usage for result in results)
     efficiency = EfficiencyMetrics.of(None, usage)
@@ -336,3 +343,63 @@ def _performance(results: Sequence[CaseResult]) -> Performance:
 
 def _mean(scores: Sequence[float]) -> Estimate:
     return t_estimate(np.array(scores, dtype=np.float64), (0.0, 1.0))
+
+
+def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
+    """Return the answer of each suite, a line each."""
+    label = in_brackets(outcome.embedded_models)
+    return [
+        Line(
+            f"Suite {report.name}: {report.status}{label}: overall score "
+            f"{number(report.score.mean, '.3f', UNKNOWN)} (passing {report.thresholds.passing:g}, "
+            f"warning {report.thresholds.warning:g}), {report.n_passed} of {report.n_total} "
+            "passed.",
+            STYLES[report.status],
+        )
+        for report in outcome.reports
+    ]
+
+
+def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Part]:
+    """Yield each suite's table, the cases that did not pass, or all, and the recommendations."""
+    for report in outcome.reports:
+        yield Table(
+            f"Suite {report.name}{in_brackets(outcome.embedded_models)}",
+            [
+                *(("method", "text"), ("result", "text"), ("score", "percent")),
+                *(("95 % interval", "interval"), ("passed", "count"), ("no score", "count")),
+            ],
+            [
+                [
+                    *(method.method, method.status, number(method.score.mean, ".3f")),
+                    span(method.score.low, method.score.high, lambda limit: number(limit, ".3f")),
+                    *(f"{method.n_passed}/{method.n_total}", method.n_unscored),
+                ]
+                for method in report.methods
+            ],
+            EACH_ALONE,
+        )
+        for method in report.methods:
+            yield Line(f"{method.method} took {_describe_performance(method.performance)}.")
+        for result in report.results:
+            if every_case or not report.thresholds.passes(result.score):
+                score = "" if result.score is None else f" {result.score:.2f}"
+                where = f"{result.case_id} ({result.method})"
+                yield Line(f"  {result.status}{score} {where}: {result.reason}")
+        for recommendation in report.recommendations:
+            yield Line(recommendation, is_command=True)
+
+
+def _describe_performance(took: Performance) -> str:
+    is_known = took.cost_usd is not None and took.judge_cost_usd is not None
+    total = (took.cost_usd or 0) + (took.judge_cost_usd or 0)
+    return (
+        f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
+        f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
+        f"{_tell_count(took.llm_calls, 'model call')}, {_tell_count(took.tokens, 'token')}, "
+        f"$ {money(total if is_known else None, missing=UNKNOWN)} with the judge"
+    )
+
+
+def _tell_count(n: int | None, noun: str) -> str:
+    return f"{UNKNOWN} {noun}s" if n is None else counted(n, noun)

@@ -11,6 +11,7 @@ from graphrag.eval.validation.report import (
     CheckResult,
     Metric,
     PhaseValidation,
+    Status,
     Thresholds,
     judge,
     ratio,
@@ -28,7 +29,6 @@ from graphrag.eval.validation.tables import (
     find,
 )
 
-_DENSITY = "entity_chunk_ratio_reasonable"
 _PARTS = (
     "largest_component",
     "largest_component_ratio",
@@ -129,16 +129,10 @@ def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> Phas
             f"entities, and {isolated} have no relationship at all.",
         )
     filled = judge("graph_not_empty", edges is not None and len(edges.pairs) > 0, message)
-    phase = _check_ratios(filled, counts, connectivity, "joined pairs", limits)
     # A short text may well hold more than ten entities: no reason to build its index anew.
-    checks = tuple(
-        replace(check, status="warning")
-        if check.name == _DENSITY and check.status == "failed"
-        else check
-        for check in phase.checks
-    )
-    metrics, warnings = {**phase.metrics, **parts}, [*phase.warnings, *warnings]
-    return PhaseValidation(phase.name, checks, metrics, tuple(warnings))
+    phase = _check_ratios(filled, counts, connectivity, "joined pairs", limits, "warning")
+    metrics = {**phase.metrics, **parts}
+    return replace(phase, metrics=metrics, warnings=(*phase.warnings, *warnings))
 
 
 def check_counts(counts: dict[str, int], limits: Thresholds) -> PhaseValidation:
@@ -156,14 +150,16 @@ def _check_ratios(
     connectivity: float | None,
     counted: str,
     limits: Thresholds,
+    unreasonable: Status = "failed",
 ) -> PhaseValidation:
     n_entities, n_chunks = counts["entities"] or 0, counts["chunks"] or 0
     per_chunk = ratio(n_entities, n_chunks)
-    reasonable = skip(_DENSITY, "there are no text units")
+    reasonable = skip("entity_chunk_ratio_reasonable", "there are no text units")
     if per_chunk is not None:
         low, high = limits.min_entities_per_chunk, limits.max_entities_per_chunk
         message = f"{per_chunk:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
-        reasonable = judge(reasonable.name, low <= per_chunk <= high, message)
+        status: Status = "passed" if low <= per_chunk <= high else unreasonable
+        reasonable = CheckResult(reasonable.name, status, message)
     missing = "relationships to follow" if n_entities else "entities"
     connected = skip("graph_connectivity", f"there are no {missing}")
     if connectivity is not None:

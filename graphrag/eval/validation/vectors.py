@@ -50,55 +50,46 @@ def check_vectors(config: "GraphRagConfig", limits: Thresholds) -> PhaseValidati
     """
     kinds = [name for name in _SOURCES if name in config.embed_text.names]
     metrics: dict[str, Metric] = {f"{name}_vectors": None for name in kinds}
-    warnings: list[str] = []
+    problems, warnings = list[str](), list[str]()
     name, store = "vectors_stored", config.vector_store
     place = str(store.db_uri)
     if not kinds:
         check = skip(name, "embed_text.names asks for no vectors")
-    elif str(store.type) != "lancedb":
+    elif not uses_lancedb(config):
         check = skip(name, f"a store of type {store.type} can't be looked at")
     elif "://" not in place and not Path(place).is_dir():
         check = judge(name, False, f"there is no vector store at {place}; build the index anew")
     else:
-        problems = _find_problems(config, kinds, limits, metrics, warnings)
+        leave_client()
+        import lancedb
+
+        connection = lancedb.connect(place)
+        present = set(connection.list_tables().tables)
+        for kind in kinds:
+            schema = store.index_schema[kind]
+            if schema.index_name not in present:
+                problems.append(f"{place} has no table {schema.index_name}")
+                continue
+            try:
+                table: _Table = connection.open_table(schema.index_name)
+                total = metrics[f"{kind}_vectors"] = int(table.count_rows())
+                if problem := _find_problem(table, schema):
+                    problems.append(problem)
+                    continue
+                warnings += _check_rows(table, schema, config, _SOURCES[kind])
+                # Up to so many a search compares quickly.
+                unindexed = total - count_indexed(table, schema)
+                if unindexed > limits.max_unindexed_vectors:
+                    warnings.append(
+                        f"Unoptimized vectors: {unindexed} of {total} in {schema.index_name} are "
+                        "outside of its index, so that every search compares them one by one."
+                    )
+            except (OSError, RuntimeError, ValueError) as error:
+                cause = " ".join(str(error).split())[:200]
+                problems.append(f"{schema.index_name} can't be read ({cause})")
         message = "; ".join(problems) or f"the vectors of {', '.join(kinds)} are stored"
         check = judge(name, not problems, message)
     return PhaseValidation("vector_store", (check,), metrics, tuple(warnings))
-
-
-def _find_problems(
-    config: "GraphRagConfig",
-    kinds: list[str],
-    limits: Thresholds,
-    metrics: dict[str, Metric],
-    warnings: list[str],
-) -> list[str]:
-    """Return why vectors can't be searched; counts and warnings go to what is given for them."""
-    leave_client()
-    import lancedb
-
-    store, place = config.vector_store, str(config.vector_store.db_uri)
-    connection = lancedb.connect(place)
-    present = set(connection.list_tables().tables)
-    problems: list[str] = []
-    for kind in kinds:
-        schema = store.index_schema[kind]
-        if schema.index_name not in present:
-            problems.append(f"{place} has no table {schema.index_name}")
-            continue
-        try:
-            table: _Table = connection.open_table(schema.index_name)
-            metrics[f"{kind}_vectors"] = int(table.count_rows())
-            problem = _find_problem(table, schema)
-            if problem:
-                problems.append(problem)
-                continue
-            warnings += _check_rows(table, schema, config, _SOURCES[kind])
-            warnings += _check_index(table, schema, limits)
-        except (OSError, RuntimeError, ValueError) as error:
-            cause = " ".join(str(error).split())[:200]
-            problems.append(f"{schema.index_name} can't be read ({cause})")
-    return problems
 
 
 def _find_problem(table: _Table, schema: "IndexSchema") -> str | None:
@@ -132,18 +123,6 @@ def _check_rows(
     return [
         f"Missing vectors: {len(absent)} of {len(ids)} {source} have none in "
         f"{schema.index_name}, such as {examples}."
-    ]
-
-
-def _check_index(table: _Table, schema: "IndexSchema", limits: Thresholds) -> list[str]:
-    """Warn of many vectors outside of an index; below that a search compares them quickly."""
-    total = int(table.count_rows())
-    unindexed = total - count_indexed(table, schema)
-    if unindexed <= limits.max_unindexed_vectors:
-        return []
-    return [
-        f"Unoptimized vectors: {unindexed} of {total} in {schema.index_name} are outside of "
-        "its index, so that every search compares them one by one."
     ]
 
 
