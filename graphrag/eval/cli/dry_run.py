@@ -8,8 +8,8 @@ at the answers of an earlier run as well.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +41,6 @@ from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.phrases import counted, join_names
 
 _UNBOUND = "not bounded by the settings"
-_INSTRUCTIONS = 1_000
-"""Tokens of a search's own instructions: the built-in ones take 400 to 700."""
-_LIKELY_INSTRUCTIONS, _LIKELY_OF_GRAPH, _LIKELY_STEP = 620, 340, 560
-"""What those take of a search, of one on the graph, and of a call of ToG that may go on."""
 _OF_GRAPH, _OF_LOCAL = 6, 3
 """A context holds a part of the graph's rows that is so many times smaller than all text."""
 _LOCAL_FILLS = 0.6
@@ -60,14 +56,18 @@ class Reckoning:
     ``bytes_a_token``: of UTF-8. ``as_table``, ``as_json``: how much longer a context gets when
     quotes in its cells are doubled, and a text when its quotes and line breaks are escaped.
     ``around``: tokens of a call beside its texts: the message's form, and the shape of a judge's
-    reply. ``answer``, ``reply``: tokens of an answer and of a judge's reply; None: as many as they
-    may have.
+    reply. ``instructions``, ``of_graph``, ``step``: tokens of the built-in instructions of a
+    search, of one on the graph, and of a call of ToG that may go on. ``answer``, ``reply``: tokens
+    of an answer and of a judge's reply; None: as many as they may have.
     """
 
     bytes_a_token: int
     as_table: float
     as_json: float
     around: int
+    instructions: int
+    of_graph: int
+    step: int
     answer: int | None = None
     reply: int | None = None
 
@@ -79,34 +79,47 @@ class Reckoning:
         """Return the prompt tokens of a verdict that reads so many."""
         return self.count(prompt) + self.around + int(n_read * self.as_json)
 
+    def material(self, sample: Sample, answer: int, context: int, other: int = 0) -> dict[str, int]:
+        """Return the tokens of what a judge may read of a response, or of it and another one."""
+        return {
+            "question": self.count(sample.question),
+            "ground_truth": self.count(sample.ground_truth),
+            "predicted": answer,
+            "answer": answer,
+            "other": other,
+            "context": context,
+            "assertions": sum(self.count(a.text) + _AROUND_A_TEXT for a in sample.assertions),
+        }
 
-MOST = Reckoning(2, 1.1, 1.5, 250)
+
+MOST = Reckoning(2, 1.1, 1.5, 250, 1_000, 1_000, 1_000)
 """More tokens than a text takes: tokenizers give a token to three or four bytes."""
-LIKELY = Reckoning(4, 1.0, 1.06, 10, 100, 50)
+LIKELY = Reckoning(4, 1.0, 1.06, 10, 620, 340, 560, answer=100, reply=50)
 """What it takes where contexts are as long as the texts allow, and answers a short paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Output tokens of an earlier run, on average.
+    """Output tokens of an earlier run, on average; empty where there was none.
 
     ``answers`` and ``searches``: method -> those of an answer, and of all calls of its search;
     ``reply``: those of a judge's reply, None where none was asked.
     """
 
-    answers: Mapping[str, int]
-    searches: Mapping[str, int]
-    reply: int | None
+    answers: Mapping[str, int] = field(default_factory=dict[str, int])
+    searches: Mapping[str, int] = field(default_factory=dict[str, int])
+    reply: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    completions: int
-    embeddings: int
-    prompt: int
-    context: int
-    answer: int
-    output: int
+class _Search(NamedTuple):
+    """What a search asks and gives: calls, and tokens."""
+
+    completions: int = 0
+    embeddings: int = 0
+    prompt: int = 0
+    context: int = 0
+    answer: int = 0
+    output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +132,12 @@ class Figures:
 
     searches: int
     judge_calls: int
-    completions: int | None
-    embeddings: int | None
-    searched: int | None
-    judged: int | None
-    answered: int | None
     ruled: int
+    completions: int | None = None
+    embeddings: int | None = None
+    searched: int | None = None
+    judged: int | None = None
+    answered: int | None = None
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -136,40 +149,40 @@ class Figures:
 class DryRun:
     """A run that is not made.
 
-    ``units_of``: index -> tokens of its text units, where they are known. ``earlier``: what a run
-    of the same models took.
+    ``units_of``: index -> tokens of its text units, where contexts are to be as long as these
+    allow. ``earlier``: what a run of the same models took.
     """
 
     plan: RunPlan
     methods: MethodSet
-    units_of: Mapping[str, Sequence[int]]
-    earlier: Earlier | None
+    reckoning: Reckoning
+    units_of: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
+    earlier: Earlier = Earlier()
 
-    def figures(self, reckoning: Reckoning) -> dict[str, Figures]:
+    def figures(self) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
         by_method: dict[str, list[Unit]] = {}
         for unit in self.plan.units:
             by_method.setdefault(unit.method, []).append(unit)
-        return {name: self._reckon(units, reckoning) for name, units in by_method.items()}
+        return {name: self._reckon(units) for name, units in by_method.items()}
 
-    def comparisons(self, reckoning: Reckoning) -> tuple[int, int]:
+    def comparisons(self) -> tuple[int, int]:
         """Return calls and prompt tokens of holding methods against each other."""
-        config, units = self.plan.config, self.plan.units
+        config, units, reckoning = self.plan.config, self.plan.units, self.reckoning
         pairs = list_pairs(config) if self.plan.judge is not None else ()
         answers = {
             (unit.sample.id, unit.method): (search.answer, search.context)
             for unit in (units if pairs else ())
-            if (search := self._search(unit, reckoning)) is not None
+            if (search := self._search(unit)) is not None
         }
         samples = {unit.sample.id: unit.sample for unit in units}.values()
         n_calls = n_tokens = 0
         for (scorer, a, b), sample in product(pairs, samples):
             if scorer.asks(sample):
-                answer, context = answers.get((sample.id, a), (0, 0))
                 other, _ = answers.get((sample.id, b), (0, 0))
-                read = _read(scorer, sample, reckoning, answer, context, other)
+                read = reckoning.material(sample, *answers.get((sample.id, a), (0, 0)), other)
                 n_calls += scorer.n_calls
-                n_tokens += scorer.n_calls * reckoning.judging(scorer.prompt, read)
+                n_tokens += self._judging(scorer, read)
         return n_calls, n_tokens
 
     def dollars(self, method: str, figures: Figures) -> float | None:
@@ -196,137 +209,99 @@ class DryRun:
         dearest = max((searched * p[0] + answered * p[1] for p in rates), default=0.0)
         return dearest + judged * judging[0] + figures.ruled * judging[1]
 
-    def _reckon(self, units: Sequence[Unit], reckoning: Reckoning) -> Figures:
-        estimates = [(unit, self._search(unit, reckoning)) for unit in units]
-        searches = [(unit, search) for unit, search in estimates if search is not None]
-
-        def total(count: Callable[[_Search], int]) -> int | None:
-            return sum(count(s) for _, s in searches) if len(searches) == len(units) else None
-
-        config, n_judged, judged, ruled = self.plan.config, 0, 0, 0
-        judge = config.judge
-        if self.plan.judge is not None:
-            judged_on = [self._judged_on(unit) for unit in units]
-            n_judged = sum(map(len, judged_on))
-            # Claims take two calls in place of one.
-            n_judged += sum(FAITHFULNESS in names for names in judged_on) * config.judges_claims
-            n_further = sum(
-                SCORERS[kind].n_calls for u in units for kind in list_further(config, [u.sample])
-            )
-            n_judged = n_judged * judge.repeats + n_further
-            reply = self.earlier.reply if self.earlier and reckoning.reply else None
-            ruled = n_judged * (reply or reckoning.reply or judge.max_output_tokens)
-            judged = sum(n for pair in searches for n in self._judgings(*pair, reckoning))
+    def _reckon(self, units: Sequence[Unit]) -> Figures:
+        estimates = [(unit, self._search(unit)) for unit in units]
+        searches = [search for _, search in estimates if search is not None]
+        verdicts = [v for unit, s in estimates for v in self._judgings(unit, s or _Search())]
+        n_judged = sum(calls for calls, _ in verdicts)
+        reply = self.earlier.reply or self.reckoning.reply
+        ruled = n_judged * (reply or self.plan.config.judge.max_output_tokens)
+        if len(searches) < len(units):
+            return Figures(len(units), n_judged, ruled)
         return Figures(
             len(units),
             n_judged,
-            total(lambda search: search.completions),
-            total(lambda search: search.embeddings),
-            total(lambda search: search.prompt),
-            judged if len(searches) == len(units) else None,
-            total(lambda search: search.output),
             ruled,
+            completions=sum(search.completions for search in searches),
+            embeddings=sum(search.embeddings for search in searches),
+            searched=sum(search.prompt for search in searches),
+            judged=sum(tokens for _, tokens in verdicts),
+            answered=sum(search.output for search in searches),
         )
 
-    def _search(self, unit: Unit, reckoning: Reckoning) -> _Search | None:
+    def _search(self, unit: Unit) -> _Search | None:
         """Return what a search asks and gives; None when its settings don't say."""
-        config, methods = self.plan.config, self.methods
+        config, methods, reckoning = self.plan.config, self.methods, self.reckoning
         if methods.function(unit.method) is not None:
             return None
         index = config.index_of(unit.sample.imdb_key, unit.method)
         header, question = self.plan.headers[index], reckoning.count(unit.sample.question)
         if unit.method in CONTROLS:
             own = own_bound(answering_config(header))
-            answer = config.max_output_tokens if own is None else own.tokens
+            most = config.max_output_tokens if own is None else own.tokens
             quotes = unit.sample.evidence if unit.method == "oracle" else ()
             context = sum(reckoning.count(quote) + _AROUND_A_TEXT for quote in quotes)
-            answer = self._answer(unit.method, answer, reckoning)
-            instructions = _LIKELY_INSTRUCTIONS if reckoning.answer else _INSTRUCTIONS
-            prompt = instructions + reckoning.around + question + context
+            answer = self._answer(unit.method, most)
+            prompt = reckoning.instructions + reckoning.around + question + context
             return _Search(1, 0, prompt, context, answer, answer)
         method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
         section = varied.section(method)
         if method in ("global", "drift"):
             return None
-        context, least, step = int(section.max_context_tokens * reckoning.as_table), 0, 0
-        if reckoning.answer:
-            least = _LIKELY_OF_GRAPH if method in GRAPH_METHODS else _LIKELY_INSTRUCTIONS
-            step, units = _LIKELY_STEP, self.units_of.get(index)
-            context = context if units is None else _likely_context(method, section, units)
-        else:
-            least = step = _INSTRUCTIONS
+        context, units = int(section.max_context_tokens * reckoning.as_table), self.units_of
+        if index in units:
+            context = _likely_context(method, section, units[index])
+        is_of_graph = method in GRAPH_METHODS
+        least = reckoning.of_graph if is_of_graph else reckoning.instructions
         files = varied.prompt_files(method).values()
         own = sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
         calls = AGENTIC_ROUNDS if method == "agentic" else 1
         prompt = calls * (max(least, own) + reckoning.around + question + context)
         n_embedded = 0
         if "embedding" in varied.model_configs(method):
-            n_embedded = 1 if method in GRAPH_METHODS else calls
+            n_embedded = 1 if is_of_graph else calls
         if method == "tog":
-            depth = int(section.depth)
+            depth, step = int(section.depth), max(reckoning.step, own)
             if reckoning.answer:  # mostly one call goes on, which reads half as much
-                prompt += max(step, own) + reckoning.around + question + context // 2
+                prompt += step + reckoning.around + question + context // 2
             else:
-                prompt += depth * (prompt - least + max(step, own))
+                prompt += depth * (prompt - least + step)
             calls = 1 + depth
             n_embedded *= 1 + depth * int(section.width)
-        answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
-        answer = self._answer(unit.method, answer, reckoning)
+        most = answer_bound(unit.method, methods, header, config.max_output_tokens)
+        answer = self._answer(unit.method, most)
         output = answer if reckoning.answer else calls * answer
-        if reckoning.answer and self.earlier:
-            output = self.earlier.searches.get(unit.method, output)
+        output = self.earlier.searches.get(unit.method, output)
         return _Search(calls, n_embedded, prompt, context, answer, output)
 
-    def _answer(self, method: str, most: int, reckoning: Reckoning) -> int:
+    def _answer(self, method: str, most: int) -> int:
         """Return the tokens of an answer of a method, which may have so many."""
-        if reckoning.answer is None:
-            return most
-        earlier = None if self.earlier is None else self.earlier.answers.get(method)
-        return min(most, earlier or reckoning.answer)
+        return min(most, self.earlier.answers.get(method) or self.reckoning.answer or most)
 
-    def _judged_on(self, unit: Unit) -> tuple[str, ...]:
-        config = self.plan.config
-        return judgeable(unit.sample, config.metrics, config.judges_claims)
-
-    def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
-        sample, config = unit.sample, self.plan.config
+    def _judgings(self, unit: Unit, search: _Search) -> Iterator[tuple[int, int]]:
+        """Yield the calls and the prompt tokens of each verdict on a response."""
+        if self.plan.judge is None:
+            return
+        sample, config, reckoning = unit.sample, self.plan.config, self.reckoning
         judge = config.judge
-        material = {
-            "question": reckoning.count(sample.question),
-            "ground_truth": reckoning.count(sample.ground_truth),
-            "predicted": search.answer,
-            "answer": search.answer,
-            "context": search.context,
-        }
-        for name in self._judged_on(unit):
-            metric = JUDGED_METRICS[name]
-            read = sum(material[field] for field in metric.fields)
+        material = reckoning.material(sample, search.answer, search.context)
+        for name in judgeable(sample, config.metrics, config.judges_claims):
             if name == FAITHFULNESS and config.judges_claims:
                 claims = judge.max_output_tokens  # those of the reply that splits
                 claims = min(claims, 2 * search.answer) if reckoning.answer else claims
                 split = reckoning.judging(SPLIT_PROMPT, material["question"] + search.answer)
                 read = reckoning.judging(RULING_PROMPT, search.context + claims)
-                yield judge.repeats * (split + read)
+                yield 2 * judge.repeats, judge.repeats * (split + read)
                 continue
-            yield judge.repeats * reckoning.judging(metric.prompt, read)
+            metric = JUDGED_METRICS[name]
+            read = sum(material[field] for field in metric.fields)
+            yield judge.repeats, judge.repeats * reckoning.judging(metric.prompt, read)
         for kind in list_further(config, [sample]):
-            read = _read(SCORERS[kind], sample, reckoning, search.answer, search.context)
-            yield SCORERS[kind].n_calls * reckoning.judging(SCORERS[kind].prompt, read)
+            yield SCORERS[kind].n_calls, self._judging(SCORERS[kind], material)
 
-
-def _read(
-    scorer: Scorer, sample: Sample, reckoning: Reckoning, answer: int, context: int, other: int = 0
-) -> int:
-    """Return the tokens of what a scorer reads."""
-    material = {
-        "question": reckoning.count(sample.question),
-        "ground_truth": reckoning.count(sample.ground_truth),
-        "answer": answer,
-        "other": other,
-        "context": context,
-        "assertions": sum(reckoning.count(a.text) + _AROUND_A_TEXT for a in sample.assertions),
-    }
-    return sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
+    def _judging(self, scorer: Scorer, material: Mapping[str, int]) -> int:
+        read = sum(material[field] for field in scorer.reads) + scorer.n_further_tokens
+        return scorer.n_calls * self.reckoning.judging(scorer.prompt, read)
 
 
 def _likely_context(method: str, section: Any, units: Sequence[int]) -> int:
@@ -427,10 +402,10 @@ def _graph_maker(header: IndexHeader, units: Sequence[int] | None) -> _GraphMake
     return _GraphMaker(model_name(maker), 2 if graph.max_gleanings else 1, prompt)
 
 
-def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:
-    """Return what the newest run of these models in a store took; None without one."""
+def read_earlier(path: Path, models: Sequence[str]) -> Earlier:
+    """Return what the newest run of these models in a store took, if there is one."""
     if not path.is_file():
-        return None
+        return Earlier()
     with open_store(path) as store:
         for run in store.runs():
             usages: dict[str, list[Usage]] = {}
@@ -445,7 +420,7 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier | None:
                 {m: _mean([u.output_tokens for u in v]) for m, v in usages.items()},
                 judging.output_tokens // judging.llm_calls if judging.llm_calls else None,
             )
-    return None
+    return Earlier()
 
 
 def _answer_tokens(usage: Usage) -> int:
@@ -464,14 +439,15 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     units_of = await count_units(plan.headers, unbuilt)
     models, costs = plan.details.models, plan.details.index_costs
     earlier = read_earlier(plan.config.store_path, models)
-    run = DryRun(plan, MethodSet(plan.config), units_of, earlier)
-    most, likely = run.figures(MOST), run.figures(LIKELY)
-    n_compared, compared = run.comparisons(MOST)
-    dollars = {name: run.dollars(name, bound) for name, bound in most.items()}
-    expected = {name: run.dollars(name, figures) for name, figures in likely.items()}
-    tokens = sum_known(bound.prompt_tokens for bound in most.values())
-    completions = sum_known(bound.completions for bound in most.values())
-    embeddings = sum_known(bound.embeddings for bound in most.values())
+    methods = MethodSet(plan.config)
+    run, expected = DryRun(plan, methods, MOST), DryRun(plan, methods, LIKELY, units_of, earlier)
+    most, likely = run.figures(), expected.figures()
+    n_compared, compared = run.comparisons()
+    dollars = {name: run.dollars(name, figures) for name, figures in most.items()}
+    likely_dollars = {name: run.dollars(name, figures) for name, figures in likely.items()}
+    tokens = sum_known(figures.prompt_tokens for figures in most.values())
+    completions = sum_known(figures.completions for figures in most.values())
+    embeddings = sum_known(figures.embeddings for figures in most.values())
     calls = prompts = _UNBOUND
     if tokens is not None:
         prompts = (
@@ -483,29 +459,22 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
             f"at most {counted(completions, 'completion')} and "
             f"{counted(embeddings, 'embedding')}, retries aside"
         )
-    judge_calls = sum(bound.judge_calls for bound in most.values()) + n_compared
+    judge_calls = sum(figures.judge_calls for figures in most.values()) + n_compared
     say(
         console,
         f"Dry run: nothing is sent.\n{_budgets(plan)}"
         f"Searches:         {len(plan.units):,}\n"
         f"Search calls:     {calls}\n"
         f"Judge calls:      {judge_calls:,}, retries aside\n"
-        f"Expected:         {_expected(run, likely, expected)}\n"
+        f"Expected:         {_expected(expected, likely, likely_dollars)}\n"
         f"Prompt tokens:    {prompts}\n"
         f"Dollars:          {_total(list(dollars.values()), models)}",
     )
-    paid = any(amount != 0 for amount in dollars.values())
-    headings = ["searches", "search calls", "judge calls", "expected tokens", "most tokens"]
-    rows = [
-        [
-            *(name, f"{bound.searches:,}", _figure(bound.completions), f"{bound.judge_calls:,}"),
-            *map(_figure, (likely[name].prompt_tokens, bound.prompt_tokens)),
-            *(_figure(amounts[name], ",.2f") for amounts in (expected, dollars) if paid),
-        ]
-        for name, bound in most.items()
-    ]
+    answers = f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
+    if earlier.answers:
+        answers = "answers as long as in an earlier run of these models"
     lines = [
-        f"Expected: contexts are as long as the texts of the index allow, and {_answers(run)}. "
+        f"Expected: contexts are as long as the texts of the index allow, and {answers}. "
         "Most: both are as long as the settings allow."
     ]
     if tokens is None or None in dollars.values():
@@ -513,9 +482,20 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
             "open: the settings set no bound, or a price is not known. --max-cost bounds what "
             "calls to the models below cost."
         )
-    headings += ["expected $", "most $"] if paid else []
+    columns = {
+        "searches": [figures.searches for figures in most.values()],
+        "search calls": [figures.completions for figures in most.values()],
+        "judge calls": [figures.judge_calls for figures in most.values()],
+        "expected tokens": [figures.prompt_tokens for figures in likely.values()],
+        "most tokens": [figures.prompt_tokens for figures in most.values()],
+    }
+    cells = {name: [_figure(value) for value in values] for name, values in columns.items()}
+    if any(amount != 0 for amount in dollars.values()):
+        for name, amounts in (("expected $", likely_dollars), ("most $", dollars)):
+            cells[name] = [_figure(amount, ",.2f") for amount in amounts.values()]
     title = "Expected and at most, by method"
-    table = Table(title, [METHOD, *((heading, "count") for heading in headings)], rows)
+    rows = list(zip(most, *cells.values(), strict=True))
+    table = Table(title, [METHOD, *((heading, "count") for heading in cells)], rows)
     lines += describe_building({name: plan.headers[name] for name in unbuilt}, units_of)
     lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
     show(console, [table, *map(Line, lines)])
@@ -531,17 +511,11 @@ def _expected(
     tokens = sum_known(figures.prompt_tokens for figures in likely.values())
     if tokens is None:
         return "not known, as the settings set no bound; see below"
-    _, compared = run.comparisons(LIKELY)
+    _, compared = run.comparisons()
     line = f"about {tokens + compared:,} prompt tokens"
     if usd := sum_known(dollars.values()):
         line += f" and ${usd:,.2f}{', comparisons aside' if compared else ''}"
     return f"{line}; an estimate, see below"
-
-
-def _answers(run: DryRun) -> str:
-    if run.earlier is not None:
-        return "answers as long as in an earlier run of these models"
-    return f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
 
 
 def _budgets(plan: RunPlan) -> str:

@@ -6,8 +6,6 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.flags import ShowFlags
 from graphrag.eval.cli.location import Place
@@ -86,31 +84,28 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
         if flags.asks and not outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
-        if flags.asks and flags.lists:
+        _check_method(outcome.results, flags.method)
+        if flags.lists:
             _list_wrong(about, outcome, flags)
             return DONE
-        if flags.asks:
-            with working(notes, "Reading the indexes"):
-                before = _read_baseline(store, place, flags.changed)
-                about = await about.with_views()
-            _show_questions(supervisor.console, (about, outcome), before, flags, store_path)
-            return DONE
-        newest = next((r for r in runs if r.origin == "command"), None)
         with working(notes, "Reading the indexes"):
+            before = _read_baseline(store, place, flags.changed)
             about = await about.with_views()
+        if flags.asks:
+            _show_questions(supervisor, about, (outcome, before), flags, store_path)
+            return DONE
         report = _show_tables(supervisor, about, outcome, flags)
         if report is None or flags.to is not None:
             return DONE
         if refusal is not None:
             supervisor.note(f"No file is written: {refusal} Or write them with --to FOLDER.")
             return DONE
-        _write(supervisor, report, newest)
+        _write(supervisor, report, next((r for r in runs if r.origin == "command"), None))
     return DONE
 
 
 def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
-    wrong = _find_wrong(about, outcome, flags.method)
-    _, results = _select_method(outcome.results, flags.method)
+    wrong, results = _find_wrong(about, outcome, flags.method), _of_method(outcome, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
     lines = list(list_wrong(about.samples, results, wrong.ids))
     for line in lines:
@@ -131,28 +126,24 @@ def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) ->
 def _find_wrong(about: RunDescription, outcome: RunOutcome, method: str | None) -> WrongAnswers:
     """Find what a method has wrong; without one what the best has, and where others differ."""
     metric = next(iter(about.config.metrics), None) if not about.details.skip_judge else None
-    if method is None:
-        results = make_report(about, outcome).results
-        answer = answer_run(results)
-        means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
-        best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
-        return find_wrong(outcome.results, best, metric)
-    name, _ = _select_method(outcome.results, method)
-    wrong = find_wrong(outcome.results, name, metric)
-    return replace(wrong, differing=())
+    if method is not None:
+        return replace(find_wrong(outcome.results, method, metric), differing=())
+    results = make_report(about, outcome).results
+    answer = answer_run(results)
+    means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
+    best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
+    return find_wrong(outcome.results, best, metric)
 
 
-def _select_method(
-    results: Sequence[QueryResult], method: str | None
-) -> tuple[str, Sequence[QueryResult]]:
-    """Return a method's name and results; all results without one."""
-    if method is None:
-        return "", results
+def _check_method(results: Sequence[QueryResult], method: str | None) -> None:
     methods = list(dict.fromkeys(result.method for result in results))
-    if method not in methods:
+    if method is not None and method not in methods:
         msg = f"The run has no method {method!r}{nearest(method, methods)}"
         raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
-    return method, [result for result in results if result.method == method]
+
+
+def _of_method(outcome: RunOutcome, method: str | None) -> list[QueryResult]:
+    return [result for result in outcome.results if method in (None, result.method)]
 
 
 def _read(store: EvaluationStore, place: Place, run: Run) -> tuple[RunDescription, RunOutcome]:
@@ -189,18 +180,18 @@ def _show_tables(
         return None
     report = supervisor.report(description, outcome)
     supervisor.show(report, answers=not description.details.skip_judge)
-    if flags.export is not None:
-        table = tabulate_rows(report.results, report.figures.retrieval)
-        write_file(flags.export, render_rows(table, flags.export.suffix), "--export")
-        supervisor.note(f"Wrote {counted(len(table), 'row')} to {flags.export}.")
-    if flags.mlflow:
-        from graphrag.eval.report.mlflow_run import log_run
-
+    if flags.export is not None or flags.mlflow:
         rows = tabulate_rows(report.results, report.figures.retrieval)
-        files = {"rows.csv": render_rows(rows, ".csv"), PAGE_FILE: report.page()}
-        with working(supervisor.notes, "Logging the run to MLflow"):
-            said = log_run(report.results, report.figures, files)
-        supervisor.note(said)
+        if flags.export is not None:
+            write_file(flags.export, render_rows(rows, flags.export.suffix), "--export")
+            supervisor.note(f"Wrote {counted(len(rows), 'row')} to {flags.export}.")
+        if flags.mlflow:
+            from graphrag.eval.report.mlflow_run import log_run
+
+            files = {"rows.csv": render_rows(rows, ".csv"), PAGE_FILE: report.page()}
+            with working(supervisor.notes, "Logging the run to MLflow"):
+                note = log_run(report.results, report.figures, files)
+            supervisor.note(note)
     if flags.to is not None:
         write_whole(flags.to, report.files())
         supervisor.name_files(flags.to)
@@ -250,16 +241,17 @@ async def draw_page(place: Place, run_id: str) -> str:
 
 def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
     """Write a run's page, or that of two runs, to a file."""
-
-    async def write() -> tuple[str, ...]:
-        with working(notes, "Reading the run and its indexes"):
-            async with _open_report(place, run_id) as report:
-                write_file(path, report.page(), "--html")
-                return tuple(report.description.unread)
-
     notes = open_console(stderr=True)
     if other is None:
-        for line in asyncio.run(write()):
+
+        async def write() -> Sequence[str]:
+            async with _open_report(place, run_id) as report:
+                write_file(path, report.page(), "--html")
+                return report.description.unread
+
+        with working(notes, "Reading the run and its indexes"):
+            unread = asyncio.run(write())
+        for line in unread:
             say(f"Warning: {line}", "yellow", stderr=True)
     else:
         store_path = place.store_path()
@@ -275,26 +267,25 @@ def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
 
 
 def _show_questions(
-    console: Console,
-    read: tuple[RunDescription, RunOutcome],
-    before: RunOutcome | None,
+    supervisor: Supervisor,
+    about: RunDescription,
+    outcomes: tuple[RunOutcome, RunOutcome | None],
     flags: ShowFlags,
     store_path: Path,
 ) -> None:
-    description, whole = read
-    notes = open_console(stderr=True, quiet=console.quiet)
-    with working(notes, "Looking for the questions"):
-        chosen = _choose(description, whole, flags, store_path)
+    console, whole = supervisor.console, outcomes[0]
+    with supervisor.working("Looking for the questions"):
+        chosen = _choose(about, whole, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     subset = ids if flags.full else ids[:_MOST]
-    samples = [sample for sample in description.samples if sample.id in subset]
+    samples = [sample for sample in about.samples if sample.id in subset]
     of_these = [result for result in whole.results if result.sample_id in subset]
     if not of_these:
         say("No question of the run is one of these.", quiet=console.quiet)
         return
-    outcome = replace(whole, results=of_these, judged=())
-    with working(notes, f"Computing the figures of {counted(len(of_these), 'result')}"):
-        report = make_report(replace(description, samples=samples), outcome)
+    report = supervisor.report(
+        replace(about, samples=samples), replace(whole, results=of_these, judged=())
+    )
     measures = {
         entry["id"]: {name: answer["measures"] for name, answer in entry["methods"].items()}
         for entry in report.figures.retrieval["results"]
@@ -303,7 +294,6 @@ def _show_questions(
     matches = of_these if flags.changed is None and flags.method is None else chosen
     for sample in sorted(samples, key=lambda sample: subset.index(sample.id)):
         results = [result for result in matches if result.sample_id == sample.id]
-        outcomes = whole, before
         answers = _answers(results, measures.get(sample.id, {}), label, outcomes, flags.calls)
         show_question(console, sample, answers, flags.full)
     if len(subset) < len(ids):
@@ -314,33 +304,29 @@ def _show_questions(
 def _choose(
     about: RunDescription, whole: RunOutcome, flags: ShowFlags, store_path: Path
 ) -> list[QueryResult]:
-    run_id = about.run.run_id
-    _, results = _select_method(whole.results, flags.method)
+    results = _of_method(whole, flags.method)
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        order = {key: rank for rank, key in enumerate(_find_wrong(about, whole, flags.method).ids)}
-        results = sorted(
-            (result for result in results if result.sample_id in order),
-            key=lambda result: order[result.sample_id],
-        )
+        ranks = {key: rank for rank, key in enumerate(_find_wrong(about, whole, flags.method).ids)}
+        results = [result for result in results if result.sample_id in ranks]
+        results.sort(key=lambda result: ranks[result.sample_id])
     if flags.changed is not None:
-        rows = read_rows(run_id, store_path), read_rows(flags.changed, store_path)
-        flips = compare_rows(rows, store_path).flips
-        flipped = {(flip.question_id, flip.method) for flip in flips}
+        rows = read_rows(about.run.run_id, store_path), read_rows(flags.changed, store_path)
+        flipped = {(flip.question_id, flip.method) for flip in compare_rows(rows, store_path).flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]
-    return list(results)
+    return results
 
 
 def _answers(
     results: Sequence[QueryResult],
     measures: Mapping[str, Mapping[str, float | None]],
     label: str,
-    read: tuple[RunOutcome, RunOutcome | None],
+    outcomes: tuple[RunOutcome, RunOutcome | None],
     calls: bool,
 ) -> Iterator[ShownAnswer]:
     """Yield what the methods answered, each after what it answered in the run before, if any."""
-    now, before = read
+    now, before = outcomes
 
     def fetch(outcome: RunOutcome, result: QueryResult) -> Sequence[KeptCalls] | None:
         return next(iter(outcome.read_calls([result]))) if calls else None
