@@ -117,10 +117,10 @@ _SWALLOWS = """
 import sys, time
 sys.argv[0] = "graphrag"
 from graphrag.cli.main import app
-from graphrag.eval.cli import building
+from graphrag.eval.cli import evaluate
 
 async def build(root, *_):
-    building.unfinished_folder(root).mkdir()
+    evaluate.unfinished_folder(root).mkdir()
     print("at work", flush=True)
     while True:
         try:
@@ -128,7 +128,7 @@ async def build(root, *_):
         except BaseException:
             print("swallowed", flush=True)
 
-building.build_index = build
+evaluate.build_index = build
 app()
 """
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat, wait_until
 from support.openai_server import Behaviour, Fault, offline_reply
 
-from graphrag.eval.cli.interrupts import FINISH_S
+from graphrag.eval.cli.run_end import FINISH_S
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner import on_ray

@@ -2,15 +2,15 @@
 
 import sys
 
-from graphrag.eval.cli import interrupts
+from graphrag.eval.cli import run_end
 from graphrag.eval.records import plug_ins
 from graphrag.eval.runner import held_loop
 
 
 def shorten(named_s: float = 0.5, let_go_s: float = 2, finish_s: float = 1) -> None:
     plug_ins.NAMED_AFTER_S = named_s
-    held_loop.LET_GO_S = interrupts.LET_GO_S = let_go_s
-    interrupts.FINISH_S = finish_s
+    held_loop.LET_GO_S = run_end.LET_GO_S = let_go_s
+    run_end.FINISH_S = finish_s
 
 
 def shorten_but_the_finish() -> None:

@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands, and the run itself."""
+"""The ``graphrag eval`` commands; the run itself, and drafts."""
 
 from importlib.metadata import version as version_of
 from typing import Annotated
@@ -7,7 +7,6 @@ import typer
 
 from graphrag.eval.cli import (
     compare,
-    draft,
     importing,
     init,
     judge,
@@ -19,7 +18,7 @@ from graphrag.eval.cli import (
     view,
 )
 from graphrag.eval.cli.command import command, need_extra, option
-from graphrag.eval.cli.flags import RunFlags
+from graphrag.eval.cli.flags import DraftFlags, RunFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
@@ -58,6 +57,23 @@ def evaluate(
     return run(flags, run_input)
 
 
+def draft(place: Place, flags: DraftFlags) -> int:
+    """Draft questions from a built index; keep those it can prove.
+
+    It writes a dataset, the drafts thrown away with their causes, and every call, so that you can
+    continue after an interruption.
+
+    With --assertions, it drafts what an answer to each question of a dataset must say, and keeps
+    what the row's own answer and quotes support.
+
+    Exit code 3: fewer questions than you asked for, or rows without assertions.
+    """
+    with starting(flags.quiet):
+        from graphrag.eval.cli.draft_questions import draft_questions
+
+    return draft_questions(place, flags)
+
+
 app = typer.Typer(
     add_completion=False,
     help="Compare search methods over a list of questions.",
@@ -68,7 +84,7 @@ app = typer.Typer(
 app.callback()(command(evaluate, is_group=True))
 app.command()(command(init.init, place_flags=("root",)))
 app.command("import")(command(importing.import_, place_flags=("root",)))
-app.command()(command(draft.draft, takes_file=True))
+app.command()(command(draft, takes_file=True))
 app.command()(command(validate.validate, place_flags=("root", "config")))
 app.command()(command(show.show))
 app.command()(command(view.view))

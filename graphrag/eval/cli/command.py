@@ -5,7 +5,7 @@ import gc
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -49,14 +49,6 @@ _RUNS = ("baseline", "changed", "new", "old", "run", "suite", "target")
 """Parameters that name a run, or the path of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
-    """What stood before the subcommand; ``path`` is the command line up to there."""
-
-    place: Place
-    path: str
-
-
 def command(
     run: Callable[..., int],
     takes_file: bool = False,
@@ -78,15 +70,13 @@ def command(
     parameters = own if kind is None else _flags_of(kind) + own[1:]
 
     def wrapped(context: typer.Context, **flags: Any) -> None:
-        outer: Outer | None = context.obj
-        named = {name: flags.pop(name, None) for name in _PLACE}
-        if outer is not None:
-            named = {name: named[name] or getattr(outer.place, name) for name in _PLACE}
+        before: Place | None = context.obj  # what stood before the subcommand
+        named = {name: flags.pop(name, None) or getattr(before, name, None) for name in _PLACE}
         place = Place(**{name: value for name, value in named.items() if value is not None})
         if is_group:
             _prepare()
         if context.invoked_subcommand is not None:
-            context.obj = Outer(place, context.command_path)
+            context.obj = place
             return
 
         def explain() -> int:
@@ -155,8 +145,8 @@ def _prepare() -> None:
 
 def note_command(context: typer.Context, place: Place) -> None:
     """Remember the command that was given, as it could be given again from any folder."""
-    outer: Outer | None = context.obj
-    path = context.command_path if outer is None else outer.path
+    group = context if context.obj is None else context.parent
+    path = context.command_path if group is None else group.command_path
     names = context.command_path[len(path) :].split()
     arguments: list[str] = []
     options: list[str] = []

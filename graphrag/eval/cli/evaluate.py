@@ -1,17 +1,36 @@
 """``graphrag eval`` itself: what its flags ask for is built, reckoned or run."""
 
-from graphrag.eval.cli.building import build_missing
+import asyncio
+import contextlib
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+
 from graphrag.eval.cli.dry_run import show_dry_run
 from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunInput
-from graphrag.eval.cli.terminal import DONE, log_to
-from graphrag.eval.runner.checks import check_output
+from graphrag.eval.cli.terminal import DONE, end_at_once, log_to, working
+from graphrag.eval.errors import BuildInterruptedError
+from graphrag.eval.runner.checks import check_output, list_input_warnings
 from graphrag.eval.runner.conduct import check_settings, conduct, prepare_run
 from graphrag.eval.runner.criteria import check_success
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.runner.index_building import (
+    build_index,
+    check_language,
+    held_for_building,
+    is_built,
+    remove_unfinished,
+    unfinished_folder,
+)
+from graphrag.eval.runner.plan import RunOptions
 from graphrag.eval.runner.same_documents import check_inputs
+from graphrag.text.command_lines import again
 
 
 def evaluate(flags: RunFlags, run_input: RunInput) -> int:
@@ -20,8 +39,8 @@ def evaluate(flags: RunFlags, run_input: RunInput) -> int:
 
 
 async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
-    config, samples, roots, warnings = run_input
-    supervisor, options = Supervisor(flags.quiet, flags.full), flags.run_options()
+    config, samples, roots, noticed = run_input
+    supervisor, options = Supervisor(flags.quiet, flags.full), _read_options(flags)
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
     if flags.index:
@@ -35,9 +54,116 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
             with log_to(config.output_folder / "eval.log", flags.verbose):
                 await build_missing(roots, supervisor.notes, supervisor.warn)
     with supervisor.working("Reading the indexes"):
-        plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, warnings)
+        plan = await prepare_run(config, samples, roots, options, supervisor, unbuilt, noticed)
     if flags.dry_run:
         await show_dry_run(supervisor.console, plan, unbuilt)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
         return await conduct(plan, options, supervisor)
+
+
+def _read_options(flags: RunFlags) -> RunOptions:
+    telemetry = None
+    if flags.otel and not flags.dry_run:
+        from graphrag.eval.runner.telemetry import Telemetry
+
+        telemetry = Telemetry()
+    return RunOptions(
+        flags.resume,
+        flags.retry_errors,
+        flags.skip_judge,
+        flags.max_cost,
+        flags.address,
+        None if flags.round is None else flags.round.note.to_dict(),
+        telemetry,
+    )
+
+
+async def build_missing(
+    roots: Mapping[str, Path], notes: Console, warn: Callable[[str], None]
+) -> None:
+    """Build the index of each project that has none.
+
+    Raises ConfigError if the settings of a project can't be used; IndexBuildError if a workflow
+    failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something;
+    a second one stops at once.
+    """
+    missing = {key: root for key, root in roots.items() if not is_built(root)}
+    for root in missing.values():
+        check_language(root)
+    for key, root in missing.items():
+        for line in await list_input_warnings(key, root):
+            warn(line)
+        seconds = await _build(key, root, notes, warn)
+        notes.print(f"Built index {key} in {seconds:.1f} s.")
+
+
+async def _build(key: str, root: Path, notes: Console, warn: Callable[[str], None]) -> float:
+    step = ""
+
+    def begin(workflow: str) -> None:
+        nonlocal step
+        step = workflow
+        tell(f"Building index {key}: {step}")
+
+    def advance(done: int, total: int) -> None:
+        tell(f"Building index {key}: {step}, {done:,} of {total:,}")
+
+    def stop() -> None:  # which some of the work does not notice at once
+        tell(f"Stopping to build index {key}; Ctrl-C again to stop at once")
+
+    with (
+        held_for_building(root),
+        working(notes, f"Building index {key}") as tell,
+        _interruptible(key, unfinished_folder(root), stop, notes),
+    ):
+        return await build_index(root, begin, advance, warn)
+
+
+@contextlib.contextmanager
+def _interruptible(
+    key: str, unfinished: Path, stop: Callable[[], None], notes: Console
+) -> Generator[None]:
+    """Cancel this task at Ctrl-C, so that what runs ends in order, and say so in one sentence.
+
+    An interrupt that is raised wherever the work happens to be ends the loop with thousands of
+    tasks in it, each of which says that it is lost, or leaves it waiting for ever. So this is
+    what ``asyncio.run`` does at Ctrl-C, at SIGTERM as well, and says how to begin again. At the
+    second time, until the process ends, there is nothing left to wait for.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    loop, interrupts = task.get_loop(), 0
+    why = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1:
+            remove_unfinished(unfinished)
+            end_at_once(notes, why)
+        # What is still to come of the work has nothing to say: calls that had not begun.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        stop()
+        task.cancel()
+        loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, interrupt) for number in numbers}
+    has_built = False
+    try:
+        yield
+        has_built = True
+    except BaseException:  # a library may make another error of an interrupt
+        if not interrupts:
+            raise
+        raise BuildInterruptedError(why) from None
+    finally:
+        if has_built or not interrupts:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    if interrupts:  # by then it waited for nothing any more
+        msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"
+        raise BuildInterruptedError(msg)

@@ -18,7 +18,6 @@ from graphrag.eval.cli.command import (
 
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
-    from graphrag.eval.runner.plan import RunOptions
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
 
@@ -52,25 +51,6 @@ class RunFlags:
     workers: Workers = None
     address: Address = None
     round: "NextRound | None" = None
-
-    def run_options(self) -> "RunOptions":
-        """Return what of them says how a run goes."""
-        from graphrag.eval.runner.plan import RunOptions
-
-        telemetry = None
-        if self.otel and not self.dry_run:
-            from graphrag.eval.runner.telemetry import Telemetry
-
-            telemetry = Telemetry()
-        return RunOptions(
-            self.resume,
-            self.retry_errors,
-            self.skip_judge,
-            self.max_cost,
-            self.address,
-            None if self.round is None else self.round.note.to_dict(),
-            telemetry,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli.command import Quiet, option
-from graphrag.eval.cli.draft import draft
 from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
@@ -143,12 +142,13 @@ def _build(root: Path, quiet: bool) -> Path | None:
     if not any((root / "input").rglob("*.txt")):
         return None
     with starting(quiet):
-        from graphrag.eval.cli.building import build_missing
+        from graphrag.eval.cli.draft_questions import draft_questions
+        from graphrag.eval.cli.evaluate import build_missing
         from graphrag.eval.runner.event_loop import run_coroutine
     notes = open_console(stderr=True, quiet=quiet)
     key = root.resolve().name
     run_coroutine(build_missing({key: root}, notes, lambda line: notes.print(f"Warning: {line}")))
-    draft(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
+    draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
 

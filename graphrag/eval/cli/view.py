@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from graphrag.eval.runner.draft_materials import Materials
     from graphrag.eval.web.app import Viewed
-    from graphrag.eval.web.server import Listener
 
 DASHBOARD_FILE, COLLECTOR_FILE = "dashboard.html", "metrics.db"
 LABELS = "Responses to label"
@@ -77,18 +76,17 @@ def view(
     store = place.store_path()
     with starting(quiet):
         from graphrag.eval.web.app import make_app
-        from graphrag.eval.web.server import Listener
 
-    return _serve(make_app(viewed_of(place)), Listener.on(port), store, open_)
+    return _serve(make_app(viewed_of(place)), port, store, open_)
 
 
-def _serve(app: "ASGIApp", listener: "Listener", what: Path, open_: bool) -> int:
-    from graphrag.eval.web.server import make_server
+def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
+    from graphrag.eval.web.server import Listener, make_server
 
+    listener = Listener.on(port)
     say(f"Serving {what} at {listener.address}\nCtrl-C ends it.")
     if open_ and not webbrowser.open(listener.address):
-        text = "No browser could be opened; open the address yourself."
-        say(text, "yellow", stderr=True)
+        say("No browser could be opened; open the address yourself.", "yellow", stderr=True)
     server = make_server(app, listener)
     server.run(sockets=[listener.socket])
     if server.should_exit:  # by Ctrl-C, which may get lost between two handlers
@@ -97,12 +95,7 @@ def _serve(app: "ASGIApp", listener: "Listener", what: Path, open_: bool) -> int
 
 
 def review_dataset(
-    place: Place,
-    dataset: Path,
-    by: str | None = None,
-    port: int = 0,
-    open_: bool = False,
-    quiet: bool = False,
+    place: Place, dataset: Path, by: str | None, port: int, open_: bool, quiet: bool
 ) -> int:
     """Serve a dataset to a person who vets its questions."""
     path = dataset if dataset.is_file() else place.root / dataset
@@ -110,7 +103,6 @@ def review_dataset(
         from graphrag.eval.annotation.review import Review
         from graphrag.eval.store.database import open_store
         from graphrag.eval.web.app import make_review_app
-        from graphrag.eval.web.server import Listener
 
     review = Review(path, {}, by or getpass.getuser())
     review.check()
@@ -120,10 +112,10 @@ def review_dataset(
     try:
         with working(open_console(stderr=True, quiet=quiet), "Reading the text units"):
             texts = run_coroutine(_read_texts(find_roots(place)))
+        review = replace(review, materials=texts)
     except (ConfigError, IndexUnavailableError) as error:
-        texts = {}
         _warn(f"quotes are shown without their place. {error}")
-    return _serve(make_review_app(replace(review, materials=texts)), Listener.on(port), path, open_)
+    return _serve(make_review_app(review), port, path, open_)
 
 
 async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
@@ -150,10 +142,10 @@ def dashboard(
 ) -> int:
     """Write every figure of every run over time as one page that loads nothing."""
     store_path = place.store_path()
-    recorded = collector or store_path.with_name(COLLECTOR_FILE)
     if collector is not None and not collector.is_file():
         msg = f"--collector: {collector} does not exist; name a MetricsCollector's file."
         raise UsageError(msg)
+    recorded = collector or store_path.with_name(COLLECTOR_FILE)
     with starting(quiet):
         from graphrag.eval.monitoring.collector import MetricsCollector
         from graphrag.eval.web.runs import StorePages
@@ -214,7 +206,7 @@ def draw_labels(
         )
     folder = store_path.parent
     sheet = folder / f"audit_{run.metric}.csv"
-    _set_aside(sheet, run_id, folder)
+    _set_aside(sheet, run_id)
     write_sheet(sheet, items)
     page = sheet.with_suffix(".html")
     write_file(page, render_labels(items, run.embedded_models))
@@ -227,14 +219,14 @@ def draw_labels(
     return DONE
 
 
-def _set_aside(sheet: Path, run_id: str, folder: Path) -> None:
+def _set_aside(sheet: Path, run_id: str) -> None:
     """Move the sheet and page of another run into that run's folder, as long as none is there."""
     from graphrag.eval.annotation.sheet import read_sheet
 
     if not sheet.exists():
         return
     earlier = read_sheet(sheet)[0].run
-    own = run_folder(folder, earlier)
+    own = run_folder(sheet.parent, earlier)
     if earlier == run_id or (own / sheet.name).exists():
         return
     try:
