@@ -64,18 +64,6 @@ def _read_own_sections(config: object) -> object:
 _Config = Annotated[GraphRagConfig, BeforeValidator(_read_own_sections)]
 
 
-def _default_response_type(search: _Search) -> _Search:
-    """Let the response type be left out, which stands before the query and so takes no default."""
-
-    @functools.wraps(search)
-    async def with_default(*args: object, **kwargs: object) -> CountedSearchResult:
-        if len(args) < 3:
-            kwargs.setdefault("response_type", _FORM)
-        return await search(*args, **kwargs)
-
-    return with_default
-
-
 def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -> _Search:
     """Return a released function that counts its calls; ``finder`` finds what the model was shown.
 
@@ -94,6 +82,7 @@ def _counted(search: Callable[..., Any], finder: _ContextFinder | None = None) -
         except (TypeError, KeyError, ValidationError):
             await search(*args, **kwargs)  # it says what is wrong
             raise
+        arguments.setdefault("response_type", _FORM)
         log = CallLog(live=True)
         log.prompts = []
         batches = _Batches()
@@ -190,7 +179,7 @@ def _read_template(config: GraphRagConfig, method: str) -> str:
 
 
 local_search = _counted(released.local_search, _context_in_answer("local"))
-basic_search = _default_response_type(_counted(released.basic_search, _context_in_answer("basic")))
+basic_search = _counted(released.basic_search, _context_in_answer("basic"))
 global_search = _counted(released.global_search)
 drift_search = _counted(released.drift_search, _follow_up_contexts)
 
@@ -286,6 +275,8 @@ def _make_searches(
     """Make the two functions of a method: the whole response, and its pieces as they arrive."""
 
     async def search(*args: object, **kwargs: object) -> CountedSearchResult:
+        if open_index is _open_texts and len(args) < 3:  # before the query, it takes no default
+            kwargs.setdefault("response_type", _FORM)
         return await _answer(method, *open_index(*args, **kwargs))
 
     def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
@@ -297,7 +288,7 @@ def _make_searches(
         function.__doc__ = _DOC.format(first=first, parameters=parameters)
         result = signature(function).return_annotation
         vars(function)["__signature__"] = signature(open_index).replace(return_annotation=result)
-    return (search if open_index is _open_graph else _default_response_type(search), streaming)
+    return search, streaming
 
 
 _GRAPH, _RANKED = (_open_graph, _GRAPH_PARAMETERS), (_open_texts, _RANKED_PARAMETERS)

@@ -306,18 +306,9 @@ class IndexHeader:
                 models["embedding"] = model
         return models
 
-    def _splits(self, passage_tokens: object) -> bool:
-        """Say whether a text unit may be read by passages of so many tokens."""
-        size = cast("int | None", passage_tokens)
-        return size is not None and (self.longest is None or count_passages(self.longest, size) > 1)
-
     def prompt_files(self, method: str) -> dict[str, Path]:
         """Return the prompt files that a method needs: setting -> file; SettingsError without."""
         return prompt_files(section_name(method), self.section(method))
-
-    def models(self, method: str) -> list[str]:
-        """Return the models of a method as ``provider/model``."""
-        return [model_name(config) for config in self.model_configs(method).values()]
 
     @property
     def embeds_by_hashing(self) -> bool:
@@ -331,7 +322,8 @@ class IndexHeader:
         """
         self.prompt_files(method)
         section = cast("dict[str, object]", self.section(method).model_dump(mode="json"))
-        if not self._splits(section.get("passage_tokens")):
+        size = cast("int | None", section.get("passage_tokens"))
+        if size is None or (self.longest is not None and count_passages(self.longest, size) == 1):
             section.pop("passage_tokens", None)  # as earlier releases describe it
         named = {key: Path(str(v)) for key, v in section.items() if key.endswith("prompt") and v}
         prompts = {k: _hash(path.read_bytes()) for k, path in named.items() if path.is_file()}

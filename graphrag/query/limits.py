@@ -23,13 +23,9 @@ _FIRST_REPLY_TOKENS = 200.0
 class AllowanceSpentError(NotAskedError):
     """What is left of the allowed cost is not enough for a call; ``allow_usd`` would go on."""
 
-    def __init__(self, message: str, allow_usd: float) -> None:
-        super().__init__(message, allow_usd)
+    def __init__(self, message: str, allow_usd: float = 0.0) -> None:
+        super().__init__(message)
         self.allow_usd = allow_usd
-
-    def __str__(self) -> str:
-        """Return the message alone."""
-        return str(self.args[0])
 
 
 class Spending:

@@ -38,7 +38,7 @@ from graphrag.eval.store.records import (
     pair_kind,
 )
 from graphrag.offline.grading import RULES
-from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
+from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
 from graphrag.query.model_facts import is_offline
 from graphrag.query.models import open_completion
@@ -378,9 +378,7 @@ def _model_of(judge: object) -> ModelConfig | None:
 def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
     """Make the judge of a configuration."""
     model = judge_model(config, headers)
-    retry = RetryPolicy() if model.retry is None else None
-    completion = open_completion(model, retry)
-    return LLMJudge(completion, config.judge.temperature, config.judge.max_retries)
+    return LLMJudge(open_completion(model), config.judge.temperature, config.judge.max_retries)
 
 
 def describe_judge(

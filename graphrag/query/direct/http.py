@@ -53,15 +53,11 @@ class APIConnectionError(DirectError):
         super().__init__("Connection error.")
 
 
-class APITimeoutError(DirectError):
-    """There was no answer in time."""
-
-
 def _kind(name: str, base: type[DirectError] = DirectError) -> type[DirectError]:
     return type(name, (base,), {"__module__": __name__})
 
 
-TIMEOUT = _kind("Timeout", APITimeoutError)
+TIMEOUT = _kind("Timeout")
 _BAD_REQUEST = _kind("BadRequestError")
 _NO_ROOM = _kind("ContextWindowExceededError", _BAD_REQUEST)
 _FILTERED = _kind("ContentPolicyViolationError", _BAD_REQUEST)
