@@ -282,22 +282,23 @@ def answer_community_report(request: Request) -> dict[str, object]:
     """
     headings = list(_REPORT_DATA.finditer(request.user))
     data = request.user[headings[-1].end() :] if headings else request.user
-    tables: defaultdict[str, list[Record]] = defaultdict(list)
-    others: list[Record] = []
-    for record in read_context(data, separators=(",", "|")):
-        tables[record.table].append(record)
-        if record.table in {"Reports", "Sources"}:
-            others.append(record)
-    edges, entities = tables["Relationships"], tables["Entities"]
+    records = read_context(data, separators=(",", "|"))
+    edges = [record for record in records if record.table == "Relationships"]
+    entities = [record for record in records if record.table == "Entities"]
+    others = [record for record in records if record.table in {"Reports", "Sources"}]
     linked = Counter(
         entity.label for entity in entities for edge in edges if entity.label in edge.label
     )
     entities = sorted(entities, key=lambda e: (-linked[e.label], int(e.id)))
     names = [_title(entity.label) for entity in entities]
     first = first_words(others[0].label or others[0].text, 8) if others else ""
+    summary = _join_distinct(record.text for record in (entities or others)[:3])
+    if names:
+        phrase = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+        summary = f"The community links {phrase} through {len(edges)} relationships. {summary}"
     return {
         "title": " and ".join(names[:2]) or first or "Empty community",
-        "summary": _summary(names, len(edges), [e.text for e in (entities or others)[:3]]),
+        "summary": summary,
         "findings": [
             *(_entity_finding(entity, edges) for entity in entities[:_MAX_FINDINGS]),
             *(_plain_finding(r) for r in others[: _MAX_FINDINGS - min(len(entities), 4)]),
@@ -305,12 +306,6 @@ def answer_community_report(request: Request) -> dict[str, object]:
         "rating": round(min(10.0, 1 + math.log2(1 + len(edges))), 1),
         "rating_explanation": f"The rating follows from the {len(edges)} relationships listed.",
     }
-
-
-def _summary(names: Sequence[str], n_edges: int, texts: Sequence[str]) -> str:
-    phrase = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-    head = f"The community links {phrase} through {n_edges} relationships. " if names else ""
-    return head + _join_distinct(texts)
 
 
 def _entity_finding(entity: Record, edges: Sequence[Record]) -> dict[str, str]:

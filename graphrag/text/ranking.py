@@ -1,9 +1,11 @@
 """Rankings of texts, best first: by the words of a question (BM25), and fused with nearness."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
+from itertools import count
 from math import inf
 from threading import Lock
 from typing import Any, TypeVar
@@ -29,13 +31,13 @@ class WordIndex:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        words = _Words()
+        numbers: defaultdict[str, int] = defaultdict(count().__next__)
         documents = [
-            list(map(words.__getitem__, terms))
+            [numbers[stem(term)] for term in terms]
             for start in range(0, len(texts), _BATCH)
             for terms in split_terms(texts[start : start + _BATCH])
         ]
-        self._numbers, self._n = words.numbers, len(texts)
+        self._numbers, self._n = dict(numbers), len(texts)
         self._bm25: Any = None
         if self._numbers:
             import bm25s
@@ -143,16 +145,3 @@ def fuse_scores(
 async def load_bm25() -> None:
     """Load what :class:`WordIndex` needs, a second of work, while other searches go on."""
     await asyncio.to_thread(import_module, "bm25s")
-
-
-class _Words(dict[str, int]):
-    """Word -> number of its stem; a word is numbered when it is first asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.numbers: dict[str, int] = {}
-
-    def __missing__(self, word: str) -> int:
-        number = self.numbers.setdefault(stem(word), len(self.numbers))
-        self[word] = number
-        return number

@@ -218,7 +218,7 @@ async def test_own_prompts_are_used_with_their_braces(world, tmp_path):
     for name, path in paths.items():
         for text, says in (
             ("Answer from {context_data}.", r"lacks \{response_type\}\."),
-            (" \n", "is empty"),
+            (" \n", r"lacks \{context_data\}, \{response_type\}\."),
             (None, "can't be read"),
         ):
             path.unlink() if text is None else path.write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +53,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in LIST_FIELDS},
     **{name: (name,) for name in ("answerable", "tags", "time_limit_s")},
 }
-NEEDED = ("question", "answer")
-OR_ELSE = {"answer": ("expected_sources", "assertions")}
-"""A needed field -> the fields that may stand in for it."""
+_INSTEAD_OF_ANSWER = ("expected_sources", "assertions")
 _MOST_ROWS, _MOST_VALUES, _MOST_BYTES_A_ROW = 1_000_000, 20_000_000, 20_000_000
 """Of a Parquet file. The largest benchmark has 170,000 rows of some 60 values and 6,000 bytes."""
 _BYTES_AT_ONCE = 200_000_000
@@ -178,9 +177,8 @@ def _table_rows(
     lines = _lines(file, text, delimiter)
     header = [name.strip() for name in next(iter(lines), (0, list[str]()))[1]]
     named = [name for name in header if name]
-    if len(set(named)) != len(named):
-        twice = next(name for name in named if named.count(name) > 1)
-        raise DatasetError(f"{file}: two columns are called {twice!r}; rename one.")
+    if twice := [name for name, n in Counter(named).items() if n > 1]:
+        raise DatasetError(f"{file}: two columns are called {twice[0]!r}; rename one.")
     lists = {columns.get(name, name) for name in LIST_FIELDS}
     rows: list[object] = []
     for line, cells in lines[1:]:
@@ -325,10 +323,8 @@ def check_columns(columns: Mapping[str, str]) -> None:
             names = list(FIELDS)
             msg = f"there is no field {field!r}{nearest(field, names)} (fields: {', '.join(names)})"
             raise ValueError(msg)
-    headings = list(columns.values())
-    for heading in headings:
-        if headings.count(heading) > 1:
-            raise ValueError(f"the column {heading!r} is given for two fields")
+    if twice := [heading for heading, n in Counter(columns.values()).items() if n > 1]:
+        raise ValueError(f"the column {twice[0]!r} is given for two fields")
 
 
 def map_rows(
@@ -358,8 +354,8 @@ def map_rows(
         own = [heading for heading in candidates if heading_key(heading) == field]
         if own and field != "answer":  # an answer beside a reference may be what a system said
             named[field] = own
-    present = {*columns, *named}
-    missing = [field for field in NEEDED if present.isdisjoint({field, *OR_ELSE.get(field, ())})]
+    needed = {"question": ("question",), "answer": ("answer", *_INSTEAD_OF_ANSWER)}
+    missing = [field for field, any_of in needed.items() if not {*columns, *named} & {*any_of}]
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
     mapped: list[dict[str, object]] = []
@@ -402,12 +398,11 @@ def _refuse_two(field: str, headings: list[str], row: Mapping[str, object], wher
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:
     example = ", ".join(f"{field}: COLUMN" for field in missing)
     names = "; ".join(f"{field}: {', '.join(FIELDS[field])}" for field in missing)
-    stand_ins = [(" or ".join(OR_ELSE[field]), field) for field in missing if field in OR_ELSE]
-    other = "".join(f" {names} may stand in for the {field}." for names, field in stand_ins)
+    other = f" {' or '.join(_INSTEAD_OF_ANSWER)} may stand in for the answer."
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_list_headings(headings)}; names known: {names}); say which in {config_name()}, under "
-        f"dataset.columns: {example}.{other}"
+        f"dataset.columns: {example}.{other if 'answer' in missing else ''}"
     )
 
 

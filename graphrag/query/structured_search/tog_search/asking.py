@@ -84,7 +84,6 @@ Data tables:
 
 _NOTHING = ("none", "nothing", "nothing is missing", "n/a")
 """What models write where nothing is missing."""
-PROMPT_FIELDS = ("context_data", "response_type")
 
 
 class ToGSearchError(RuntimeError):
@@ -199,21 +198,21 @@ async def ask(
         raise CutOffReplyError(received, None, bound) from error
 
 
-def read_prompt(path: str | None, setting: str, built_in: str, fields: Sequence[str] = ()) -> str:
+def read_prompt(path: str | None, setting: str, built_in: str) -> str:
     """Read the prompt file of a setting; None for the built-in prompt.
 
-    Raises ToGSearchError if the file can't be read, is empty, or lacks a {field}.
+    Raises ToGSearchError if the file can't be read, or lacks {context_data} or {response_type}.
     """
     if not path:
         return built_in
+    name = f"{setting}: the prompt file {path}"
     try:
         text = Path(path).read_text(encoding="utf-8")
-        fault = "" if text.strip() else "is empty"
     except (OSError, UnicodeDecodeError) as error:
-        text, fault = "", f"can't be read ({error})"
-    missing = ", ".join(f"{{{name}}}" for name in fields if f"{{{name}}}" not in text)
-    if fault or missing:
-        raise ToGSearchError(f"{setting}: the prompt file {path} {fault or f'lacks {missing}'}.")
+        raise ToGSearchError(f"{name} can't be read ({error}).") from error
+    fields = ("{context_data}", "{response_type}")
+    if missing := ", ".join(field for field in fields if field not in text):
+        raise ToGSearchError(f"{name} lacks {missing}.")
     return text
 
 

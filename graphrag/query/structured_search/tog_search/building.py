@@ -1,7 +1,9 @@
 """From an index's tables to the arrays that a graph is searched with, and names in texts."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -223,6 +225,8 @@ Write = Callable[[str, Batch], None]
 Pointers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _Ends = tuple[Ints, Ints, Floats]
+_Numbers = defaultdict[str, int]
+"""Text unit id -> the number of its first appearance."""
 
 _NONE = np.empty(0, np.int32)
 _AS_RARE = 1.5
@@ -271,31 +275,32 @@ def build_arrays(
     ``write`` takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to
     keep; row i of ``cited_ids`` is the id with the number i.
     """
-    cited, names = _Numbering(), Names()
+    names = Names()
+    numbers: _Numbers = defaultdict(count().__next__)
     titles: list[Column] = []
     cited_by: list[tuple[Ints, Ints]] = []
     for batch in ENTITIES.stream(entities):
         rows = np.arange(names.n, names.n + batch.num_rows, dtype=np.int32)
         names.add(word_keys(batch.column("title").to_pylist()))
         titles.append(batch.column("title"))
-        coded = cited.apply(batch)
+        coded = _number_ids(batch, numbers)
         lists = coded.column("text_unit_ids")
         counts = compute.list_value_length(lists).to_numpy()
         cited_by.append((lists.flatten().to_numpy(), np.repeat(rows, counts)))
         write("entities", coded)
-    ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, cited, write)
+    ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, numbers, write)
     edges = _sort_edges(ends, names.n)
     document_titles = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
     unit_titles = titles_of_texts(TEXT_UNITS.stream(text_units), document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
-    unit_of = np.full(len(cited.numbers), -1, np.int32)
+    unit_of = np.full(len(numbers), -1, np.int32)
     pairs = [np.flatnonzero(topics >= 0).astype(np.int32)], [topics[topics >= 0]]
     first = 0
     for batch in TEXT_UNITS.stream(text_units):
         for row, name in enumerate(batch.column("id").to_pylist(), first):
-            number = cited.numbers.get(name)
+            number = numbers.get(name)
             if number is not None and unit_of[number] < 0:
                 unit_of[number] = row
         units, hits = scanned.find(batch.column("text").to_pylist())
@@ -303,11 +308,11 @@ def build_arrays(
         pairs[1].append(hits)
         write("text_units", add_titles(batch, unit_titles[first : first + batch.num_rows]))
         first += batch.num_rows
-    ids = arrow.array(list(cited.numbers), type=arrow.string())
+    ids = arrow.array(list(numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
-    for numbers, nodes in cited_by:
-        is_unit = unit_of[numbers] >= 0
-        pairs[0].append(unit_of[numbers][is_unit])
+    for cited, nodes in cited_by:
+        is_unit = unit_of[cited] >= 0
+        pairs[0].append(unit_of[cited][is_unit])
         pairs[1].append(nodes[is_unit])
     mentions = _sort_mentions(np.concatenate(pairs[0]), np.concatenate(pairs[1]), first, names.n)
     inside = names.inside(scanned)
@@ -362,7 +367,7 @@ def _rows(batches: Iterable[Batch], *columns: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _read_ends(
-    batches: Iterator[Batch], titles: list[Column], cited: "_Numbering", write: Write
+    batches: Iterator[Batch], titles: list[Column], numbers: _Numbers, write: Write
 ) -> _Ends:
     """Return the nodes at the ends of all relationships, -1 for no entity, and their weights."""
     title_column = arrow.chunked_array(titles, type=arrow.string())
@@ -371,7 +376,7 @@ def _read_ends(
     waiting: list[Batch] = []
     parts: list[_Ends] = []
     for batch in batches:
-        write("relationships", cited.apply(batch))
+        write("relationships", _number_ids(batch, numbers))
         waiting.append(batch.select(["source", "target", "weight"]))
         if sum(part.num_rows for part in waiting) >= max(_MIN_JOINED_ROWS, len(title_column)):
             parts.append(_find_ends(waiting, title_column))
@@ -462,26 +467,14 @@ def _pointers(rows: npt.NDArray[np.integer], n: int) -> Pointers:
     return pointers
 
 
-class _Numbering:
-    """Gives each text unit id the number of its first appearance."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def apply(self, batch: Batch) -> Batch:
-        """Put numbers in place of the ids in a batch's ``text_unit_ids``."""
-        lists = batch.column("text_unit_ids")
-        ids = compute.fill_null(lists.flatten(), "").dictionary_encode()
-        of_batch = np.fromiter(
-            (
-                self.numbers.setdefault(name, len(self.numbers))
-                for name in ids.dictionary.to_pylist()
-            ),
-            dtype=np.int32,
-        )
-        ends = np.zeros(len(lists) + 1, dtype=np.int32)
-        np.cumsum(compute.list_value_length(lists).to_numpy(), out=ends[1:])
-        coded = arrow.array(of_batch[ids.indices.to_numpy()])
-        column = arrow.ListArray.from_arrays(arrow.array(ends), coded)
-        place = batch.schema.get_field_index("text_unit_ids")
-        return batch.set_column(place, "text_unit_ids", column)
+def _number_ids(batch: Batch, numbers: _Numbers) -> Batch:
+    """Put numbers in place of the ids in a batch's ``text_unit_ids``."""
+    lists = batch.column("text_unit_ids")
+    ids = compute.fill_null(lists.flatten(), "").dictionary_encode()
+    of_batch = np.array([numbers[name] for name in ids.dictionary.to_pylist()], np.int32)
+    ends = np.zeros(len(lists) + 1, dtype=np.int32)
+    np.cumsum(compute.list_value_length(lists).to_numpy(), out=ends[1:])
+    coded = arrow.array(of_batch[ids.indices.to_numpy()])
+    column = arrow.ListArray.from_arrays(arrow.array(ends), coded)
+    place = batch.schema.get_field_index("text_unit_ids")
+    return batch.set_column(place, "text_unit_ids", column)

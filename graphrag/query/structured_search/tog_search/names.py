@@ -15,8 +15,6 @@ from graphrag.text.terms import word_keys
 _SHORTEST_WORD = 4
 _LONGEST_NAME = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-# A name in 16 places of the sieve: one window of words in 16 is looked up in vain.
-_SIEVE_PLACES = 16
 _FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
 MAX_HEADING_CHARS = 120
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
@@ -33,14 +31,12 @@ class NameIndex:
     """Names by 64-bit hashes of their words: two names never share one in practice.
 
     ``hashes`` ascend and are all different; of names with the same words ``names`` has the first.
-    ``longest`` is in words. The ``sieve``, for looking many texts through, says whether a name's
-    hash may begin with the bits of a place.
+    ``longest`` is in words.
     """
 
     hashes: Hashes
     names: Ints
     longest: int
-    sieve: npt.NDArray[np.bool_] | None = None
 
     def find(self, texts: Sequence[str], n_names: int | None = None) -> tuple[Ints, Ints]:
         """Find names in texts; one inside a longer one that also stands there does not count.
@@ -87,29 +83,19 @@ class NameIndex:
 
     def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
         """Return the places of the hashes that are a name's, and the names."""
-        likely = np.arange(len(values), dtype=np.int32)
-        if self.sieve is not None:
-            likely = likely[self.sieve[_first_bits(values, self.sieve)]]
         if not len(self.hashes):
-            return likely[:0], self.names
-        place = np.searchsorted(self.hashes, values[likely])
+            return self.names, self.names
+        place = np.searchsorted(self.hashes, values)
         place = np.minimum(place, len(self.hashes) - 1)
-        is_name = self.hashes[place] == values[likely]
-        return likely[is_name], self.names[place[is_name]]
+        is_name = self.hashes[place] == values
+        return np.flatnonzero(is_name).astype(np.int32), self.names[place[is_name]]
 
 
-def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False) -> NameIndex:
-    """Index ascending names by what :func:`hash_keys` gives of them, those without words left out.
-
-    ``sieved`` says that many texts will be looked through.
-    """
+def index_names(hashes: Hashes, n_words: Ints, names: Ints) -> NameIndex:
+    """Index ascending names, but those without words, by what :func:`hash_keys` gives of them."""
     has_words = n_words > 0
     unique, first = np.unique(hashes[has_words], return_index=True)
-    sieve = None
-    if sieved:
-        sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(unique)).bit_length()), np.bool_)
-        sieve[_first_bits(unique, sieve)] = True
-    return NameIndex(unique, names[has_words][first], int(n_words.max(initial=0)), sieve)
+    return NameIndex(unique, names[has_words][first], int(n_words.max(initial=0)))
 
 
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
@@ -137,10 +123,6 @@ def _hash_words(split: Iterable[list[str]]) -> Hashes:
 def _join(before: Hashes, words: Hashes) -> Hashes:
     joined = (before ^ words) * _FACTOR
     return joined ^ (joined >> np.uint64(29))
-
-
-def _first_bits(values: Hashes, sieve: npt.NDArray[np.bool_]) -> Hashes:
-    return values >> np.uint64(65 - len(sieve).bit_length())
 
 
 class Names:
@@ -172,7 +154,7 @@ class Names:
         if scanned:
             telling = ~np.concatenate(self._short) & (n_words <= _LONGEST_NAME)
             hashes, n_words, rows = hashes[telling], n_words[telling], rows[telling]
-        return index_names(hashes, n_words, rows, sieved=scanned)
+        return index_names(hashes, n_words, rows)
 
     def inside(self, index: NameIndex) -> tuple[Ints, Ints]:
         """Return pairs of a name of an index, and a longer name that it is a part of."""

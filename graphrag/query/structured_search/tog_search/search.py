@@ -126,8 +126,7 @@ class GraphSearch(Generic[_Config]):
         )
 
     def _prompt(self, setting: str, path: str | None, built_in: str) -> str:
-        name = f"{self.section}.{setting}"
-        return asking.read_prompt(path, name, built_in, asking.PROMPT_FIELDS)
+        return asking.read_prompt(path, f"{self.section}.{setting}", built_in)
 
     def _exploring_prompt(self) -> str:
         """Return the prompt of calls that may go on; "" where none may."""

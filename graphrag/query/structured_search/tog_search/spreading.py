@@ -38,6 +38,8 @@ _MAX_MENTIONS = 100
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", np.float64, np.bool_)
+_Flows = tuple[_Ints, _Ints, _Floats, _Floats]
+"""From where, to where, how much, and what that counts for in the whole of its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,32 +206,34 @@ class _Surroundings:
 
     def _find_flows(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
         """Return where the mass of places goes, as pairs and shares that sum to 1 or less."""
-        n_names = self.n_names
-        from_units = self._names_in(places[places >= n_names] - n_names)
-        names = places[places < n_names]
-        from_entities = self._neighbours(names[names < len(self._arrays.edge_ptr) - 1])
-        from_names = self._units_with(names)
-        source = np.concatenate([from_units[0], from_entities[0], from_names[0]])
-        target = np.concatenate([from_units[1], from_entities[1], from_names[1]])
-        weight = np.concatenate([from_units[2], from_entities[2], from_names[2]])
-        # Of a name in more text units than are looked at the others take their part as well.
-        looked = np.concatenate([from_units[2], from_entities[2], from_names[2] * from_names[3]])
+        names = places[places < self.n_names]
+        flows = (
+            self._names_in(places[places >= self.n_names] - self.n_names),
+            self._neighbours(names[names < len(self._arrays.edge_ptr) - 1]),
+            self._units_with(names),
+        )
+        source = np.concatenate([flow[0] for flow in flows])
+        target = np.concatenate([flow[1] for flow in flows])
+        weight = np.concatenate([flow[2] for flow in flows])
+        counted = np.concatenate([flow[3] for flow in flows])
         at = np.searchsorted(places, source)
-        whole = np.bincount(at, looked, minlength=len(places))[at]
+        whole = np.bincount(at, counted, minlength=len(places))[at]
         has_mass = whole > 0
         return source[has_mass], target[has_mass], weight[has_mass] / whole[has_mass]
 
-    def _names_in(self, units: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+    def _names_in(self, units: _Ints) -> _Flows:
         owner, at = slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)
         names = self._arrays.unit_names[at].astype(np.int64)
-        return units[owner] + self.n_names, names, self._weights(units[owner], names)
+        weights = self._weights(units[owner], names)
+        return units[owner] + self.n_names, names, weights, weights
 
-    def _units_with(self, names: _Ints) -> tuple[_Ints, _Ints, _Floats, _Floats]:
+    def _units_with(self, names: _Ints) -> _Flows:
         owner, at = slices(self._arrays.name_ptr, names, _MAX_MENTIONS)
         units = self._arrays.name_units[at].astype(np.int64)
-        unseen = np.maximum(1.0, self._frequency(names) / _MAX_MENTIONS)[owner]
         weights = self._weights(units, names[owner])
-        return names[owner], units + self.n_names, weights, unseen
+        # Of a name in more text units than are looked at the others take their part as well.
+        unseen = np.maximum(1.0, self._frequency(names) / _MAX_MENTIONS)[owner]
+        return names[owner], units + self.n_names, weights, weights * unseen
 
     def _frequency(self, names: _Ints) -> _Floats:
         pointers = self._arrays.name_ptr
@@ -241,11 +245,12 @@ class _Surroundings:
         telling = np.maximum(_LEAST_TELLING, np.log(n / self._frequency(names)) / math.log(n))
         return telling * np.where(topics[units] == names, _TITLE_WEIGHT, 1.0)
 
-    def _neighbours(self, nodes: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+    def _neighbours(self, nodes: _Ints) -> _Flows:
         owner, at = slices(self._arrays.edge_ptr, nodes, self._cap)
         pairs = nodes[owner] * self.n_names + self._arrays.edge_nodes[at]
         joined, place = np.unique(pairs, return_inverse=True)
         weights = np.maximum(0.0, self._arrays.edge_weights[at])
         weight = np.bincount(place, weights, minlength=len(joined))
         source, target = np.divmod(joined, max(1, self.n_names))
-        return source, target, _RELATED_WEIGHT * np.log1p(weight)
+        weights = _RELATED_WEIGHT * np.log1p(weight)
+        return source, target, weights, weights

@@ -28,6 +28,7 @@ from graphrag.query.structured_search.tog_search.building import (
     GraphArrays,
     Source,
     TableForm,
+    UnreadableTableError,
     add_titles,
     arrow,
     build_arrays,
@@ -47,6 +48,8 @@ _BUILDING = "building-"
 # A build takes minutes at most; what is older was left behind by a process that was stopped.
 _ABANDONED_AFTER_S = 6 * 3600
 _PROBED_BYTES = 1 << 16
+_DAMAGED = (OSError, ValueError, EOFError, arrow.ArrowException)
+"""What reading a folder raises that does not hold a whole graph."""
 _N_CACHED_ROWS = 4096
 
 _Table: TypeAlias = Any
@@ -230,8 +233,7 @@ class TextUnits:
     def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
         """Return rows and scores of at most `k` text units by BM25, those of their best passages.
 
-        The first call counts the words of all texts, unless they were counted before: a second or
-        so for each 10,000 text units.
+        The first call counts the words of all texts, unless they were counted before.
         """
         ranked = self._ready()
         best = best_of(ranked.passages.scores(question), k, ranked.precedence)
@@ -332,10 +334,6 @@ class OpenedGraph:
     folder: Path | None = None
 
 
-class DamagedGraphError(ValueError):
-    """A folder does not hold a whole graph."""
-
-
 def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
     """Map the graph of an index, building it first where that was not done since it changed.
 
@@ -351,8 +349,9 @@ def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
     if place.exists():
         try:
             return _map_graph(place)
-        except DamagedGraphError as error:
-            _log.warning("The cached graph is built again: %s", error)
+        except _DAMAGED as error:
+            what = error or type(error).__name__
+            _log.warning("The cached graph is built again: %s can't be used: %s", place, what)
             shutil.rmtree(place, ignore_errors=True)
     draft = home / f"{_BUILDING}{uuid.uuid4().hex}"
     try:
@@ -361,7 +360,9 @@ def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
         with suppress(OSError):  # another process was faster
             draft.rename(place)
         return _map_graph(place)
-    except (OSError, DamagedGraphError) as error:
+    except UnreadableTableError:
+        raise
+    except _DAMAGED as error:
         _log.warning(
             "The graph can't be kept beside the index, so every start builds it anew: %s", error
         )
@@ -435,17 +436,9 @@ def _write_graph(folder: Path, files: Mapping[str, Path]) -> None:
 
 def _map_graph(folder: Path) -> OpenedGraph:
     """Map the graph in a folder; nothing is read but the beginnings and ends of its files."""
-    try:
-        arrays = GraphArrays(
-            *(
-                np.load(folder / f"{field.name}.npy", mmap_mode="r").view(np.ndarray)
-                for field in fields(GraphArrays)
-            )
-        )
-        tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
-    except (OSError, ValueError, EOFError, arrow.ArrowException) as error:
-        msg = f"{folder} can't be used: {error or type(error).__name__}"
-        raise DamagedGraphError(msg) from error
+    files = [folder / f"{field.name}.npy" for field in fields(GraphArrays)]
+    arrays = GraphArrays(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
+    tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
     return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]), folder)
 
 
