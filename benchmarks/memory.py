@@ -75,9 +75,11 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
         run = store.add_run(setup, samples, RunDetails("command", items, config.to_dict()))
         runner = ScriptedRunner(config, answer, Judge())
         session = StoredSession(store, run.run_id)
-        request = RunRequest(units, session, holds_contexts=holds_contexts)
-        outcome = asyncio.run(runner.run(request))
-        assert len(outcome.results) == items
+        outcome = asyncio.run(runner.run(RunRequest(units, session)))
+        results = outcome.results
+        if holds_contexts:
+            results = list(outcome.read_whole(results))
+        assert len(results) == items
         store.finish_run(run.run_id)
 
 

@@ -1,7 +1,7 @@
 """The answer of one method to one question: what was retrieved, what it cost, how it is judged."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypedDict
 
 from graphrag.eval.records.judged import METRICS
@@ -81,15 +81,6 @@ class Retrieved(Stored):
         """The text units whose text the model was shown."""
         return (self.text_unit_ids or ())[: self.n_sources]
 
-    def in_outline(self) -> "Retrieved":
-        """Return how much was shown, without which: each list that is there is empty."""
-        return Retrieved(
-            self.method,
-            None if self.text_unit_ids is None else (),
-            self.n_sources,
-            n_unknown_ids=self.n_unknown_ids,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class EfficiencyMetrics:
@@ -167,13 +158,6 @@ class QueryResult:
     def doubt(self) -> str:
         """Why the judge doubts the question's row; "" where it does not."""
         return " ".join(map(str, self.grades.get("doubt", {}).values()))
-
-    def in_outline(self) -> "QueryResult":
-        """Return the result without its context, and with what it retrieved in outline."""
-        outline = None if self.retrieved is None else self.retrieved.in_outline()
-        text = None if self.context_text is None else ""
-        is_outline = self.context_text == text and self.retrieved == outline
-        return self if is_outline else replace(self, context_text=text, retrieved=outline)
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""

@@ -299,7 +299,6 @@ async def _ask(
         session=session,
         skip_judge=options.skip_judge,
         max_cost_usd=options.max_cost_usd,
-        holds_contexts=False,
     )
     async with open_executor(config, roots, address=options.address) as executor:
         if plan.judge is not None:

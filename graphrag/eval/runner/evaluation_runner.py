@@ -141,9 +141,10 @@ class EvaluationRunner:
         sample = Sample("", imdb_key, question, ground_truth)
         with unkept_session() as session:
             outcome = await self.run(RunRequest([Unit("single", sample, method)], session))
-        if outcome.stopped is not None:
-            raise RunStoppedError(outcome.stopped)
-        return outcome.results[0]
+            if outcome.stopped is not None:
+                raise RunStoppedError(outcome.stopped)
+            (result,) = outcome.read_whole(outcome.results)
+        return result
 
     async def run_evaluation(
         self,
@@ -196,9 +197,10 @@ class EvaluationRunner:
                 session = stack.enter_context(unkept_session())
             request = RunRequest(units, session, watch=_watch(progress_callback))
             outcome = await self.run(request)
+            results = list(outcome.read_whole(outcome.results))
             if outcome.stopped is not None:
-                raise RunStoppedError(outcome.stopped, outcome.results)
-        return outcome.results
+                raise RunStoppedError(outcome.stopped, results)
+        return results
 
     def stop(self, reason: RunStoppedError) -> None:
         """Begin no new work; what is in flight has ten seconds to finish."""

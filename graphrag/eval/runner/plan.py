@@ -450,7 +450,7 @@ def read_run(
     except KeyError as error:
         raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
     session = StoredSession(store, run.run_id)
-    request = RunRequest(units, session, details.skip_judge, holds_contexts=False)
+    request = RunRequest(units, session, details.skip_judge)
     outcome = request.read_outcome(config)
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole

@@ -17,7 +17,6 @@ from graphrag.eval.records.answers import (
     QueryResult,
     ReadCalls,
     ReadWhole,
-    no_calls,
 )
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
@@ -188,8 +187,6 @@ class RunRequest:
     - ``session``: knows what is already there.
     - ``skip_judge``: whether responses are collected without verdicts.
     - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
-    - ``holds_contexts``: whether the results of the outcome hold what searches showed to their
-      models; if not, they are in outline, and its ``read_whole`` reads it.
     """
 
     units: Sequence[Unit]
@@ -197,7 +194,6 @@ class RunRequest:
     skip_judge: bool = False
     max_cost_usd: float | None = None
     watch: Watch = lambda tally, latest: None
-    holds_contexts: bool = True
 
     def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
         """Return what a response is still to be judged on."""
@@ -224,9 +220,9 @@ class RunRequest:
             if self.is_done(u, config)
         ]
         return RunOutcome(
-            [*self._read_whole(results)] if self.holds_contexts else results,
+            results,
             len(self.units),
-            read_whole=iter if self.holds_contexts else self._read_whole,
+            read_whole=self._read_whole,
             read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
         )
 
@@ -250,20 +246,20 @@ class RunOutcome:
     stopped the run. ``refused`` says that it was the service that
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
-    allowed cost stopped the run: a limit that lets it go on. ``read_whole`` gives results
-    with their contexts, where these are not held, and ``read_calls`` their calls, as long as the
-    store is open.
+    allowed cost stopped the run: a limit that lets it go on. Results are without what searches
+    showed to their models: ``read_whole`` gives them with it, and ``read_calls`` their calls, as
+    long as the store is open.
     """
 
     results: list[QueryResult]
     n_planned: int
+    read_whole: ReadWhole = field(repr=False, compare=False)
+    read_calls: ReadCalls = field(repr=False, compare=False)
     stopped: str | None = None
     was_interrupted: bool = False
     refused: bool = False
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
-    read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
-    read_calls: ReadCalls = field(default=no_calls, repr=False, compare=False)
 
     @property
     def is_complete(self) -> bool:

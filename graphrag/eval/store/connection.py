@@ -160,16 +160,6 @@ def check_pages(path: Path) -> None:
         raise damage_error(path, state)
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What became of a transaction that was broken off.
-
-    ``may_be_kept``: whether it is kept, or nobody knows; if not, nothing of it is.
-    """
-
-    may_be_kept: bool = False
-
-
 Values: TypeAlias = Sequence[Any]
 """What stands for the question marks of a statement: whatever SQLite can keep."""
 
@@ -177,10 +167,12 @@ Values: TypeAlias = Sequence[Any]
 class CleanConnection(sqlite3.Connection):
     """A connection to SQLite that leaves out of every text what is known for a key.
 
-    ``lock`` keeps every other process out of the folder.
+    ``lock`` keeps every other process out of the folder. ``may_be_kept``: whether the latest
+    transaction is kept, or nobody knows; if not, nothing of it is.
     """
 
     lock: "FileLock | None" = None
+    may_be_kept = False
 
     def execute(self, sql: str, parameters: Values = (), /) -> sqlite3.Cursor:  # pyright: ignore
         """Run one statement."""
@@ -191,17 +183,16 @@ class CleanConnection(sqlite3.Connection):
         return super().executemany(sql, _clean_rows(list(parameters)))
 
     @contextmanager
-    def transaction(self) -> Generator[Outcome]:
-        """Keep all that is written within it, or nothing; what it gives tells which."""
-        outcome = Outcome()
+    def transaction(self) -> Generator[None]:
+        """Keep all that is written within it, or nothing."""
         try:
             self.execute("BEGIN IMMEDIATE")
-            yield outcome
-            outcome.may_be_kept = True
+            yield
+            self.may_be_kept = True
             self.execute("COMMIT")
         except BaseException:
             if self.in_transaction:  # a full disk has ended it already
-                outcome.may_be_kept = False
+                self.may_be_kept = False
                 self.execute("ROLLBACK")
             raise
 
@@ -223,7 +214,7 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
         db = sqlite3.connect(str(path), isolation_level=None, factory=CleanConnection)
         prepare_database(db, path)
         return db
-    return (_open_reading(path) if reads_only else None) or _open_file(path)
+    return _open_reading(path) if reads_only else _open_file(path)
 
 
 def lock_file(path: Path, what: str) -> "FileLock":
@@ -323,8 +314,8 @@ def _connect(path: Path, how: str) -> CleanConnection:
     return sqlite3.connect(address, isolation_level=None, factory=CleanConnection, uri=True)
 
 
-def _open_reading(path: Path) -> CleanConnection | None:
-    """Open an eval.db that another process may be writing; None for one that is to be changed."""
+def _open_reading(path: Path) -> CleanConnection:
+    """Open an eval.db that another process may be writing."""
     with explain_errors(path):
         # Not mode=ro: SQLite would leave the files behind that it makes beside the database.
         is_writable = os.access(path.parent, os.W_OK)
@@ -332,15 +323,15 @@ def _open_reading(path: Path) -> CleanConnection | None:
         try:
             if _format_of(db) in _MIGRATIONS:
                 db = _bring_up(db, path)
-            if _format_of(db) == FORMAT:
-                db.execute("PRAGMA query_only=1")
-                db.execute("BEGIN")  # what a page shows together is of one moment
-                return db
+            if _format_of(db) != FORMAT:  # it is made, or refused
+                db.close()
+                return _open_file(path)
+            db.execute("PRAGMA query_only=1")
+            db.execute("BEGIN")  # what a page shows together is of one moment
         except BaseException:
             db.close()
             raise
-        db.close()
-    return None
+    return db
 
 
 def _bring_up(db: CleanConnection, path: Path) -> CleanConnection:
@@ -436,15 +427,15 @@ class StoreWriter:
         if not self._waiting:
             return
         statements, self._waiting = self._waiting, []
-        outcome = Outcome()
+        self._db.may_be_kept = False
         try:
-            with explain_errors(self._path), self._db.transaction() as outcome:
+            with explain_errors(self._path), self._db.transaction():
                 for sql, rows in groupby(statements, key=itemgetter(0)):
                     self._db.executemany(sql, [values for _, values in rows])
         except Exception as error:  # raised here, and at all that comes after it
             self._failed = error
         except BaseException:  # Ctrl-C in a program of the user's own
-            if not outcome.may_be_kept:  # twice, it would be counted twice
+            if not self._db.may_be_kept:  # twice, it would be counted twice
                 self._waiting = [*statements, *self._waiting]
             raise
         self._check()
