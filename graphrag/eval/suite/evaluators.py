@@ -17,12 +17,7 @@ from pydantic import (
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.metrics.entities import (
-    Extraction,
-    NameRule,
-    score_entities,
-    score_relationships,
-)
+from graphrag.eval.metrics.entities import Extraction, NameRule, score_entities, score_relationships
 from graphrag.eval.metrics.evidence import phrase_key
 from graphrag.eval.metrics.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.runner.methods import load_method
