@@ -1,12 +1,18 @@
-from .cases import Thresholds, find_suite_files, parse_suite, read_suite, read_test_cases
+from .cases import (
+    Thresholds,
+    create_entity_extraction_test_cases,
+    create_query_response_test_cases,
+    find_suite_files,
+    parse_suite,
+    read_suite,
+    read_test_cases,
+)
 from .evaluation import (
     BaseEvaluator,
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
     TestCase,
-    create_entity_extraction_test_cases,
-    create_query_response_test_cases,
 )
 from .evaluators import (
     EntityExtractionEvaluator,

@@ -197,6 +197,16 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     return cases
 
 
+def create_entity_extraction_test_cases() -> list[TestCase]:
+    """Return three texts, English, German and Spanish, with the names that stand in them."""
+    return read_test_cases(Path(__file__).with_name("entity_extraction.json"))
+
+
+def create_query_response_test_cases() -> list[TestCase]:
+    """Return three questions on the same texts, with the words that an answer must hold."""
+    return read_test_cases(Path(__file__).with_name("query_response.json"))
+
+
 def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
     if not isinstance(values, dict):
         raise ValueError(f"{key} must hold keys, not {type(values).__name__}")

@@ -1,12 +1,10 @@
-"""What suites consist of: metrics, test cases, evaluators, what they give; cases to begin with."""
+"""What suites consist of: metrics, test cases, evaluators, what they give."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from importlib.resources import files
 from math import isfinite
 from typing import Annotated, Any, ClassVar, cast
 
@@ -160,18 +158,3 @@ async def score_case(evaluator: BaseEvaluator, case: TestCase, output: Output) -
         raise TypeError(f"the evaluator gave {type(result).__name__}, not an EvaluationResult")
     _ = result.share, result.parts
     return result
-
-
-def create_entity_extraction_test_cases() -> list[TestCase]:
-    """Return three texts, English, German and Spanish, with the names that stand in them."""
-    return _read_cases("entity_extraction.json")
-
-
-def create_query_response_test_cases() -> list[TestCase]:
-    """Return three questions on the same texts, with the words that an answer must hold."""
-    return _read_cases("query_response.json")
-
-
-def _read_cases(name: str) -> list[TestCase]:
-    text = files("graphrag.eval.suite").joinpath(name).read_text("utf-8")
-    return [TestCase(**case) for case in json.loads(text)]
