@@ -46,6 +46,16 @@ async def _duel(judge, material):
     one, other = (m.response for m in (material, material.other))
     return {"score": (len(one) < len(other)) - (len(one) > len(other))}, []
 
+async def _count_words(judge, material):
+    if material.method == "echo":
+        raise ValueError("no words")
+    return {"score": 7 if material.sample.id == "q1" else 0.5}, []
+
+clumsy = Scorer(
+    name="clumsy", title="Clumsy", parts=("score",), limits=(0.0, 1.0), prompt="clumsy",
+    version=1, reads=("answer",), grade=_count_words, note="Half of them.",
+)
+
 duel = Scorer(
     name="duel", title="Shorter, -1 to 1", parts=("score",), limits=(-1.0, 1.0), prompt="duel",
     version=1, reads=("answer", "other"), of_pairs=True, grade=_duel,
@@ -85,6 +95,7 @@ brevity = {module}:brevity
 renamed = {module}:brevity
 politeness = {module}:politeness
 duel = {module}:duel
+clumsy = {module}:clumsy
 clash = {module}:tsv
 
 [gtog.measures]
@@ -117,7 +128,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     list_plug_ins.cache_clear()
     list_forms.cache_clear()
     JUDGED_METRICS.pop("brevity", None)
-    for name in ("politeness", "duel"):
+    for name in ("politeness", "duel", "clumsy"):
         SCORERS.pop(name, None)
     for name in ("", *(f"_{name}" for name in OTHERS)):
         sys.modules.pop(f"{module}{name}", None)
@@ -221,6 +232,20 @@ def test_a_judge_of_pairs_is_seen_wherever_figures_of_pairs_are(evaluation, pack
         )
         refused = evaluation.done(COLUMNS="300", code=2).output
         assert f"{where}: duel compares pairs of methods" in refused
+
+
+def test_a_judge_that_fails_is_named_and_hides_nothing_that_was_paid_for(evaluation, package):
+    evaluation.configure(metrics=["correctness"], judge={"graded": ["clumsy"]})
+    ran = evaluation.done("--full", COLUMNS="300", code=3)
+    output = " ".join(ran.output.split())
+    assert "can't be used: ValueError: score 7 is not in [0.0, 1.0]" in output
+    assert "2 answers ungraded: clumsy of rag-pack 1.2 (metrics) can't be used: ValueErr" in output
+    assert "no words. Mend or remove that package" in output
+    graded = evaluation.read_results("summary")["graded"]["clumsy"]
+    assert graded["basic"]["score"]["estimate"]["mean"] == 0.5
+    assert graded["echo"]["score"]["estimate"]["mean"] is None
+    assert len(evaluation.read_results()["results"]) == len(ROWS[:2])
+    assert "ungraded: clumsy" in evaluation.done("show", "--full", COLUMNS="300").output
 
 
 @pytest.mark.usefixtures("package")

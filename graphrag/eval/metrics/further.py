@@ -1,20 +1,68 @@
 """The scorers by name: those that are built in, and those that packages bring."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import combinations
+from typing import ParamSpec, TypeVar
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import EvalError
 from graphrag.eval.metrics.assertions import ASSERTIONS
 from graphrag.eval.metrics.claims import CLAIMED
+from graphrag.eval.metrics.judge import JudgeModel
 from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.rubric import RUBRIC
-from graphrag.eval.metrics.scorer import Scorer
-from graphrag.eval.records.plug_ins import Registry
+from graphrag.eval.metrics.scorer import Grading, Material, Scorer
+from graphrag.eval.records.plug_ins import PlugIn, Registry
+from graphrag.eval.records.verdicts import Failure
+from graphrag.query.calls import describe_error
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _OWN = {scorer.name: scorer for scorer in (RUBRIC, QUALITY, ASSERTIONS, CLAIMED, PAIRWISE)}
-SCORERS = Registry("metrics", Scorer, _OWN)
+
+
+def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
+    def guarded(function: Callable[P, T]) -> Callable[P, T]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                raise plug_in.refuse(describe_error(error)) from error
+
+        return call
+
+    async def grade(judge: JudgeModel, material: Material) -> Grading:
+        try:
+            assert scorer.grade is not None
+            value, failures = await scorer.grade(judge, material)
+            json.dumps(value, allow_nan=False)
+            for part, number in scorer.numbers(value).items():
+                if number is not None and not scorer.limits[0] <= number <= scorer.limits[1]:
+                    raise ValueError(f"{part} {number!r} is not in {list(scorer.limits)}")
+        except EvalError:  # of the whole run
+            raise
+        except Exception as error:
+            failure = Failure("judge", "error", str(plug_in.refuse(describe_error(error))))
+            return {"failure": failure.to_dict()}, [failure]
+        return value, failures
+
+    return replace(
+        scorer,
+        grade=grade if scorer.grade else None,
+        read=guarded(scorer.read),
+        asks=guarded(scorer.asks),
+        of_no_answer=scorer.of_no_answer and guarded(scorer.of_no_answer),
+        count=guarded(scorer.count),
+        test=scorer.test and guarded(scorer.test),
+        describe=guarded(scorer.describe),
+    )
+
+
+SCORERS = Registry("metrics", Scorer, _OWN, _guard)
 OWN_SCORERS = tuple(SCORERS)
 
 

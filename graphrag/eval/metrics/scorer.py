@@ -43,7 +43,9 @@ class Material:
 
 
 Grading = tuple[Mapping[str, object], Sequence[Failure | None]]
-"""What a judge said of a response, JSON-ready, and what failed in it."""
+"""What a judge said of a response, JSON-ready, and what failed in it.
+
+Where there is nothing but a ``failure``, it is no grading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ class Scorer:
     - ``reads``: what stands in the prompt: of question, ground_truth, answer, other (the second
       answer of a pair), context and assertions; ``n_further_tokens`` beside them, in ``n_calls``
       calls. They are for the dry run.
-    - ``grade``: asks the judge's model; never raises. None: it is graded with the verdicts.
+    - ``grade``: asks the judge's model; an answer of which it raises, or gives what is not JSON or
+      not in ``limits``, has no grade. None: it is graded with the verdicts.
     - ``read``: gives the parts of what ``grade`` gave, None where one has no score; by default they
       stand in it under their names.
     - ``asks``: says whether responses to a sample are graded.
@@ -150,7 +153,7 @@ class Scorer:
         """Return what counts of a response: what was given, or what a failed search is worth."""
         if has_failed and self.of_no_answer is not None and self.asks(sample):
             return self.of_no_answer(sample)
-        return value
+        return None if value is None or value.keys() == {"failure"} else value
 
 
 Field = Literal["question", "ground_truth", "answer", "context"]

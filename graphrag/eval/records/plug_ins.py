@@ -139,19 +139,26 @@ def find_plug_in(kind: Kind, name: object) -> PlugIn | None:
 class Registry(dict[str, T]):
     """Name -> part: the built-in ones, and those of packages that are asked for.
 
+    ``guard``: gives a package's part in a form in which what it raises names the package.
     KeyError for a name that no installed package brings, ConfigError for one that can't be used.
     """
 
-    def __init__(self, kind: Kind, part_type: type[T], built_in: Mapping[str, T]) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        part_type: type[T],
+        built_in: Mapping[str, T],
+        guard: Callable[[PlugIn, T], T] = lambda _, part: part,
+    ) -> None:
         super().__init__(built_in)
         self._kind: Kind = kind
-        self._part_type = part_type
+        self._part_type, self._guard = part_type, guard
 
     def __missing__(self, name: str) -> T:
         plug_in = find_plug_in(self._kind, name)
         if plug_in is None:
             raise KeyError(name)
-        return self.setdefault(name, plug_in.load_named(self._part_type))
+        return self.setdefault(name, self._guard(plug_in, plug_in.load_named(self._part_type)))
 
     def find(self, name: str) -> T | None:
         """Return a part; None if no installed package brings it."""

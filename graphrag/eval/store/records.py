@@ -316,6 +316,12 @@ class Judgement:
     failed: bool
     usage: Usage
 
+    @property
+    def cause(self) -> str:
+        """Why nothing was said at all; "" where something was."""
+        failure = self.value.get("failure") if len(self.value) == 1 else None
+        return str(cast("dict[str, object]", failure)["message"]) if failure else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:

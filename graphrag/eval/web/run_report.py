@@ -98,10 +98,13 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         is_judged=not description.details.skip_judge,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
-    kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
+    failed = [judgement for _, judgement in outcome.judged if judgement.failed]
+    kinds = Counter(judgement.kind for judgement in failed if not judgement.cause)
+    causes = Counter(judgement.cause for judgement in failed if judgement.cause)
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
     notes = (
         *(f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()),
+        *(f"{counted(n, 'answer')} ungraded: {why}" for why, n in causes.items()),
         *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
     )
     return RunReport(results, figures, notes, description)
