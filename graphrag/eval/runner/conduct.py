@@ -50,9 +50,10 @@ from graphrag.eval.runner.plan import (
 )
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.runner.same_documents import check_indexes
+from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
-from graphrag.eval.store.records import Run, RunDetails, new_run
-from graphrag.eval.store.session import StoredSession, unkept_session
+from graphrag.eval.store.records import Run, RunDetails
+from graphrag.eval.store.session import StoredSession
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.command_lines import again, eval_line_here
@@ -252,24 +253,27 @@ async def judge_again(
 async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int:
     """Ask what is not kept yet, hand on what came of it, and return the exit code."""
     config, origin, telemetry = plan.config, plan.origin, options.telemetry
-    if origin is None and not config.output.save_intermediate:
-        with unkept_session() as session:
-            outcome = await _ask(plan, options, session, listener)
-            run = new_run(plan.setup, plan.details)
-            described = RunDescription(run, config, plan.samples, is_stored=False)
-            return await _finish(described, outcome, listener)
-    with EvaluationStore(config.store_path) as store:
-        run = choose_run(store, plan, options, listener.note, listener.warn)
+    keeps = origin is not None or config.output.save_intermediate
+    with EvaluationStore(config.store_path if keeps else IN_MEMORY) as store:
+        if keeps:
+            run = choose_run(store, plan, options, listener.note, listener.warn)
+        else:
+            run = store.add_run(plan.setup, plan.samples, plan.details)
         if origin is not None:
             store.copy_responses(origin.run_id, run.run_id)
-        if origin is not None and run.status != "finished":
-            listener.note(
-                f"Judging {counted(len(plan.units), 'response')} of run {origin.run_id} "
-                f"with {plan.judge} as run {run.run_id}; no search is paid for."
-            )
-        is_prepaid = origin is not None
-        keeps = config.judge.cache, config.output.keep_calls
-        session = StoredSession(store, run.run_id, options.retry_errors, is_prepaid, *keeps)
+            if run.status != "finished":
+                listener.note(
+                    f"Judging {counted(len(plan.units), 'response')} of run {origin.run_id} "
+                    f"with {plan.judge} as run {run.run_id}; no search is paid for."
+                )
+        session = StoredSession(
+            store,
+            run.run_id,
+            retry_errors=options.retry_errors,
+            prepaid=origin is not None,
+            reuses=config.judge.cache,
+            keeps_calls=keeps and config.output.keep_calls,
+        )
         if telemetry is not None:
             telemetry.run_id = run.run_id
         outcome = await _ask(plan, options, session, listener)

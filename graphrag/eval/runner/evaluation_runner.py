@@ -1,7 +1,6 @@
 """Runs an evaluation: who is asked and who judges, and what becomes of a failure."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -51,6 +50,7 @@ from graphrag.eval.runner.queue import (
     describe_timeout,
 )
 from graphrag.eval.runner.same_documents import check_indexes
+from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession, unkept_session
@@ -178,23 +178,21 @@ class EvaluationRunner:
         await check_indexes(config, samples, headers)
         descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
-        with contextlib.ExitStack() as stack:
-            if keeps:
-                store = stack.enter_context(EvaluationStore(config.store_path))
-                judge = describe_judge(config, samples, headers, self.judge)
-                indexes = {key: str(root) for key, root in roots.items() if key in keys}
-                details = RunDetails(
-                    origin="python",
-                    n_units=len(units),
-                    config={**config.to_dict(), "indexes": indexes},
-                    search_methods=self._methods.search_methods(chosen),
-                )
-                setup = describe_setup(config, samples, descriptions, judge)
-                run = store.add_run(setup, samples, details)
-                reuses, keeps_calls = config.judge.cache, config.output.keep_calls
-                session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
-            else:
-                session = stack.enter_context(unkept_session())
+        setup, details = RunSetup({}), None
+        if keeps:
+            judge = describe_judge(config, samples, headers, self.judge)
+            indexes = {key: str(root) for key, root in roots.items() if key in keys}
+            details = RunDetails(
+                origin="python",
+                n_units=len(units),
+                config={**config.to_dict(), "indexes": indexes},
+                search_methods=self._methods.search_methods(chosen),
+            )
+            setup = describe_setup(config, samples, descriptions, judge)
+        with EvaluationStore(config.store_path if keeps else IN_MEMORY) as store:
+            run = store.add_run(setup, samples, details)
+            reuses, keeps_calls = config.judge.cache, keeps and config.output.keep_calls
+            session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
             request = RunRequest(units, session, watch=_watch(progress_callback))
             outcome = await self.run(request)
             results = list(outcome.read_whole(outcome.results))

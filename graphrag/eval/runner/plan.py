@@ -405,6 +405,7 @@ class RunDescription:
             config,
             samples,
             recorded_at=store.recorded_at(run.run_id),
+            is_stored=store.is_kept,
             forgotten=store.forgotten_usage(run.run_id),
             unfinished=unfinished_usages(store, run, results),
         )
