@@ -1,8 +1,6 @@
 """A project's settings, prompts and tables as files; reading them imports none of the release."""
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 Section = Mapping[str, object]
 _MOST_BY_ALIASES = 100_000
 """Values that the aliases of one file may stand for, beside those that are written out."""
-_MOST_KEPT = 20_000
-"""Characters of a text that is kept once it is read: a command reads its settings several times."""
 
 
 def read_yaml(text: str) -> object:
@@ -29,15 +25,6 @@ def read_yaml(text: str) -> object:
     aliases that stand for more than 100,000 values, a number or date that there is not, or is
     nested too deeply.
     """
-    try:
-        return _read(text) if len(text) > _MOST_KEPT else deepcopy(_read_once(text))
-    except RecursionError as error:
-        raise yaml.YAMLError("it is nested too deeply") from error
-    except ValueError as error:  # an integer of thousands of digits, the 30th of February
-        raise yaml.YAMLError(str(error)) from error
-
-
-def _read(text: str) -> object:
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
@@ -47,11 +34,12 @@ def _read(text: str) -> object:
         if _size(node, sizes) - len(sizes) > _MOST_BY_ALIASES:
             raise yaml.YAMLError(f"its aliases stand for more than {_MOST_BY_ALIASES:,} values")
         return cast("object", loader.construct_document(node))
+    except RecursionError as error:
+        raise yaml.YAMLError("it is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits, the 30th of February
+        raise yaml.YAMLError(str(error)) from error
     finally:
         loader.dispose()
-
-
-_read_once = lru_cache(maxsize=16)(_read)
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:

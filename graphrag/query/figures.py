@@ -1,13 +1,12 @@
 """The figures that an answer can take: calls, tokens, dollars, seconds."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from numbers import Real
-from typing import Annotated, TypeAlias, TypeVar, cast
+from typing import Annotated, Self, TypeAlias, cast
 
 from pydantic import Field, ValidationError
 
-_Input = TypeVar("_Input")
-_Record = TypeVar("_Record")
+from graphrag.text.json_records import Stored
 
 MOST_COUNT, MOST_USD, MOST_SECONDS = 10**9, 10**6, 10**8
 """What no answer can take more of: calls or tokens, US dollars, seconds."""
@@ -45,14 +44,23 @@ def read_count(name: str, value: object) -> int:
     return int(number)
 
 
-def validated(validate: Callable[[_Input], _Record], values: _Input) -> _Record:
-    """Return what pydantic reads; ImpossibleFigureError where a figure is out of its bounds."""
-    try:
-        return validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] not in _OUT_OF_BOUNDS:
-            raise
-        name = ".".join(str(part) for part in first["loc"])
-        most = MOST_USD if "usd" in name else MOST_COUNT
-        raise _impossible(name, first["input"], most) from error
+class StoredFigures(Stored):
+    """A record of figures that is kept as JSON."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
+        """Read what :meth:`to_dict` gave; ValueError if it is something else.
+
+        It is an ImpossibleFigureError if a figure is outside of what an answer can take.
+        """
+        try:
+            return super().from_dict(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] not in _OUT_OF_BOUNDS:
+                raise
+            name = ".".join(str(part) for part in first["loc"])
+            most = MOST_USD if "usd" in name else MOST_COUNT
+            raise _impossible(name, first["input"], most) from error

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from graphrag.offline import OFFLINE_LABEL
 from graphrag.query.model_facts import is_offline
+from graphrag.text.phrases import join_names
 
 ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 
@@ -34,9 +35,8 @@ def label_roles(parts: Mapping[str, Part]) -> str | None:
         for role, part in parts.items()
         if part.models & embedded
     ]
-    roles = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
     label = OFFLINE_LABEL if len(embedded) > 1 else OFFLINE_LABEL.removesuffix("s")
-    return f"{roles}: {label}"
+    return f"{join_names(named)}: {label}"
 
 
 def label_names(models: Iterable[str]) -> str | None:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import fsum
 from operator import attrgetter
 from typing import Literal, Protocol, TypeVar, cast
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 
-from graphrag.query.figures import Count, Dollars, validated
+from graphrag.query.figures import Count, Dollars, StoredFigures
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.own_time import OwnTime
 
@@ -43,7 +43,7 @@ class FailedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CallAttempt:
+class CallAttempt(StoredFigures):
     """One request sent to a model, whether it was answered or not.
 
     - ``model``: ``provider/model`` as in settings.yaml.
@@ -70,15 +70,6 @@ class CallAttempt:
     error: str | None = None
     finish_reason: str | None = None
     abstained: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the attempt as JSON-ready values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "CallAttempt":
-        """Read what :meth:`to_dict` gave; ValueError as of :meth:`Usage.from_dict`."""
-        return validated(_ATTEMPT.validate_python, values)
 
     @property
     def cost_usd(self) -> float | None:
@@ -107,7 +98,7 @@ class CallAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(StoredFigures):
     """The sum of a scope's attempts, failed ones and retries included.
 
     ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` are of completions alone: embeddings'
@@ -165,29 +156,11 @@ class Usage:
         """All tokens, embeddings included, as far as they are counted."""
         return self.prompt_tokens + self.output_tokens + self.embedding_tokens
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the figures as JSON-ready values."""
-        return {**asdict(self), "models": list(self.models)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> "Usage":
-        """Read what :meth:`to_dict` gave of one answer; ValueError if it is something else.
-
-        It is an ImpossibleFigureError if a figure is outside of what an answer can take.
-        """
-        return validated(_USAGE.validate_python, values)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Usage":
-        """Read the JSON of what :meth:`to_dict` gave; errors as of :meth:`from_dict`."""
-        return validated(_USAGE.validate_json, text)
-
 
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
     *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
 )
-_ATTEMPT, _USAGE = TypeAdapter(CallAttempt), TypeAdapter(Usage)
 
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:

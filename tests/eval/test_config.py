@@ -1,6 +1,5 @@
 import pytest
 
-from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import EqualTerms, JudgeSettings, Variant
 from graphrag.eval.errors import ConfigError
@@ -73,9 +72,3 @@ def test_a_missing_file_says_how_to_write_one(tmp_path):
 def test_the_shipped_configuration_is_valid(project_root):
     config = EvaluationConfig.from_yaml(project_root / "eval_config.yaml")
     assert set(config.indexes) == {"tt0097576", "tt0102798", "tt2278388"}
-
-
-def test_a_text_that_is_read_again_has_its_own_values():
-    first = read_yaml("methods: [tog]")
-    first["methods"].append("ppr")
-    assert read_yaml("methods: [tog]") == {"methods": ["tog"]}

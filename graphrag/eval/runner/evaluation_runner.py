@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -419,7 +419,7 @@ def _usage_of(result: object, log: CallLog) -> Usage:
         return log.usage()
     usage: object = getattr(result, "usage", None)
     if isinstance(usage, Usage):
-        return Usage.from_dict(usage.to_dict())
+        return Usage.from_dict(asdict(usage))
     names = ("llm_calls", "prompt_tokens", "output_tokens")
     counts = [_read_attr(read_count, name, result) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)

@@ -62,7 +62,7 @@ def text_of(record: Failure | Usage | Retrieved | None) -> str | None:
 def usage_of(text: str) -> Usage:
     """Return the usage that was kept; one that can't be, an older release's, is not known."""
     try:
-        return Usage.from_json(text)
+        return Usage.from_dict(json.loads(text))
     except ImpossibleFigureError:
         return Usage(cost_usd=None, is_counted=False)
 

@@ -290,8 +290,6 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     announced = response.content_length
     if announced is not None and announced > most:
         raise _too_long(announced, most)
-    if announced is not None and "Content-Encoding" not in response.headers:
-        return await response.read()
     return b"".join([piece async for piece in _pieces(response, most)])
 
 
