@@ -259,17 +259,14 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
     table lacks a column or can't be read.
     """
     from graphrag.query.structured_search.tog_search import build_in_memory, open_graph
-    from graphrag.text.ranking import WordIndexes
 
     if tables.paths:
-        opened = open_graph(tables.paths)
-    else:
-        opened = build_in_memory(
-            tables.table("entities"),
-            tables.table("relationships"),
-            # Without them the searches answer from relationships.
-            tables.table("text_units") if tables.has("text_units") else None,
-            tables.columns("documents", ("id", "title")),
-        )
-    counted = opened.text_units.counted_in(words or WordIndexes())
-    return replace(opened, text_units=counted)
+        return open_graph(tables.paths, words)
+    return build_in_memory(
+        tables.table("entities"),
+        tables.table("relationships"),
+        # Without them the searches answer from relationships.
+        tables.table("text_units") if tables.has("text_units") else None,
+        tables.columns("documents", ("id", "title")),
+        words,
+    )

@@ -214,7 +214,7 @@ def test_of_texts_that_fit_equally_the_first_number_leads():
         }
     )
     words = WordIndexes()
-    units = TextUnits.from_table(table).counted_in(words)
+    units = TextUnits.from_table(table, words)
 
     assert scored(units, "Which mill?", 9) == ["c", "a", "d", "b"]
     assert scored(units, "Which mill?", 2) == ["c", "a"]

@@ -7,7 +7,6 @@ Reading, then answering or going on, is after ToG (Sun et al., ICLR 2024, arXiv 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -35,7 +34,7 @@ from graphrag.query.structured_search.tog_search.walk import (
     rows_to_relationships,
     rows_to_texts,
 )
-from graphrag.query.usage import OutputBound, current_scope, measure_calls, summarize_attempts
+from graphrag.query.usage import CallLog, OutputBound, current_scope, measure_calls
 from graphrag.text.phrases import fold_line
 from graphrag.text.ranking import load_bm25
 
@@ -48,7 +47,8 @@ _N_BY_WORDS = 1_000
 _N_RANKED = 300
 _N_SEEDS = 3
 _Config = TypeVar("_Config", bound=PPRSearchConfig)
-_NO_CALLS = {"exploration": 0, "reasoning": 0}
+_PHASES = ("exploration", "reasoning")
+_NO_CALLS = dict.fromkeys(_PHASES, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +145,16 @@ class GraphSearch(Generic[_Config]):
         ``sources`` and ``exploration``, ``context_text`` what the last call was shown. A search
         that finds nothing of the question in the index asks no model: it says so, and the context
         is empty. The counters are those of this search's calls, failed ones and retries included,
-        by phase: calls that went on are exploration, those that answered reasoning; in a scope
-        that concurrent searches share they can't be told apart.
+        by phase: calls that went on are exploration, those that answered reasoning.
 
         ToGSearchError if the question is empty, the index has no entities, or the model's answer
         stays unreadable; CutOffReplyError if that was cut off at ``max_answer_tokens``. Failures of
         the models pass through as they are.
         """
-        scope = current_scope()
-        with measure_calls() if scope is None else nullcontext(scope) as log:
-            began, n_before = time.perf_counter(), len(log.attempts)
+        began = time.perf_counter()
+        with measure_calls() as log:
             outcome = await self.answer(query, on_text)
-            usage = summarize_attempts(log.attempts[n_before:])
+        usage = log.usage()
         usage = replace(
             usage,
             llm_calls_by_phase=_NO_CALLS | usage.llm_calls_by_phase,
@@ -251,17 +249,18 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         return asking.fill(prompt, {"width": str(self._config.width)})
 
     async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
+        log = current_scope() or CallLog()
         for number in range(self._config.depth):
             context = await asyncio.to_thread(self._context, question, way, number)
             call = way.begin_call(context)
-            n_before = _count_attempts()
+            n_before = len(log.attempts)
             try:
                 reply, fault = await self._reasoner.explore(question, context, live)
             except CutOffReplyError:
-                _count_as_answer(n_before)
+                log.name_phase(n_before, *_PHASES)  # such a call might have gone on
                 raise
             if reply is not None and is_answer(reply, context):
-                _count_as_answer(n_before)
+                log.name_phase(n_before, *_PHASES)
                 return conclude(reply, context, way.calls, way.followed, self.graph)
             if fault:
                 call.add_note(f"{fault}, so the ranking went on")
@@ -347,15 +346,3 @@ def _interleave(rankings: Sequence[Sequence[int]]) -> list[int]:
 def _mix_in(new: Sequence[int], own: Sequence[int]) -> list[int]:
     """Put one of the question's own text units after every two new ones; none twice."""
     return _interleave([new[::2], new[1::2], own])
-
-
-def _count_attempts() -> int:
-    log = current_scope()
-    return 0 if log is None else len(log.attempts)
-
-
-def _count_as_answer(n_before: int) -> None:
-    """Count the calls after so many under the phase of answers: such a one might have gone on."""
-    log = current_scope()
-    if log is not None:
-        log.name_phase(n_before, "exploration", "reasoning")

@@ -210,18 +210,14 @@ class TextUnits:
         """Reads a passage by its place, with the text unit that it is of."""
 
     @classmethod
-    def from_table(cls, table: pd.DataFrame) -> "TextUnits":
+    def from_table(cls, table: pd.DataFrame, words: WordIndexes | None = None) -> "TextUnits":
         """Keep in memory the text units of a table with the columns ``id`` and ``text``.
 
         ``human_readable_id`` is optional, by default the row number. Raises UnreadableTableError
         if a needed column is missing.
         """
         whole = arrow.Table.from_batches(list(TEXT_UNITS.stream(table)))
-        return cls(add_titles(whole, titles_of_texts(whole.to_batches(), {})))
-
-    def counted_in(self, words: WordIndexes) -> "TextUnits":
-        """Return the same text units, their words counted where others find them too."""
-        return TextUnits(self._table, words)
+        return cls(add_titles(whole, titles_of_texts(whole.to_batches(), {})), words)
 
     def in_passages(self, size: int | None) -> "TextUnits":
         """Return the same text units by passages of another size."""
@@ -334,21 +330,21 @@ class OpenedGraph:
     folder: Path | None = None
 
 
-def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
+def open_graph(files: Mapping[str, Path], words: WordIndexes | None = None) -> OpenedGraph:
     """Map the graph of an index, building it first where that was not done since it changed.
 
     ``files``: Parquet or CSV files of the tables ``entities``, ``relationships`` and ``text_units``
     and, where there is one, of ``documents``; others are passed over. The graph lies in the folder
     ``tog_graph`` beside the entities table, in one that is named by the tables' fingerprint and put
     there whole; of processes that build it at once the first to finish wins. Where that can't be
-    written, the graph is built in memory. Raises UnreadableTableError if a table lacks a column or
-    can't be read.
+    written, the graph is built in memory. ``words`` is where others find the words of the texts,
+    too. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
     home = files["entities"].parent / FOLDER
     place = home / fingerprint_files(files)
     if place.exists():
         try:
-            return _map_graph(place)
+            return _map_graph(place, words)
         except _DAMAGED as error:
             what = error or type(error).__name__
             _log.warning("The cached graph is built again: %s can't be used: %s", place, what)
@@ -359,21 +355,25 @@ def open_graph(files: Mapping[str, Path]) -> OpenedGraph:
         _write_graph(draft, files)
         with suppress(OSError):  # another process was faster
             draft.rename(place)
-        return _map_graph(place)
+        return _map_graph(place, words)
     except UnreadableTableError:
         raise
     except _DAMAGED as error:
         _log.warning(
             "The graph can't be kept beside the index, so every start builds it anew: %s", error
         )
-        return build_in_memory(*map(files.get, _READ))
+        return build_in_memory(*map(files.get, _READ), words=words)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         _remove_outdated(home, place)
 
 
 def build_in_memory(
-    entities: Source, relationships: Source, text_units: Source = None, documents: Source = None
+    entities: Source,
+    relationships: Source,
+    text_units: Source = None,
+    documents: Source = None,
+    words: WordIndexes | None = None,
 ) -> OpenedGraph:
     """Build the graph of an index, which leaves no file; see :func:`open_graph`.
 
@@ -390,7 +390,7 @@ def build_in_memory(
 
     arrays = build_arrays(write, entities, relationships, text_units, documents)
     tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words))
 
 
 def fingerprint_files(files: Mapping[str, Path]) -> str:
@@ -434,12 +434,12 @@ def _write_graph(folder: Path, files: Mapping[str, Path]) -> None:
     _log.info("Built the graph of %s in %.1f s", home, time.perf_counter() - began)
 
 
-def _map_graph(folder: Path) -> OpenedGraph:
+def _map_graph(folder: Path, words: WordIndexes | None) -> OpenedGraph:
     """Map the graph in a folder; nothing is read but the beginnings and ends of its files."""
     files = [folder / f"{field.name}.npy" for field in fields(GraphArrays)]
     arrays = GraphArrays(*(np.load(file, mmap_mode="r").view(np.ndarray) for file in files))
     tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
-    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]), folder)
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"], words), folder)
 
 
 def _map_table(path: Path) -> _Table:
