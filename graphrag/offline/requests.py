@@ -53,18 +53,11 @@ class Reply:
 
 
 def plain_messages(messages: object) -> list[Message]:
-    """Return messages as dictionaries with role and content; refuse none, or one without role."""
+    """Return messages as dictionaries."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
-    plain: list[Message] = []
-    for message in cast("Iterable[object]", messages or ()):
-        values = message.model_dump() if isinstance(message, BaseModel) else message
-        if not isinstance(values, Mapping) or "role" not in values:
-            raise OfflineModelError("A message must be a mapping with `role` and `content`.")
-        plain.append(dict(cast("Message", values)))
-    if not plain:
-        raise OfflineModelError("A request needs at least one message.")
-    return plain
+    listed = cast("Iterable[BaseModel | Message]", messages or ())
+    return [one.model_dump() if isinstance(one, BaseModel) else dict(one) for one in listed]
 
 
 def read_request(messages: Iterable[Message], reply_type: object = None) -> Request:
@@ -73,7 +66,7 @@ def read_request(messages: Iterable[Message], reply_type: object = None) -> Requ
         isinstance(reply_type, type) and issubclass(reply_type, BaseModel)
     ):
         raise OfflineModelError("response_format must be a pydantic model class.")
-    texts = [(message["role"], _text(message.get("content"))) for message in messages]
+    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
     user = [text for role, text in texts if role == "user"]
     if not user:
         raise OfflineModelError("A request needs a user message.")

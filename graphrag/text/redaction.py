@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -197,23 +197,16 @@ def _know(values: Iterable[str]) -> None:
     clean_log_records()
 
 
-def _secrets_in(values: object, is_secret: bool) -> list[str]:
+def _secrets_in(values: object, is_secret: bool) -> Iterator[str]:
     if isinstance(values, Mapping):
-        section = cast("Mapping[object, object]", values)
-        return [
-            secret
-            for name, value in section.items()
-            for secret in _secrets_in(value, bool(_SECRET_SETTING.search(str(name))))
-        ]
-    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
-        return [
-            secret
-            for value in cast("Sequence[object]", values)
-            for secret in _secrets_in(value, is_secret)
-        ]
-    if not isinstance(values, str):
-        return []
-    return [*([values.strip()] if is_secret else []), *_parts(values)]
+        for name, value in cast("Mapping[object, object]", values).items():
+            yield from _secrets_in(value, bool(_SECRET_SETTING.search(str(name))))
+    elif isinstance(values, str):
+        yield from ([values.strip()] if is_secret else [])
+        yield from _parts(values)
+    elif isinstance(values, Sequence) and not isinstance(values, bytes):
+        for value in cast("Sequence[object]", values):
+            yield from _secrets_in(value, is_secret)
 
 
 def _parts(value: str) -> list[str]:

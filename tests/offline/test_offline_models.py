@@ -55,8 +55,8 @@ async def test_a_stream_joins_to_the_response_whose_usage_is_counted(completion,
     [
         ({"messages": "Write a poem."}, r"answer or go on.*configure a language model"),
         ({"messages": MESSAGES, "response_format": Poem}, "fields verses"),
-        ({"messages": []}, "at least one message"),
-        ({"messages": [{"content": "Hello"}]}, "`role`"),
+        ({"messages": []}, "user message"),
+        ({"messages": [{"content": "Hello"}]}, "user message"),
         ({"messages": [{"role": "system", "content": SYSTEM}]}, "user message"),
     ],
 )

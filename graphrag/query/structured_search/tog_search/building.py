@@ -92,14 +92,13 @@ class TableForm:
     def _unreadable(self, fault: str) -> UnreadableTableError:
         return UnreadableTableError(f"The {self.name} table {fault}; build the index again.")
 
+    def _readable(self) -> list[str]:
+        return [*self.columns, *self.or_first.values()]
+
     def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
-        columns: dict[str, Column] = {}
-        for key in (*self.columns, *self.or_first.values()):
-            if key in frame.columns:
-                values = arrow.Array.from_pandas(frame[key])
-                is_chunked = isinstance(values, arrow.ChunkedArray)
-                columns[key] = values.combine_chunks() if is_chunked else values
-        yield columns
+        names = [name for name in self._readable() if name in frame.columns]
+        table = arrow.Table.from_pandas(frame[names], preserve_index=False)
+        yield {name: table.column(name).combine_chunks() for name in names}
 
     def _of_parquet(self, path: Path) -> Iterator[dict[str, Column]]:
         import pyarrow.parquet as parquet
@@ -108,8 +107,7 @@ class TableForm:
             stream: Any = file
             # An empty table gives no batches, but its columns are checked as well.
             empty = arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
-            keys = (*self.columns, *self.or_first.values())
-            names = [name for name in keys if name in stream.schema_arrow.names]
+            names = [name for name in self._readable() if name in stream.schema_arrow.names]
             yield {name: empty.column(name) for name in names}
             for batch in stream.iter_batches(batch_size=self.batch_rows, columns=names):
                 yield dict(zip(names, batch.columns, strict=True))

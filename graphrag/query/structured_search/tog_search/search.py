@@ -86,9 +86,9 @@ class _Way:
 class GraphSearch(Generic[_Config]):
     """A search over one graph, which asks once; made once, safe for concurrent searches.
 
-    ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
-    ``human_readable_id`` and ``text``, or mapped; without rows a search answers from relationships.
-    Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
+    ``model`` is a graphrag_llm completion. Text units are a table, see ``TextUnits.from_table``, or
+    mapped; without rows a search answers from relationships. Paths of prompt files must be
+    absolute; one that can't be used raises ToGSearchError.
     ``response_type`` is the form of the answer, free text. Texts are found by the words of a
     question, and by their ``meaning``; None: by words alone.
     """
@@ -184,7 +184,7 @@ class GraphSearch(Generic[_Config]):
         return replace(outcome, note=own.note)
 
     async def _rank(self, query: str, leaning: Sequence[int] = ()) -> Ranking:
-        """Rank text units by what of a query reaches them, leaning on those that are known."""
+        """Rank text units by what of a query reaches them, leaning on some, by passage."""
         words, (near, note) = await asyncio.gather(
             asyncio.to_thread(self._text_units.score_by_words, query, _N_BY_WORDS),
             self._near(query),

@@ -83,7 +83,7 @@ class RelationshipRow:
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """One text unit; ``human_readable_id`` is what is cited, ``document`` its document's title."""
+    """One text unit, of the ``document`` with that title."""
 
     id: str
     human_readable_id: int
@@ -132,17 +132,11 @@ class GraphStore:
         return self._rarest_first(self._names.find([text], self.n_entities)[1])
 
     def names_in(self, text: str) -> list[int]:
-        """Return the names that stand in a text: entities and titles of documents; as above.
-
-        From the number of entities on they are titles that no entity has.
-        """
+        """Return the names, see ``GraphArrays``, that stand in a text; as above."""
         return self._rarest_first(self._names.find([text])[1])
 
     def with_forms(self, nodes: Sequence[int]) -> list[int]:
-        """Return entities and other forms of their names, the rarest first.
-
-        MR. MOUSTAFA is a form of MOUSTAFA where it is as rare; see ``GraphArrays``.
-        """
+        """Return entities and other forms of their names, see ``GraphArrays``, the rarest first."""
         names, others = self.arrays.form_names, self.arrays.form_others
         ends = (np.searchsorted(names, nodes, side=side) for side in ("left", "right"))
         forms = [others[begin:end] for begin, end in zip(*ends, strict=True)]
@@ -192,10 +186,9 @@ def _read_row(
 
 
 class TextUnits:
-    """Ranks text units and reads them; made with :meth:`from_table` or by :func:`open_graph`.
+    """Ranks text units and reads them, by passages of ``passage_tokens``, see :class:`Passages`.
 
-    ``words`` is where the words of all texts are counted; None: here alone. They are counted and
-    shown by passages of ``passage_tokens``, as :class:`Passages` has it.
+    ``words`` is where the words of all texts are counted; None: here alone.
     """
 
     def __init__(
@@ -320,10 +313,7 @@ class _Ranked:
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """What the searches of the graph read: the graph, the texts behind it, and where they lie.
-
-    ``folder`` is None where they are only in memory.
-    """
+    """A graph, the texts behind it, and where they lie; None where that is only in memory."""
 
     graph: GraphStore
     text_units: TextUnits
