@@ -154,16 +154,12 @@ def is_transient(error: BaseException) -> bool:
     if is_refusal(error):
         return False
     status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status in _RETRIED_STATUS:
-        return True
-    if isinstance(status, int) and status < 500:
-        return False
+    if isinstance(status, int):
+        return status in _RETRIED_STATUS or status >= 500
     if isinstance(error, GarbledReplyError):
         return error.may_pass
-    if isinstance(error, NoReplyError):
-        return True
-    transport = bool(_kinds(error) & _TRANSPORT_ERRORS)
-    return isinstance(status, int) or transport or isinstance(error, ConnectionError | TimeoutError)
+    is_lost = bool(_kinds(error) & _TRANSPORT_ERRORS)
+    return is_lost or isinstance(error, NoReplyError | ConnectionError | TimeoutError)
 
 
 def read_usage(usage: object, output: bool) -> tuple[int, int, int | None]:

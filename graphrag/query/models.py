@@ -113,7 +113,11 @@ class CountedCompletion:
         the scope; one bound is sent, never two.
         """
         scope = current_scope() or CallLog()
-        bound, request = self._prepare(kwargs, scope)
+        if isinstance(kwargs["messages"], str):
+            kwargs["messages"] = [{"role": "user", "content": kwargs["messages"]}]
+        for taken_over in _TAKEN_OVER:
+            kwargs.pop(taken_over, None)
+        bound, request = bind_output(kwargs, self.config, scope.bound)
         if scope.prompts is not None:
             scope.prompts.append(_messages(request))
         if not request.pop("stream", False):
@@ -121,13 +125,6 @@ class CountedCompletion:
         if scope.live:
             return stream_from(lambda tell: self._pass_on(request, tell))
         return _stream_whole(await self._complete(request, bound))
-
-    def _prepare(self, request: Request, scope: CallLog) -> tuple[OutputBound | None, Request]:
-        if isinstance(request["messages"], str):
-            request["messages"] = [{"role": "user", "content": request["messages"]}]
-        for taken_over in _TAKEN_OVER:
-            request.pop(taken_over, None)
-        return bind_output(request, self.config, scope.bound)
 
     async def _complete(self, request: Request, bound: OutputBound | None) -> Completion:
         form = cast("type[BaseModel] | None", request.get("response_format"))
