@@ -9,7 +9,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.headers import read_model_settings
+from graphrag.eval.runner.indexes import read_model_settings
 from graphrag.eval.runner.methods import MethodSet, describe_method, load_method
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex

@@ -22,7 +22,7 @@ from graphrag.eval.runner.checks import check_prices
 from graphrag.eval.runner.draft_materials import Materials
 from graphrag.eval.runner.drafting import CALLS_A_DRAFT, MOST_TRIES, Drafted, Drafter
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.runner.headers import read_headers
+from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.methods import answering_config, open_answering
 from graphrag.eval.store.session import CallFile
 from graphrag.eval.store.whole_files import write_file

@@ -17,8 +17,7 @@ from graphrag.eval.cli.run_input import RunInput
 from graphrag.eval.cli.terminal import DONE, end_at_once, log_to, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.checks import check_output, list_input_warnings
-from graphrag.eval.runner.conduct import check_settings, conduct, prepare_run
-from graphrag.eval.runner.criteria import check_success
+from graphrag.eval.runner.conduct import check_settings, check_success, conduct, prepare_run
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import (
     build_index,
@@ -28,8 +27,8 @@ from graphrag.eval.runner.index_building import (
     remove_unfinished,
     unfinished_folder,
 )
+from graphrag.eval.runner.indexes import check_inputs
 from graphrag.eval.runner.plan import RunOptions
-from graphrag.eval.runner.same_documents import check_inputs
 from graphrag.text.command_lines import again
 
 

@@ -176,7 +176,7 @@ def _choose_budget(root: Path) -> int:
 def _list_methods(root: Path) -> list[str]:
     """Return the methods that can search a project; of an index without vectors, those that do."""
     from graphrag.config.settings_files import find_unbuilt
-    from graphrag.eval.runner.headers import read_headers
+    from graphrag.eval.runner.indexes import read_headers
 
     if find_unbuilt(root) is not None:
         return list(_METHODS)

@@ -120,7 +120,7 @@ def review_dataset(
 
 async def _read_texts(roots: "Mapping[str, Path]") -> "dict[str, Materials]":
     from graphrag.eval.runner.draft_materials import Materials
-    from graphrag.eval.runner.headers import read_headers
+    from graphrag.eval.runner.indexes import read_headers
     from graphrag.query.index_header import open_tables
 
     headers = await read_headers(roots, vectors=False)

@@ -19,9 +19,9 @@ from graphrag.eval.metrics.evidence import Evidence, phrase_key
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.runner.index_building import NOUN_PHRASES
+from graphrag.eval.runner.indexes import list_model_warnings
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.runner.same_documents import list_model_warnings
 from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name

@@ -20,12 +20,13 @@ from graphrag.eval.metrics.retrieved import RetrievalReader
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, Retrieved
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.eval.runner.headers import (
+from graphrag.eval.runner.held_loop import LoopWatch
+from graphrag.eval.runner.indexes import (
+    check_indexes,
     describe_indexes,
     read_headers,
     read_model_settings,
 )
-from graphrag.eval.runner.held_loop import LoopWatch
 from graphrag.eval.runner.judging import (
     ask_verdicts,
     asks_further,
@@ -49,7 +50,6 @@ from graphrag.eval.runner.queue import (
     check_asked,
     describe_timeout,
 )
-from graphrag.eval.runner.same_documents import check_indexes
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, RunSetup, StoredResponse, Unit

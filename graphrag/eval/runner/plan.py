@@ -19,7 +19,7 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.records.plug_ins import find_plug_in
-from graphrag.eval.runner.headers import read_searched_views
+from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.stats.intervals import grouped

@@ -23,7 +23,7 @@ from graphrag.eval.errors import (
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
-from graphrag.eval.runner.headers import read_headers, read_model_settings
+from graphrag.eval.runner.indexes import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
 from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup

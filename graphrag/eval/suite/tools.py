@@ -17,7 +17,7 @@ from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.headers import read_headers
+from graphrag.eval.runner.indexes import read_headers
 from graphrag.eval.runner.queue import check_asked, search_limits
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import describe_error, is_refusal
