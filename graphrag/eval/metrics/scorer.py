@@ -153,7 +153,7 @@ class Scorer:
         """Return what counts of a response: what was given, or what a failed search is worth."""
         if has_failed and self.of_no_answer is not None and self.asks(sample):
             return self.of_no_answer(sample)
-        return None if value is None or value.keys() == {"failure"} else value
+        return None if value is None or [*value] == ["failure"] else value
 
 
 Field = Literal["question", "ground_truth", "answer", "context"]
