@@ -194,6 +194,8 @@ def test_a_judge_of_another_scale_is_seen_wherever_figures_are(evaluation, packa
     assert given["basic"]["score"]["estimate"]["mean"] == 4
     answer = evaluation.read_results()["results"][0]["methods"]["echo"]
     assert answer["politeness"] == {"reason": "so so", "score": 2}
+    one = evaluation.done("show", "--question", ROWS[0]["id"], COLUMNS="300").output
+    assert "politeness, score 2: so so" in one
     assert "Politeness, 1 to 5" in (evaluation.output / "report.html").read_text(encoding="utf-8")
     (run,) = evaluation.runs()
     assert run.setup.root["further"]["politeness"]["package"] == "rag-pack 1.2"
@@ -245,6 +247,9 @@ def test_a_judge_that_fails_is_named_and_hides_nothing_that_was_paid_for(evaluat
     assert graded["basic"]["score"]["estimate"]["mean"] == 0.5
     assert graded["echo"]["score"]["estimate"]["mean"] is None
     assert len(evaluation.read_results()["results"]) == len(ROWS[:2])
+    one = evaluation.done("show", "--question", "q2", COLUMNS="300").output
+    assert "clumsy, score 0.5: -" in one
+    assert "clumsy: unscored: clumsy of rag-pack 1.2 (metrics) can't be used: ValueError: no" in one
     assert "ungraded: clumsy" in evaluation.done("show", "--full", COLUMNS="300").output
 
 

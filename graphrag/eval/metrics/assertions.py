@@ -5,7 +5,7 @@ Pradeep et al. 2024, arXiv 2411.09607); how they are ruled on and counted is sai
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -166,6 +166,14 @@ async def _grade(judge: JudgeModel, material: Material) -> Grading:
     return result.to_dict(), [result.failure]
 
 
+def _tell(value: Mapping[str, object]) -> Iterator[str]:
+    for ruling in AssertionEvaluation.from_dict(value).rulings:
+        end = {True: "met", False: "not met", None: "unscored"}[ruling.is_met]
+        what = f"{ruling.weight}{'' if ruling.must == 'say' else ', must not be said'}"
+        why = f"{ruling.ruling or 'no ruling'}: {ruling.reason or '-'}"
+        yield f"assertion {end} ({what}): {ruling.text} ({why})"
+
+
 def _count(value: Mapping[str, object]) -> Counter[str]:
     rulings = AssertionEvaluation.from_dict(value).rulings
     return Counter(
@@ -197,5 +205,6 @@ ASSERTIONS = Scorer(
     note="A response's figure is the share of its question's vital assertions that it meets; with "
     "okay counts all, the okay ones half. A failed search and a declined answer meet none. The "
     "counts are of vital assertions not met.",
+    words=_tell,
     describe=_describe,
 )

@@ -7,7 +7,7 @@ how it is asked and counted here is said here.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -293,6 +293,18 @@ def _check_citations(
     return citations
 
 
+def _tell(value: Mapping[str, object]) -> Iterator[str]:
+    evaluation = ClaimEvaluation.from_dict(value)
+    if not evaluation.claims and evaluation.failure is None:
+        yield "faithfulness: no claims"
+    for claim in evaluation.claims:
+        texts = f" [{', '.join(claim.texts)}]" if claim.texts else ""
+        why = f" ({claim.reason})" if claim.reason else ""
+        yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}{why}"
+    for misplaced in evaluation.misplaced:
+        yield f"  misplaced citation: {misplaced.citation} in: {misplaced.sentence}"
+
+
 def _count(value: Mapping[str, object]) -> dict[str, int]:
     evaluation = ClaimEvaluation.from_dict(value)
     rulings = Counter(c.ruling for c in evaluation.claims if evaluation.failure is None)
@@ -336,6 +348,7 @@ CLAIMED = Scorer(
     note="Supported: mean over responses of the share of their claims that are; a response without "
     "a claim has no share. A citation is misplaced if the text that it names supports no claim "
     "that it stands for.",
+    words=_tell,
     describe=_describe,
 )
 """What stands behind verdicts on faithfulness that are given claim by claim."""

@@ -58,6 +58,7 @@ def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
         of_no_answer=scorer.of_no_answer and guarded(scorer.of_no_answer),
         count=guarded(scorer.count),
         test=scorer.test and guarded(scorer.test),
+        words=scorer.words and guarded(scorer.words),
         describe=guarded(scorer.describe),
     )
 

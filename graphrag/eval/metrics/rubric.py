@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
 from math import isfinite
@@ -443,6 +443,11 @@ async def _grade(judge: JudgeModel, material: Material) -> Grading:
     return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
 
+def _tell(value: Mapping[str, object]) -> Iterator[str]:
+    for name, grade in LLMEvaluation.from_dict(value).grades.items():
+        yield f"rubric, {name}: {grade.score or 'unscored'}: {grade.reasoning or '-'}"
+
+
 def _read_scores(value: Mapping[str, object], parts: Sequence[str]) -> dict[str, float | None]:
     return {name: cast("Mapping[str, float | None]", value[name])["score"] for name in parts}
 
@@ -459,5 +464,6 @@ RUBRIC = Scorer(
     grade=_grade,
     read=_read_scores,
     good=4.0,
+    words=_tell,
     describe=_describe,
 )

@@ -1,8 +1,8 @@
 """Judges of responses, one by one or two by two, beyond the metrics: a declaration of each."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BeforeValidator
 
@@ -116,7 +116,8 @@ class Scorer:
     - ``in_percent``: whether tables show parts as shares; ``is_binary``: whether each is 0 or 1 (a
       tie between), so that its interval is that of a share, else t's.
     - ``test``: gives p of what a table says of a method or pair, None where there is none.
-    - ``describe``: gives what files say of a method.
+    - ``words``: gives what lines say of a grading, by default a line of its numbers and its
+      "reason" or "reasoning". ``describe``: gives what files say of a method.
     """
 
     name: str
@@ -141,11 +142,25 @@ class Scorer:
     in_percent: bool = False
     is_binary: bool = False
     test: Callable[[ScoreSummary], float | None] | None = None
+    words: Callable[[Mapping[str, object]], Iterable[str]] | None = None
     describe: Callable[[ScoreSummary], dict[str, object]] = _describe_parts
 
     def numbers(self, value: Mapping[str, object]) -> dict[str, float | None]:
         """Return part -> number of a grading, None where it has no score."""
         return self.read(value, self.parts)
+
+    def tell(self, value: Mapping[str, object]) -> Iterable[str]:
+        """Return the lines that say what was given for one answer."""
+        if [*value] == ["failure"]:
+            failure = cast("Mapping[str, object]", value["failure"])
+            return [f"{self.name}: unscored: {failure['message']}"]
+        if self.words is not None:
+            return self.words(value)
+        numbers = ", ".join(
+            f"{part.replace('_', ' ')} {'unscored' if number is None else f'{number:g}'}"
+            for part, number in self.numbers(value).items()
+        )
+        return [f"{self.name}, {numbers}: {value.get('reason') or value.get('reasoning') or '-'}"]
 
     def grading(
         self, sample: Sample, has_failed: bool, value: Mapping[str, object] | None

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.metrics.assertions import AssertionEvaluation
-from graphrag.eval.metrics.claims import ClaimEvaluation, name_ruling
+from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.records.answers import KeptCalls, KeptExchange, QueryResult, Retrieved
 from graphrag.eval.records.judged import METRICS
@@ -48,7 +47,8 @@ def show_question(
     for name, result, measures, calls in answers:
         console.print()
         lines = [f"{name}: {result.response if result.failure is None else 'no answer'}"]
-        details = (*_verdicts(result), *_assertions(result), *_evidence(sample, measures))
+        further = [name for name in result.grades if name != CLAIMS]  # they follow their verdict
+        details = (*_verdicts(result), *_grades(result, further), *_evidence(sample, measures))
         lines += (f"  {line}" for line in (*details, _cost(result)))
         show(console, map(Line, lines))
         retrieved = result.retrieved
@@ -138,30 +138,14 @@ def _verdicts(result: QueryResult) -> list[str]:
                 f"{metric}: {word}{votes if verdict.repeats else ''}: {verdict.reason or '-'}"
             )
         if metric == "faithfulness" and CLAIMS in result.grades:
-            lines += _claims(ClaimEvaluation.from_dict(result.grades[CLAIMS]))
+            lines += _grades(result, [CLAIMS])
     return lines or ["not judged"]
 
 
-def _assertions(result: QueryResult) -> Iterator[str]:
-    """Yield what each assertion of the question came to, in the judge's words."""
-    grading = result.grades.get("assertions")
-    for ruling in () if grading is None else AssertionEvaluation.from_dict(grading).rulings:
-        end = {True: "met", False: "not met", None: "unscored"}[ruling.is_met]
-        what = f"{ruling.weight}{'' if ruling.must == 'say' else ', must not be said'}"
-        why = f"{ruling.ruling or 'no ruling'}: {ruling.reason or '-'}"
-        yield f"assertion {end} ({what}): {ruling.text} ({why})"
-
-
-def _claims(evaluation: ClaimEvaluation) -> Iterator[str]:
-    """Yield a line a claim, or that there is none, and one a citation that is misplaced."""
-    if not evaluation.claims and evaluation.failure is None:
-        yield "faithfulness: no claims"
-    for claim in evaluation.claims:
-        texts = f" [{', '.join(claim.texts)}]" if claim.texts else ""
-        why = f" ({claim.reason})" if claim.reason else ""
-        yield f"  {name_ruling(claim.ruling)}: {claim.text}{texts}{why}"
-    for misplaced in evaluation.misplaced:
-        yield f"  misplaced citation: {misplaced.citation} in: {misplaced.sentence}"
+def _grades(result: QueryResult, names: Iterable[str]) -> Iterator[str]:
+    """Yield what further judges said of an answer, each in its own words."""
+    for scorer in filter(None, map(SCORERS.find, names)):
+        yield from scorer.tell(result.grades[scorer.name])
 
 
 def _evidence(sample: Sample, measures: Mapping[str, float | None]) -> list[str]:

@@ -145,7 +145,7 @@ def _describe_spent(spent: Table) -> Iterator[str]:
 def _list_scores(figures: "Figures") -> Iterator[Part]:
     for table in run_tables.score_tables(figures):
         n_parts = sum(kind == "percent" for _, kind in table.columns)
-        yield replace(table, most=3 if n_parts > 2 else 7 - n_parts)
+        yield replace(table, most=3 if n_parts > 2 else 6 if len(table.columns) == 7 else 5)
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
