@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -22,35 +21,28 @@ _DATASET = Path("eval") / "questions.json"
 _EXAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ImportFlags:
-    """What is imported."""
-
-    limit: Annotated[int | None, option("Import only the first N questions.", min=1)] = None
-    dry_run: Annotated[bool, option("Write nothing.", "--dry-run")] = False
-    quiet: Quiet = False
-    verbose: Verbose = False
-
-
 def import_(
     place: Place,
-    flags: ImportFlags,
     format: Annotated[str, typer.Argument(help="For example hotpotqa; any other word lists all.")],
     path: Annotated[
         list[Path], typer.Argument(help="The files to import.", exists=True, dir_okay=False)
     ],
+    limit: Annotated[int | None, option("Import only the first N questions.", min=1)] = None,
+    dry_run: Annotated[bool, option("Write nothing.", "--dry-run")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
     """Make a project of a benchmark's files, or of another tool's tests.
 
     What can't be matched is listed before anything is written. Nothing is downloaded.
     """
-    with starting(flags.quiet):
+    with starting(quiet):
         from graphrag.eval.dataset.benchmarks import FORMATS
         from graphrag.eval.runner.importing import Import
     if format not in FORMATS:
         raise UsageError(f"There is no format {format!r}; known: {', '.join(FORMATS)}.")
-    with working(open_console(stderr=True, quiet=flags.quiet), "Reading the files"):
-        result = Import(format, path, flags.limit)
+    with working(open_console(stderr=True, quiet=quiet), "Reading the files"):
+        result = Import(format, path, limit)
     reading, documents = result.reading, result.documents
     for warning in reading.warnings:
         say(f"{warning}.", stderr=True)
@@ -60,7 +52,7 @@ def import_(
     if not result.rows:
         raise DatasetError("The files hold no question to ask; nothing is written.")
     what = f"{counted(len(result.rows), 'question')} and {counted(len(documents), 'document')}"
-    if flags.dry_run:
+    if dry_run:
         say(f"{what} can be imported.")
         return DONE
     root, texts = place.root, place.root / "input"
@@ -87,8 +79,8 @@ def import_(
     messages += write_config(root, _DATASET)
     say(f"Imported {what}.")
     for line in messages:
-        say(line, quiet=flags.quiet)
+        say(line, quiet=quiet)
     if not documents:
         say(f"The files hold no documents: put yours into {texts}.")
-    say(f"Next: {eval_line('--index', '--root', root)}", quiet=flags.quiet)
+    say(f"Next: {eval_line('--index', '--root', root)}", quiet=quiet)
     return DONE

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -30,28 +29,26 @@ CONFIG_TEMPLATE = _HERE.joinpath("eval_config.yaml.in").read_text("utf-8")
 DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 
 
-@dataclass(frozen=True, slots=True)
-class InitFlags:
-    """What is made beside the configuration."""
-
-    input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None
-    offline: Annotated[
-        bool, option("Make and build a project of the embedded models.", "--offline")
-    ] = False
+def init(
+    place: Place,
     folder: Annotated[
         Path | None, typer.Argument(help="With --like: of the second project.", show_default=False)
-    ] = None
+    ] = None,
+    input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None,
+    offline: Annotated[
+        bool, option("Make and build a project of the embedded models.", "--offline")
+    ] = False,
     like: Annotated[
         Path | None, option("Make a second project of this one's documents in FOLDER.", "--like")
-    ] = None
-    set: Annotated[list[str] | None, option("With --like: E.g. chunking.size=600.", "--set")] = None
+    ] = None,
+    set: Annotated[
+        list[str] | None, option("With --like: E.g. chunking.size=600.", "--set")
+    ] = None,
     method: Annotated[
         str | None, option("With --like: how to make the graph, standard or fast.", "--method")
-    ] = None
-    quiet: Quiet = False
-
-
-def init(place: Place, flags: InitFlags) -> int:
+    ] = None,
+    quiet: Quiet = False,
+) -> int:
     """Write a configuration and a dataset template beside a project.
 
     With --offline it makes the project, too: it builds the index with the embedded models and has
@@ -59,12 +56,11 @@ def init(place: Place, flags: InitFlags) -> int:
     of a folder into the project first. With --like it writes the settings of a second project
     that reads the first one's documents, prompts and .env, so that you can compare their indexes.
     """
-    if flags.like is not None and flags.folder is not None and not (flags.input or flags.offline):
+    if like is not None and folder is not None and not (input or offline):
         from graphrag.eval.cli.second_project import make_second
 
-        changes = flags.set or ()
-        return make_second(place, flags.like, flags.folder, changes, flags.method, flags.quiet)
-    if flags.like or flags.folder or flags.set or flags.method:
+        return make_second(place, like, folder, set or (), method, quiet)
+    if like or folder or set or method:
         raise UsageError(
             "--like takes a folder for the second project, and its documents: --like PROJECT "
             "FOLDER; without it --root names the project."
@@ -74,24 +70,24 @@ def init(place: Place, flags: InitFlags) -> int:
     root, dataset = place.root, Path("eval") / "questions.csv"
     if root.exists() and not root.is_dir():
         raise UsageError(f"--root {root} is a file; name a folder for the project.")
-    texts = {} if flags.input is None else _read(flags.input, root)
+    texts = {} if input is None else _read(input, root)
     try:
         settings = find_settings(root)
     except SettingsError as error:
-        if not flags.offline:
+        if not offline:
             how = eval_line("init", "--offline", "--root", root)
             raise ConfigError(f"{error} or, with the embedded models: {how}") from error
     else:
-        if flags.offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
+        if offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
             msg = f"{settings} is there and names its own models; leave --offline out"
             raise ConfigError(f"{msg}, or name another --root.")
     for name, text in texts.items():
         write_template(root / "input" / name, text)
     if texts:
-        say(f"{counted(len(texts), 'text')} in {root / 'input'}.", quiet=flags.quiet)
-    if flags.offline:
+        say(f"{counted(len(texts), 'text')} in {root / 'input'}.", quiet=quiet)
+    if offline:
         write_template(root / "settings.yaml", SETTINGS)
-        dataset = _build(root, flags.quiet) or dataset
+        dataset = _build(root, quiet) or dataset
     messages = write_config(root, dataset)
     has_questions = dataset == DRAFT_FILE
     if not has_questions:
@@ -99,12 +95,12 @@ def init(place: Place, flags: InitFlags) -> int:
     build = () if find_unbuilt(root) is None else ("--index",)
     line = eval_line("--root", root, *build)
     first = "" if has_questions else f"put questions into {root / dataset}, then: "
-    if flags.offline and not any((root / "input").rglob("*.txt")):
+    if offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
     messages.append(f"Next: {first}{line}")
     for message in messages:
-        say(message, quiet=flags.quiet)
+        say(message, quiet=quiet)
     return DONE
 
 
