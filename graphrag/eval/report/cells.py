@@ -11,8 +11,6 @@ from collections.abc import Callable
 from math import ceil, copysign, floor
 from typing import TYPE_CHECKING
 
-from graphrag.eval.metrics.further import SCORERS
-
 if TYPE_CHECKING:
     from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.stats.latency import LatencyQuantile
@@ -102,6 +100,8 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:,.0f}"
     if name == "cost_usd":
         return money(value)
+    from graphrag.eval.metrics.further import SCORERS  # numpy: help needs none
+
     kind, has_part, _ = name.partition(".")
     scorer = SCORERS.find(kind) if has_part else None
     is_share = scorer is not None and scorer.in_percent if has_part else name not in _OWN_UNIT
