@@ -14,6 +14,7 @@ from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
+from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.query.methods import embeds
 from graphrag.text.command_lines import eval_line
 from graphrag.text.console import open_console, say
@@ -140,7 +141,6 @@ def _build(root: Path, quiet: bool) -> Path | None:
     with starting(quiet):
         from graphrag.eval.cli.draft_questions import draft_questions
         from graphrag.eval.cli.evaluate import build_missing
-        from graphrag.eval.runner.event_loop import run_coroutine
     notes = open_console(stderr=True, quiet=quiet)
     key = root.resolve().name
     run_coroutine(build_missing({key: root}, notes, lambda line: notes.print(f"Warning: {line}")))

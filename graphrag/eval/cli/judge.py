@@ -22,6 +22,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show
+from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.console import open_console, say
 from graphrag.text.json_pieces import whole_json
@@ -82,7 +83,6 @@ def judge(
         from graphrag.eval.cli.run_end import Supervisor
         from graphrag.eval.cli.run_input import change_config
         from graphrag.eval.runner.conduct import judge_again
-        from graphrag.eval.runner.event_loop import run_coroutine
         from graphrag.eval.runner.plan import RunOptions
 
     config = change_config(

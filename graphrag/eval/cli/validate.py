@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from graphrag.eval.cli.command import Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
@@ -10,11 +10,9 @@ from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show
 from graphrag.eval.store.whole_files import write_file
+from graphrag.eval.validation.report import Metric, PipelineValidationReport, format_metric
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
-
-if TYPE_CHECKING:
-    from graphrag.eval.validation.report import Metric, PipelineValidationReport
 
 
 def validate(
@@ -80,18 +78,16 @@ def validate(
                     write_file(path, content)
             except StoreError as error:
                 raise UsageError(str(error)) from error
-        show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
+        answer = Line(report.summary, "green" if report.overall_passed else "bold red")
+        show(open_console(), [answer] if quiet else [answer, *list_phases(report)])
         is_sound = is_sound and report.overall_passed
     if len(metrics) > 1 and not quiet:
         show(open_console(), [compare_indexes(metrics)])
     return DONE if is_sound else FAILED
 
 
-def list_validation(report: "PipelineValidationReport") -> Iterator[Part]:
-    """Yield the answer, then every phase of a report, a table each."""
-    from graphrag.eval.validation.report import format_metric
-
-    yield answer_validation(report)
+def list_phases(report: PipelineValidationReport) -> Iterator[Part]:
+    """Yield every phase of a report, a table each."""
     for phase in report.phases:
         yield Table(
             phase.name,
@@ -120,10 +116,8 @@ _COMPARED = {
 }
 
 
-def compare_indexes(metrics: "Mapping[str, Mapping[str, Metric]]") -> Table:
+def compare_indexes(metrics: Mapping[str, Mapping[str, Metric]]) -> Table:
     """Return what indexes hold side by side, by their names; ``metrics``: those of each report."""
-    from graphrag.eval.validation.report import format_metric
-
     return Table(
         "The indexes side by side",
         [("index", "text"), *((heading, "count") for heading in _COMPARED)],
@@ -134,11 +128,6 @@ def compare_indexes(metrics: "Mapping[str, Mapping[str, Metric]]") -> Table:
         "units: text units; vectors: theirs; coverage: share of each document's text in its text "
         "units; connectivity: joined pairs of entities for each entity.",
     )
-
-
-def answer_validation(report: "PipelineValidationReport") -> Line:
-    """Return the answer alone."""
-    return Line(report.summary, "green" if report.overall_passed else "bold red")
 
 
 def _trim(name: str) -> str:
