@@ -17,9 +17,7 @@ from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from support.chromium import open_browser
 from support.released_commands import undone
 from typer.main import get_command
@@ -324,6 +322,9 @@ def test_links_between_documents_lead_somewhere(project_root):
 
 
 def test_the_notebook_runs(built, project):
+    import nbformat  # here, as every worker imports what is above
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(project / "docs" / "notebook.ipynb", as_version=4)
     runs = sorted((project / "eval" / "results").glob("**/*"))
     shipped = [deepcopy(cell) for cell in notebook.cells if cell.cell_type == "code"]

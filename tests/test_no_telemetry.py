@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.clock_evaluation import ROWS
+from support.commands import each, ends
 
 GRAPHRAG = Path(sys.executable).with_name("graphrag")
 
@@ -56,27 +57,25 @@ def test_with_the_network_closed_but_for_the_models_everything_works(
         shutil.which("strace") is not None
         and subprocess.run([*watch, "true"], check=False, capture_output=True).returncode == 0
     )
-    for n, line in enumerate(
-        (
-            ["eval"],
-            ["eval", "compare", "latest", "--pin"],
-            ["eval"],
-            ["eval", "show", "latest", "--full"],
-            ["eval", "compare", "latest"],
-            ["eval", "view", "--export", tmp_path / "runs.html"],
-        )
-    ):
-        before = [*watch, "-o", f"{traced}{n}"] if can_watch else []
-        done = subprocess.run(
-            [*before, GRAPHRAG, *line, "--root", evaluation.root],
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said = f"{line}: {done.stdout} {done.stderr}"  # whole, as pytest shortens a tuple
-        assert done.returncode in (0, 3), said  # 3: too few questions
-        assert "Traceback" not in done.stderr
+
+    def run(name: str, *words: object) -> subprocess.CompletedProcess[str]:
+        before = [*watch, "-o", f"{traced}{name}"] if can_watch else []
+        line = [*before, *map(str, words)]
+        return subprocess.run(line, env=variables, capture_output=True, text=True, check=False)
+
+    here = ("--root", evaluation.root)
+    first = run("first", GRAPHRAG, "eval", *here)
+    others = each(
+        ("eval", "compare", "latest", "--pin", *here),
+        ("eval", *here),
+        ("eval", "show", "latest", "--full", *here),
+        ("eval", "compare", "latest", *here),
+        ("eval", "view", "--export", tmp_path / "runs.html", *here),
+    )
+    for end in [(first.returncode, first.stdout, first.stderr), *ends(run("others", *others))]:
+        said = str(end)  # whole, as pytest shortens a tuple
+        assert end[0] in (0, 3), said  # 3: too few questions
+        assert "Traceback" not in said
     assert (tmp_path / "runs.html").exists()
     places = {tuple(json.loads(line)) for line in contacts.read_text().splitlines()}
     assert places == {("127.0.0.1", server.port)}

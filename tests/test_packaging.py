@@ -162,7 +162,10 @@ def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
     assert len(seen["ours"]) == 3
     assert seen["offline"] == [True, True]
     assert environment.files() == released.files
-    assert environment.look() == released.look, "as before, once the project is gone"
+
+
+def test_once_the_project_is_gone_all_is_as_before(released):
+    assert released.environment.look() == released.look
     assert (released.look["eval"], released.look["ours"]) == (None, [])
 
 

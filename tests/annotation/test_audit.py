@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
 from support.commands import code_of
 
 from graphrag.eval.annotation.audit import (
@@ -252,6 +251,8 @@ def judged_wrong(ends: Mapping[str, object], seed: int, share: float = 0.2) -> d
 
 
 def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
+    from sklearn.metrics import cohen_kappa_score  # here, as every worker imports what is above
+
     ends: dict[str, object] = {**random_ends(90), "down": ("search", 1), "lost": (1, "judge")}
     run = make_run(ends, model="offline/rules")
     truth = judged_wrong(ends, seed=5)

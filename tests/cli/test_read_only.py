@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.clock_evaluation import flat
+from support.commands import each, ends
 from support.older_stores import unpack_store
 from support.viewed_store import keep_run
 
@@ -19,14 +20,6 @@ from graphrag.eval.store.database import EvaluationStore, open_store
 DONE, ERROR, INCOMPLETE = 0, 1, 3
 _NOBODY = 65534
 _MAIN = "import sys; sys.argv[0] = 'graphrag'; from graphrag.cli.main import app; app()"
-_EACH = """
-import json, sys
-sys.argv[0] = "graphrag"
-from graphrag.cli.main import app
-from typer.testing import CliRunner
-ended = [CliRunner().invoke(app, words) for words in json.loads(sys.argv[1])]
-print(json.dumps([[each.exit_code, each.stdout, each.stderr] for each in ended]))
-"""
 _VIEW = """
 import httpx, sys
 from pathlib import Path
@@ -63,7 +56,10 @@ class ReadOnly:
 
     def python(self, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run code on the folder as it is now, which is not to be changed."""
-        words = [*self._before, sys.executable, "-c", code, *map(str, arguments)]
+        return self._run(sys.executable, "-c", code, *map(str, arguments))
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        words = (*self._before, *words)
         return subprocess.run(words, text=True, capture_output=True, timeout=120, **self._user)  # pyright: ignore
 
     def eval(self, *words: object) -> subprocess.CompletedProcess[str]:
@@ -74,10 +70,8 @@ class ReadOnly:
 
         What each says on its outputs is one line, without breaks.
         """
-        words = [["eval", *map(str, each), "--output", str(self.folder)] for each in commands]
-        done = self.python(_EACH, json.dumps(words))
-        assert done.returncode == 0, done.stderr
-        return [(code, flat(out), flat(err)) for code, out, err in json.loads(done.stdout)]
+        words = [("eval", *words, "--output", self.folder) for words in commands]
+        return [(code, flat(out), flat(err)) for code, out, err in ends(self._run(*each(*words)))]
 
 
 @pytest.fixture

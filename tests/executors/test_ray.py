@@ -1,6 +1,7 @@
 """Whole units handed to workers: in this process, and once by Ray itself, where it is installed."""
 
 import json
+import re
 import signal
 import sqlite3
 import sys
@@ -18,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat, wait_until
+from support.held_loops import shorten
 from support.openai_server import Behaviour, Fault, offline_reply
 
-from graphrag.eval.cli.run_end import FINISH_S
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner import on_ray
@@ -292,6 +293,10 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, ser
 
 HOLDING = """
 import asyncio, time
+from graphrag.eval.records import plug_ins
+from graphrag.eval.runner import held_loop
+
+plug_ins.NAMED_AFTER_S, held_loop.LET_GO_S = 0.5, 1  # in the worker, which imports this
 
 async def fine(question):
     await asyncio.sleep(0.01)
@@ -299,9 +304,10 @@ async def fine(question):
 
 async def holding(question):
     if "bank" in question:
-        time.sleep(3600)
+        time.sleep(3600)  # here
     return "Idris Vane"
 """
+LINE = HOLDING.splitlines().index("        time.sleep(3600)  # here") + 1
 
 
 @pytest.fixture
@@ -311,7 +317,7 @@ def held(make_evaluation: MakeEvaluation) -> Evaluation:
     (evaluation.root / "held_worker.py").write_text(HOLDING, encoding="utf-8")
     names = ("fine", "holding")
     methods = [{"name": name, "function": f"held_worker:{name}"} for name in names]
-    evaluation.configure(methods=methods, concurrency=2, timeout_s=12)
+    evaluation.configure(methods=methods, concurrency=2, timeout_s=2)
     return evaluation
 
 
@@ -321,9 +327,9 @@ def test_a_method_that_holds_a_workers_loop_is_named_and_ends_the_run(held):
     with held.start("--skip-judge", "--workers", "2") as process:
         assert process.wait(200) == 1, process.output
         output = flat(process.output)
-    assert "Warning: holding on 'q2' has held the event loop for 1" in output
-    assert "of 12: holding on 'q2' has held the event loop for 1" in output
-    assert "held_worker.py:10 in holding" in output
+    assert "Warning: holding on 'q2' has held the event loop for" in output
+    assert re.search(r"of 12: holding on 'q2' has held the event loop for [2-9]", output), output
+    assert f"held_worker.py:{LINE} in holding" in output
     assert "Continue with: graphrag eval" in output
     assert "Traceback" not in output
     assert not any(each.failure for each in held.responses())
@@ -334,15 +340,12 @@ def test_a_method_that_holds_a_workers_loop_is_named_and_ends_the_run(held):
 def test_an_interrupt_ends_a_run_whose_worker_is_held(held):
     others = ray_workers()
     held.configure(timeout_s=600)
-    with held.start("--skip-judge", "--workers", "2") as process:
+    with held.start("--skip-judge", "--workers", "2", prepare=shorten) as process:
         assert wait_until(lambda: "has held the event loop" in process.output, 200), process.output
         process.send(signal.SIGINT)
         assert wait_until(lambda: "Finishing what is in flight" in process.output, 5)
-        began = time.monotonic()
-        assert process.wait(60) == 130, process.output
-        took_s = time.monotonic() - began
+        assert process.wait(15) == 130, process.output
         output = flat(process.output)
     assert "Traceback" not in output
     assert "of 12: interrupted. Continue with: graphrag eval" in output
-    assert took_s < FINISH_S + 5
     assert wait_until(lambda: not ray_workers() - others, 30, 0.2)

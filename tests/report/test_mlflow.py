@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation
+from support.commands import each, ends
 
 # In processes of their own: MLflow changes warnings and logging for good.
 READ = """
@@ -35,13 +36,18 @@ def store(tmp_path: Path) -> dict[str, str]:
     return {"MLFLOW_TRACKING_URI": uri, "MLFLOW_ALLOW_FILE_STORE": "true"}
 
 
-def show(evaluation: Evaluation, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    graphrag = Path(sys.executable).with_name("graphrag")
-    command = [graphrag, "eval", "show", "latest", "--mlflow", "--root", evaluation.root]
-    given = {**os.environ, **variables, "COLUMNS": "300"}
-    return subprocess.run(
-        command, env=given, cwd=evaluation.root, capture_output=True, text=True, check=False
+def show(evaluation: Evaluation, *variables: dict[str, str]) -> list[tuple[int, str, str]]:
+    """Show the newest run under each of these variables; return the ends."""
+    words = ("eval", "show", "latest", "--mlflow", "--root", evaluation.root)
+    done = subprocess.run(
+        each(*[words] * len(variables), env=variables),
+        env={**os.environ, "COLUMNS": "300"},
+        cwd=evaluation.root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    return ends(done)
 
 
 def logged(variables: dict[str, str]) -> dict[str, Any]:
@@ -63,10 +69,10 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(make_evaluation, st
     evaluation = make_evaluation(methods=["tog", "basic"], metrics=["correctness", "relevance"])
     evaluation.write_rows(ROWS[:3])
     assert evaluation.run("-q").exit_code == 0
-    done = show(evaluation, store)
-    assert done.returncode == 0, done.stderr
+    ((code, _, said),) = show(evaluation, store)
+    assert code == 0, said
     run, run_id = logged(store), evaluation.runs()[0].run_id
-    assert f"Run {run_id} is run {run['id']} of MLflow, with 6 answers" in done.stderr
+    assert f"Run {run_id} is run {run['id']} of MLflow, with 6 answers" in said
     assert (run["status"], run["tags"]["gtog.run_id"]) == ("FINISHED", run_id)
     assert run["tags"]["gtog.embedded_models"]
     assert run["params"]["methods"] == "tog, basic"
@@ -102,17 +108,17 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(make_evaluation, st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("address", "sentence"),
-    [
-        ("http://user:pa55word@127.0.0.1:9", "can't take the run"),
-        ("", "No MLflow server is named, and a store on this machine needs all of MLflow; set "),
-    ],
-)
-def test_a_server_that_is_not_there_is_one_sentence(finished_copy, address, sentence):
-    variables = {"MLFLOW_TRACKING_URI": address, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-    done = show(finished_copy, variables)
-    assert done.returncode == 1
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "pa55word" not in done.stderr
+def test_a_server_that_is_not_there_is_one_sentence(finished_copy):
+    addresses = {
+        "": "No MLflow server is named, and a store on this machine needs all of MLflow; set ",
+        "http://user:pa55word@127.0.0.1:9": "can't take the run",
+    }
+    common = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    variables = [{**common, "MLFLOW_TRACKING_URI": address} for address in addresses]
+    for (code, _, said), sentence in zip(
+        show(finished_copy, *variables), addresses.values(), strict=True
+    ):
+        assert code == 1, said
+        assert sentence in said
+        assert "Traceback" not in said
+        assert "pa55word" not in said

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
 from graphrag.eval.stats.agreement import binary_agreement, flip_rate
@@ -25,6 +24,12 @@ from graphrag.eval.stats.intervals import Estimate, mean_binary
 from graphrag.eval.stats.paired import paired_binary
 
 scores = st.sampled_from([0, 1, None])
+
+
+def sklearn_kappa(x, y, weights=None):
+    from sklearn.metrics import cohen_kappa_score  # here, as every worker imports what is above
+
+    return cohen_kappa_score(x, y, sample_weight=weights)
 
 
 def gwet_ac1(x, y):
@@ -57,7 +62,7 @@ def test_agreement_is_that_of_the_libraries(rows):
         expected = (None, 1.0 if whole else None, None)
         assert (result.kappa, result.ac1, result.alpha) == expected
         return
-    assert result.kappa == pytest.approx(cohen_kappa_score(x, y))
+    assert result.kappa == pytest.approx(sklearn_kappa(x, y))
     assert result.ac1 == pytest.approx(gwet_ac1(x, y))
     alpha = krippendorff.alpha(reliability_data=[x, y], level_of_measurement="nominal")
     assert result.alpha == pytest.approx(alpha)
@@ -83,7 +88,7 @@ def test_weights_undo_an_uneven_draw():
     result = binary_agreement(judge, human, weights)
     assert result.sensitivity.mean == pytest.approx(81 / 83)
     assert result.raw_agreement.mean == pytest.approx(89 / 100)
-    assert result.kappa == pytest.approx(cohen_kappa_score(judge, human, sample_weight=weights))
+    assert result.kappa == pytest.approx(sklearn_kappa(judge, human, weights))
     assert result.alpha is None
     even = binary_agreement(judge, human, [3.0] * 20)
     plain = binary_agreement(judge, human)

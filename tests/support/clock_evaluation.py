@@ -141,7 +141,10 @@ class Evaluation:
 # What every run imports: three seconds of work. Without lancedb, whose threads no fork would have.
 _IMPORTED = [
     *("graphrag.cli.main", "graphrag.eval.cli.evaluate", "openai", "pandas", "scipy.stats"),
-    *("networkx", "lance_namespace_urllib3_client"),
+    *("networkx", "lance_namespace_urllib3_client", "aiohttp", "bm25s", "snowballstemmer"),
+    *("json_repair", "statsmodels.stats.multitest", "tiktoken", "pyarrow.dataset"),
+    *("graphrag.offline.models", "graphrag.query.engines", "graphrag.eval.web.run_report"),
+    "graphrag.query.structured_search.tog_search.search",
 ]
 
 

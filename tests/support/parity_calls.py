@@ -23,8 +23,11 @@ import pandas as pd
 import yaml
 
 import graphrag.api as api
-from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
-from graphrag.config.load_config import load_config
+
+LOADED = sorted(sys.modules)
+
+from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks  # noqa: E402
+from graphrag.config.load_config import load_config  # noqa: E402
 
 # DRIFT draws a report at random; both environments have to draw the same.
 secrets.choice = lambda reports: reports[0]
@@ -173,7 +176,8 @@ async def main(root: Path, url: str) -> None:
     shown = json.dumps(outcomes).replace(url, "URL").replace(str(root), "ROOT")
     shown = re.sub(r"0x[0-9a-f]+", "0x", shown)
     # Settings are of a subclass with one section more, which pydantic's messages cut off show.
-    sys.stdout.write(re.sub(r"input_value=ArgsKwargs.*?, input_type", "input_type", shown))
+    shown = re.sub(r"input_value=ArgsKwargs.*?, input_type", "input_type", shown)
+    sys.stdout.write(f"{json.dumps(LOADED)}\n{shown}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree
 
-from IPython.core.formatters import DisplayFormatter
 from support.page_results import METRICS, NASTY, answer, evaluated
 
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
@@ -42,6 +41,8 @@ class Shown(HTMLParser):
 
 
 def test_the_answer_comes_first_then_one_table_and_one_plot():
+    from IPython.core.formatters import DisplayFormatter  # every worker imports what is above
+
     bundle: Any = DisplayFormatter().format(evaluated(20))[0]  # pyright: ignore
     assert bundle.keys() == {"text/html", "text/plain"}
     assert "metadata" in bundle["text/plain"]
