@@ -294,7 +294,7 @@ def _parse_rows(
     for number, row in enumerate(map_rows(flat, columns, source, headings), 1):
         if number in bare:
             continue
-        sample = _parse(row, number, only_key, source)
+        sample = parse_sample(row, f"{source}: row {number}", only_key)
         key = (sample.imdb_key, fold_wording(sample.question))
         if key in first_row:
             before, first = first_row[key]
@@ -351,8 +351,8 @@ def fold_wording(text: str) -> str:
     return fold_line(text).rstrip(".").rstrip()
 
 
-def _parse(row: Mapping[str, object], number: int, only_key: str | None, source: str) -> Sample:
-    where = f"{source}: row {number}"
+def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) -> Sample:
+    """Read a row by its fields' own names; a DatasetError begins with ``where``."""
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:

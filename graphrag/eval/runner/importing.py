@@ -15,7 +15,7 @@ from graphrag.eval.dataset.benchmarks import (
     Support,
     read_entries,
 )
-from graphrag.eval.dataset.samples import fold_wording, parse_samples
+from graphrag.eval.dataset.samples import fold_wording, parse_sample
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics.evidence import QuotableTexts, read_quote
 
@@ -113,10 +113,9 @@ class Import:
 
     def _is_usable(self, row: Row) -> bool:
         try:
-            parse_samples([{"answer": "", **row}], only_key="-", source="its row")
+            parse_sample({"answer": "", **row}, repr(str(row["question"])[:60]), only_key="-")
         except DatasetError as error:
-            cause = str(error).removeprefix("its row: row 1: ")  # alone there, not in its file
-            self.reading.note(_UNUSABLE, f"{str(row['question'])[:60]!r}: {cause}")
+            self.reading.note(_UNUSABLE, str(error))
             return False
         return True
 
