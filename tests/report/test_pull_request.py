@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from graphrag.eval.compare.changes import why_undecided
+from graphrag.eval.compare.changes import judge_changes
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.comparison import answer_comparison, tell_reasons
@@ -146,7 +146,8 @@ def test_one_reason_is_told_once_with_the_names_of_what_it_is_of():
 
 def test_a_number_in_a_name_is_no_figure():
     changed = {
-        method: why_undecided([f"report {year}"]) for method, year in (("tog", 2023), ("ppr", 2024))
+        method: judge_changes([f"report {year}"], accepts=False)[0]
+        for method, year in (("tog", 2023), ("ppr", 2024))
     }
     assert tell_reasons(changed).startswith(
         "The index of report 2023 (tog) and report 2024 (ppr) changed since the baseline, or "

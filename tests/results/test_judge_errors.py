@@ -40,7 +40,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path):
     assert after.shown is None
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
-    assert "by the judge alone +" in describe_comparisons(found)[0]
+    assert "by the judge alone +" in next(describe_comparisons(found))
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
     assert difference == decided.difference != after.result.difference
     assert limits == (family.low_simultaneous, family.high_simultaneous)

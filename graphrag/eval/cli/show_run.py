@@ -20,7 +20,6 @@ from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_top, render_rows, tabulate_rows
 from graphrag.eval.report.questions import (
     ShownAnswer,
-    WrongAnswers,
     find_wrong,
     list_wrong,
     show_question,
@@ -105,34 +104,35 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
 
 
 def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
-    wrong, results = _find_wrong(about, outcome, flags.method), _of_method(outcome, flags.method)
+    method, wrong, differing = _find_wrong(about, outcome, flags.method)
+    results = _of_method(outcome, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
-    lines = list(list_wrong(about.samples, results, wrong.ids))
+    lines = list(list_wrong(about.samples, results, [*wrong, *differing]))
     for line in lines:
         say(line, quiet=flags.quiet)
-    differ = (
-        f"; it has {len(wrong.differing):,} right that others have not" if wrong.differing else ""
-    )
+    differ = f"; it has {len(differing):,} right that others have not" if differing else ""
     label = in_brackets(label_embedded(outcome.results))
-    say(f"{wrong.method} has {len(wrong.wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
+    say(f"{method} has {len(wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
     if lines:
-        one = eval_line_here("show", run.run_id, "--question", wrong.ids[0])
+        one = eval_line_here("show", run.run_id, "--question", [*wrong, *differing][0])
         say(f"Look at one with: {one}", quiet=flags.quiet)
     if len(set(run.setup.methods)) > 1 and flags.method is None:
         other = eval_line_here("show", run.run_id, "--failed", "--method", "NAME")
         say(f"Those of another method: {other}", quiet=flags.quiet)
 
 
-def _find_wrong(about: RunDescription, outcome: RunOutcome, method: str | None) -> WrongAnswers:
-    """Find what a method has wrong; without one what the best has, and where others differ."""
+def _find_wrong(
+    about: RunDescription, outcome: RunOutcome, method: str | None
+) -> tuple[str, list[str], list[str]]:
+    """Return a method and what it has wrong; without one the best, and where others differ."""
     metric = next(iter(about.config.metrics), None) if not about.details.skip_judge else None
     if method is not None:
-        return replace(find_wrong(outcome.results, method, metric), differing=())
+        return method, find_wrong(outcome.results, method, metric)[0], []
     results = make_report(about, outcome).results
     answer = answer_run(results)
     means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
     best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
-    return find_wrong(outcome.results, best, metric)
+    return best, *find_wrong(outcome.results, best, metric)
 
 
 def _check_method(results: Sequence[QueryResult], method: str | None) -> None:
@@ -308,7 +308,8 @@ def _choose(
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        ranks = {key: rank for rank, key in enumerate(_find_wrong(about, whole, flags.method).ids)}
+        _, wrong, differing = _find_wrong(about, whole, flags.method)
+        ranks = {key: rank for rank, key in enumerate([*wrong, *differing])}
         results = [result for result in results if result.sample_id in ranks]
         results.sort(key=lambda result: ranks[result.sample_id])
     if flags.changed is not None:

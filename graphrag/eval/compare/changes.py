@@ -161,27 +161,24 @@ def _is_embedded_anew(sides: Iterable[RunMetadata], key: str, method: str) -> bo
     return len(models - {None}) > 1
 
 
-def why_undecided(changed: Sequence[str]) -> Reason:
-    """Say why a run on changed indexes is not decided, and what to do."""
-    return Reason(
+def judge_changes(changed: Sequence[str], accepts: bool) -> tuple[Reason | None, Reason | None]:
+    """Return why a run on changed indexes is not decided; or, accepted, what a decision assumes."""
+    if not changed:
+        return None, None
+    names = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
+    if accepts:
+        return None, Reason(
+            "the index of {} changed, and as you accepted it this takes each question to change on "
+            "its own: an index that shifts whole documents is wrongly failed or passed more often",
+            (names,),
+        )
+    why = Reason(
         "the index of {} changed since the baseline, or only one of the runs recorded it; a "
         "rebuilt index shifts whole documents by chance, which no number of questions shows (to "
         "decide all the same, as if each question changed on its own: --accept-index-change)",
-        (_name_indexes(changed),),
+        (names,),
     )
-
-
-def what_is_assumed(changed: Sequence[str]) -> Reason:
-    """Say what a decision on changed indexes that were accepted takes for granted."""
-    return Reason(
-        "the index of {} changed, and as you accepted it this takes each question to change on "
-        "its own: an index that shifts whole documents is wrongly failed or passed more often",
-        (_name_indexes(changed),),
-    )
-
-
-def _name_indexes(changed: Sequence[str]) -> str:
-    return ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
+    return why, None
 
 
 def index_payoffs(new: RunRows, baseline: RunRows, methods: Sequence[str]) -> tuple[Payoff, ...]:

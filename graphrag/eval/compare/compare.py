@@ -12,9 +12,8 @@ from graphrag.eval.compare.changes import (
     MetricKey,
     changed_indexes,
     index_payoffs,
+    judge_changes,
     list_setup_changes,
-    what_is_assumed,
-    why_undecided,
 )
 from graphrag.eval.compare.figures import (
     OF_THE_HOUR,
@@ -255,12 +254,7 @@ def compare_runs(
                 margins[key[1]],
                 _compute_coverages(joined[key[0]], key[1]),
                 pairs[key].documents,
-                undecided=why_undecided(changed[key])
-                if changed[key] and not accept_index_change
-                else None,
-                assumed=what_is_assumed(changed[key])
-                if changed[key] and accept_index_change
-                else None,
+                *judge_changes(changed[key], accept_index_change),
             )
             for key in keys
         }
@@ -411,10 +405,10 @@ def _decide_amount(
 ) -> FigureComparison:
     method, figure = key
     documents = {str(document or "") for document in case.documents or [""]}
-    rebuilt = changed_indexes(*sides, method, documents)
-    if rebuilt and not accepts:
-        case = replace(case, undecided=why_undecided(rebuilt))
-    notes = [str(what_is_assumed(rebuilt))] if rebuilt and accepts else []
+    undecided, assumed = judge_changes(changed_indexes(*sides, method, documents), accepts)
+    if undecided is not None:
+        case = replace(case, undecided=undecided)
+    notes = [] if assumed is None else [str(assumed)]
     if figure in OF_THE_HOUR:
         notes.append("the answers of a run share the load of its hour, which no question shows")
     return FigureComparison(method, figure, decide_amount(case), "; ".join(notes) or None)

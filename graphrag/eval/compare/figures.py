@@ -83,11 +83,9 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
     Exploratory: the gate decides on the primary metrics alone. Empty when the store does not hold
     both. UsageError if there is no store, StoreError if another process holds it.
     """
-    with open_store(store_path) as store:
-        runs = {run.run_id: run for run in store.runs()}
-        if new_run not in runs or baseline_run not in runs:
-            return []
-        ours, theirs = (_all_figures(store, runs[run_id]) for run_id in (new_run, baseline_run))
+    ours, theirs = _read_figures(store_path, (new_run, baseline_run))
+    if ours is None or theirs is None:
+        return []
     changes: list[FigureChange] = []
     for key in (key for key in ours if key in theirs):
         now, then = ours[key], theirs[key]
@@ -151,17 +149,13 @@ def read_amounts(
         if name not in LOWER_IS_BETTER:
             msg = f"The gate does not decide on {name!r}{nearest(name, names)}"
             raise UsageError(f"{as_sentence(msg)} It decides on: {', '.join(names)}.")
-    with open_store(store_path) as store:
-        runs = {run.run_id: run for run in store.runs()}
-        for side, name in ((new, "new run"), (baseline, "baseline")):
-            if side.metadata.run_id not in runs:
-                raise UsageError(
-                    f"{', '.join(margins)} can't be compared: {store_path} does not hold the {name}"
-                    f" ({side.metadata.name}), and its file has the verdicts alone; name a run "
-                    "that is in the store."
-                )
-        ours, theirs = (
-            _all_figures(store, runs[side.metadata.run_id or ""]) for side in (new, baseline)
+    sides = new.metadata, baseline.metadata
+    ours, theirs = _read_figures(store_path, [side.run_id for side in sides])
+    if ours is None or theirs is None:
+        name, side = ("new run", sides[0]) if ours is None else ("baseline", sides[1])
+        raise UsageError(
+            f"{', '.join(margins)} can't be compared: {store_path} does not hold the {name} "
+            f"({side.name}), and its file has the verdicts alone; name a run that is in the store."
         )
     shared = [key for key in ours if key in theirs]
     both = list(dict.fromkeys(name for _, name in shared if name in LOWER_IS_BETTER))
@@ -185,6 +179,13 @@ def read_amounts(
             documents=[document or None for document, _ in then],
         )
     return cases
+
+
+def _read_figures(store_path: Path, run_ids: Sequence[str | None]) -> list[_Figures | None]:
+    """Return the figures of each of the runs; None of one that the store does not hold."""
+    with open_store(store_path) as store:
+        runs = {run.run_id: run for run in store.runs()}
+        return [_all_figures(store, runs[i]) if i in runs else None for i in run_ids]
 
 
 def _all_figures(store: EvaluationStore, run: Run) -> _Figures:

@@ -125,11 +125,9 @@ def percent(estimate: "Estimate", missing: str = MISSING) -> str:
     return share(estimate.mean, missing=missing) + _limits(estimate, 100, ".0f")
 
 
-def plain(
-    estimate: "Estimate", form: str = ".2f", limits: str = ".2f", missing: str = MISSING
-) -> str:
+def plain(estimate: "Estimate", limits: str = ".2f", missing: str = MISSING) -> str:
     """Return a mean in its own unit and, where there are any, its limits."""
-    return number(estimate.mean, form, missing) + _limits(estimate, 1, limits)
+    return number(estimate.mean, missing=missing) + _limits(estimate, 1, limits)
 
 
 def span(

@@ -16,7 +16,6 @@ from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
 from graphrag.eval.report.cells import (
     EACH_ALONE,
-    in_brackets,
     money,
     p_value,
     plain_amount,
@@ -86,7 +85,7 @@ def answer_comparison(
         next_,
         command,
         tuple(map(describe_decision, decided)),
-        label_of(comparison).strip(" ()"),
+        label_of(comparison),
     )
 
 
@@ -176,18 +175,12 @@ def list_comparison(
     return parts
 
 
-def word_of(outcome: GateOutcome) -> str:
-    """Return an answer of the gate as it is shown."""
-    return outcome.value.upper()
-
-
 def label_of(comparison: RunComparison) -> str:
-    """Return the label of the embedded models in brackets, "" where none had a part."""
+    """Return the label of the embedded models, "" where none had a part."""
     new, old = comparison.new.embedded_models, comparison.baseline.embedded_models
-    label = new
-    if new != old:
-        label = "; ".join(f"{side}: {text}" for side, text in ((NEW, new), (BASELINE, old)) if text)
-    return in_brackets(label)
+    if new == old:
+        return new or ""
+    return "; ".join(f"{side}: {text}" for side, text in ((NEW, new), (BASELINE, old)) if text)
 
 
 def differences_table(comparison: RunComparison) -> Table:
@@ -203,7 +196,7 @@ def differences_table(comparison: RunComparison) -> Table:
             [
                 *(item.method, item.metric, item.difference.n_pairs, item.difference.difference),
                 (item.difference.low, item.difference.high),
-                *(word_of(item.decision.outcome), item.verdict),
+                *(item.decision.outcome.value.upper(), item.verdict),
             ]
             for item in comparison.items
         ],
@@ -250,7 +243,7 @@ def describe_decision(item: MethodComparison | FigureComparison) -> str:
             pairs = f"{values} over {amount.n_pairs:,} pairs"
         n = amount.n_dropped_pairs
         pairs += f", {n:,} without both values" if n else ""
-    why = f"{word_of(item.decision.outcome)}: {item.decision.reason} ({pairs})"
+    why = f"{item.decision.outcome.value.upper()}: {item.decision.reason} ({pairs})"
     return f"{item.method}, {item.metric}: {why}{'' if note is None else f'; {note}'}"
 
 

@@ -1,5 +1,6 @@
 """Scores against tokens, budget by budget: the points of the curves, and the areas under them."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import MISSING, mean_with_n, p_value
@@ -69,12 +70,10 @@ def areas_table(curves: "BudgetCurves") -> Table:
     )
 
 
-def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
-    """Return how many questions no area counts, a line each method that lacks some."""
-    lines: list[str] = []
+def describe_lost_areas(curves: "BudgetCurves") -> Iterator[str]:
+    """Yield how many questions no area counts, a line each method that lacks some."""
     for curve in curves.curves:
         lacking = {f: n for f in curves.figures if (n := curve.n_left_out.get(f, 0))}
         if lacking:
             left = (f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items())
-            lines.append(f"{curve.method}: the area leaves out {', '.join(left)}")
-    return lines
+            yield f"{curve.method}: the area leaves out {', '.join(left)}"

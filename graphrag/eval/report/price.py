@@ -114,7 +114,8 @@ class Prices:
         amounts = self._mean_costs(methods)
         amounts = self._total_prices(amounts) or amounts
         costs = {method: amount for method, amount in amounts.items() if amount is not None}
-        if len(costs) < len(amounts) or not self._are_equal(methods):
+        are_equal = all(self._terms.are_equal(a, b) for a in methods for b in methods)
+        if len(costs) < len(amounts) or not are_equal:
             return None
         return min(costs, key=costs.__getitem__)
 
@@ -126,7 +127,7 @@ class Prices:
         if own is not None and len(others) == len(rivals) and own < min(others):
             text = f"{self._tell_amount(own)} against {self._tell_amount(min(others))} or more"
             return f"is cheapest in all: {N_PRICED:,} questions and the index take {text}"
-        parts = self._lacks(method, [rival for rival in rivals if self._needs_more(rival, method)])
+        parts = self._lacks(method, [m for m in rivals if self._rank(m) > self._rank(method)])
         alike = [rival for rival in rivals if self._rank(rival) == self._rank(method)]
         amounts = self._mean_costs([method, *alike])
         own, others = amounts[method], [amounts[rival] for rival in alike]
@@ -198,7 +199,7 @@ class Prices:
         others = [] if rival is None else [rival]
         dearer = max([method, *others], key=self._rank)
         cheaper = method if dearer == rival else rival
-        if cheaper is not None and not self._needs_more(dearer, cheaper):
+        if cheaper is not None and self._rank(dearer) <= self._rank(cheaper):
             cheaper = None
         need, amount = self._terms.need_of(dearer), self._index_amount(dearer, cheaper)
         if amount is None or (dearer == rival and not is_weighed):
@@ -255,15 +256,9 @@ class Prices:
                 return self._tell_amount(more, unit)
         return None
 
-    def _are_equal(self, methods: Sequence[str]) -> bool:
-        return all(self._terms.are_equal(a, b) for a in methods for b in methods)
-
     def _rank(self, method: str) -> int:
         need = self._terms.need_of(method)
         return NEEDS.index("graph" if need is None else need)
-
-    def _needs_more(self, method: str, than: str) -> bool:
-        return self._rank(method) > self._rank(than)
 
 
 def tell_budget(by_index: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 from graphrag.eval.compare.compare import BASELINE, NEW, QuestionChange, RunComparison
 from graphrag.eval.report.answer import list_lines
+from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.comparison import (
     answer_comparison,
     describe_decision,
@@ -69,7 +70,7 @@ def render_markdown(comparison: RunComparison, usages: Mapping[str, Usage] | Non
 def list_annotations(comparison: RunComparison) -> list[str]:
     """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
     kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
-    label = label_of(comparison)
+    label = in_brackets(label_of(comparison))
     lines = [
         *(
             (kinds[item.decision.outcome], f"{describe_decision(item)}{label}")
@@ -121,7 +122,7 @@ def render_junit(comparison: RunComparison) -> str:
     is newly wrong is a failure, one whose search failed an error, one without a verdict or a
     counterpart is skipped; its class is the metric and the method.
     """
-    suites, label = ElementTree.Element("testsuites"), label_of(comparison)
+    suites, label = ElementTree.Element("testsuites"), in_brackets(label_of(comparison))
     cases: list[ElementTree.Element] = []
     for item in comparison.decided:
         cases.append(_case(f"graphrag.eval.{item.metric}", item.method))

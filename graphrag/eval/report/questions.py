@@ -1,7 +1,7 @@
 """One question of a run on the terminal: answers, verdicts, evidence, cost, and the way to them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
@@ -64,24 +64,13 @@ def show_question(
     console.print()
 
 
-@dataclass(frozen=True, slots=True)
-class WrongAnswers:
-    """The questions that a method has wrong, and others that it has right and another wrong."""
+def find_wrong(
+    results: Sequence[QueryResult], method: str, metric: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the ids of the questions that a method has wrong by a metric, failed or unscored.
 
-    method: str
-    wrong: tuple[str, ...]
-    differing: tuple[str, ...] = ()
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """All of these, the ids of samples."""
-        return (*self.wrong, *self.differing)
-
-
-def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) -> WrongAnswers:
-    """Find the questions that a method has wrong by a metric, failed or unscored.
-
-    Those whose row the judge doubts come first.
+    Then those that it has right and another wrong. Of both, those whose row the judge doubts come
+    first.
     """
     wrong: dict[str, set[str]] = {}
     for result in results:
@@ -92,8 +81,8 @@ def find_wrong(results: Sequence[QueryResult], method: str, metric: str | None) 
             methods.add(result.method)
     doubted = {result.sample_id for result in results if result.doubt}
     wrong = dict(sorted(wrong.items(), key=lambda item: item[0] not in doubted))
-    own = tuple(sample_id for sample_id, methods in wrong.items() if method in methods)
-    return WrongAnswers(method, own, tuple(k for k, m in wrong.items() if m and k not in own))
+    own = [sample_id for sample_id, methods in wrong.items() if method in methods]
+    return own, [k for k, methods in wrong.items() if methods and k not in own]
 
 
 def list_wrong(

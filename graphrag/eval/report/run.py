@@ -260,9 +260,8 @@ def describe_payoffs(payoffs: "Sequence[Payoff]") -> Iterator[str]:
         )
 
 
-def describe_comparisons(analysis: "Analysis") -> list[str]:
-    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
-    lines: list[str] = []
+def describe_comparisons(analysis: "Analysis") -> Iterator[str]:
+    """Yield difference, simultaneous interval, corrected test and verdict, a line each pair."""
     for pair in analysis.comparisons:
         (decided, family), dropped = pair.decided, pair.result.n_dropped_pairs
         if family is None:
@@ -270,12 +269,11 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
         end = f" ({counted(dropped, 'question')} without both verdicts left out)" if dropped else ""
         if pair.is_corrected:
             end = f"; by the judge alone {points(pair.result.difference)}"
-        lines.append(
+        yield (
             f"{pair.a} - {pair.b}: {points(decided.difference, UNKNOWN)} "
             f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
             f"{p_value(decided.p_holm)}: {pair.verdict}{end}"
         )
-    return lines
 
 
 def describe_uncorrected(analysis: "Analysis") -> list[str]:
@@ -289,9 +287,8 @@ def describe_uncorrected(analysis: "Analysis") -> list[str]:
     ]
 
 
-def describe_documents(analysis: "Analysis") -> list[str]:
-    """Return what may be said of other documents, a line each comparison on the main metric."""
-    lines: list[str] = []
+def describe_documents(analysis: "Analysis") -> Iterator[str]:
+    """Yield what may be said of other documents, a line each comparison on the main metric."""
     for pair in analysis.comparisons:
         view = pair.result.by_document
         if not pair.in_family or view is None or len(view.documents) < 2:
@@ -299,22 +296,20 @@ def describe_documents(analysis: "Analysis") -> list[str]:
         agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
         mean = view.estimate
         limits = f"({span(mean.low, mean.high)})"
-        lines.append(
+        yield (
             f"{pair.a} - {pair.b}: of {len(view.documents)} documents {agree}; mean over "
             f"documents {points(mean.mean, UNKNOWN)} "
             f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
         )
-    return lines
 
 
-def describe_firsts(results: "EvaluationResults") -> list[str]:
-    """Return which figures are of the first search alone, where questions were searched again."""
-    if results.repeats is None or results.repeats.n_trials == 1:
-        return []
-    return [
-        "Measures without a judge, where answers were lost, and the further judges look only at "
-        "the first search of each question."
-    ]
+def describe_firsts(results: "EvaluationResults") -> Iterator[str]:
+    """Yield which figures are of the first search alone, where questions were searched again."""
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        yield (
+            "Measures without a judge, where answers were lost, and the further judges look only "
+            "at the first search of each question."
+        )
 
 
 def describe_room(results: "EvaluationResults") -> list[str]:
@@ -352,8 +347,8 @@ def describe_gold(results: "EvaluationResults") -> list[str]:
     return [f"No person has vetted any of the {counted(n, 'question')}; review them with: {review}"]
 
 
-def describe_costs(results: "EvaluationResults") -> list[str]:
-    """Return what the tables leave out: what was cached, and what is part of no result."""
+def describe_costs(results: "EvaluationResults") -> Iterator[str]:
+    """Yield what the tables leave out: what was cached, and what is part of no result."""
     cached: list[str] = []
     for method, usage in results.efficiency.items():
         tokens, n = usage.get("cached_prompt_tokens"), usage.get("calls_reporting_cached_tokens")
@@ -365,21 +360,21 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     judged = [usage.get("judge_cached_prompt_tokens") for usage in results.efficiency.values()]
     if any(tokens is not None for tokens in judged):
         cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
-    lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
+    if cached:
+        yield f"Prompt tokens from the providers' caches: {'; '.join(cached)}."
     further: Mapping[str, int] = results.figures.get("further_judges") or {}
     n_reused = sum(usage.get("judge_reused_replies", 0) for usage in results.efficiency.values())
     n_reused += further.get("reused_replies", 0)
     if n_reused:
-        lines.append(
+        yield (
             f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
             "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
         )
-    lines += (
-        f"Of what the run took, {counted(calls, 'call')}, {tokens:,} tokens and "
-        f"{money(usd, '$', UNKNOWN)} are of {what}."
-        for what, (calls, tokens, usd) in run_tables.spent_beside(results).items()
-    )
-    return lines
+    for what, (calls, tokens, usd) in run_tables.spent_beside(results).items():
+        yield (
+            f"Of what the run took, {counted(calls, 'call')}, {tokens:,} tokens and "
+            f"{money(usd, '$', UNKNOWN)} are of {what}."
+        )
 
 
 def describe_price(model: str) -> str:
@@ -395,13 +390,12 @@ def describe_price(model: str) -> str:
     )
 
 
-def describe_failures(results: "EvaluationResults") -> list[str]:
-    """Return a line on each method's failed searches and one on its unscored verdicts."""
-    lines: list[str] = []
+def describe_failures(results: "EvaluationResults") -> Iterator[str]:
+    """Yield a line on each method's failed searches and one on its unscored verdicts."""
     for method, searches in _by_method(results):
         causes = [r.failure.message for r in searches if r.failure is not None]
         if causes:
-            lines.append(
+            yield (
                 f"{method}: {len(causes)} of {len(searches)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
@@ -411,16 +405,14 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
             n, cause = len(unscored), failures[0][1]
             missing = Counter(metric for metric, _ in failures)
             counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
-            lines.append(
+            yield (
                 f"{method}: verdicts on {n:,} of {counted(len(searches), 'response')} are "
                 f"unscored and left out, {counts}, e.g. {cause.message}"
             )
-    return lines
 
 
-def describe_abstentions(results: "EvaluationResults") -> list[str]:
-    """Return a line for each method that abstained in more than half of its searches."""
-    lines: list[str] = []
+def describe_abstentions(results: "EvaluationResults") -> Iterator[str]:
+    """Yield a line for each method that abstained in more than half of its searches."""
     for method, searches in _by_method(results):
         declined = [r for r in searches if r.failure is None and r.abstained]
         if 2 * len(declined) <= len(searches):
@@ -429,25 +421,22 @@ def describe_abstentions(results: "EvaluationResults") -> list[str]:
         n_bare = sum(r.text_unit_ids is not None and not r.n_sources for r in sources)
         bare = f", {n_bare} of them without a text in the context" if n_bare else ""
         n = counted(len(searches), "answer")
-        lines.append(f"{method}: {len(declined)} of {n} abstained{bare}")
-    return lines
+        yield f"{method}: {len(declined)} of {n} abstained{bare}"
 
 
-def describe_oddities(results: "EvaluationResults") -> list[str]:
-    """Return a line for each method with replies that were cut off."""
-    lines: list[str] = []
+def describe_oddities(results: "EvaluationResults") -> Iterator[str]:
+    """Yield a line for each method with replies that were cut off."""
     for method, searches in _by_method(results):
         cut = [r for r in searches if r.usage is not None and r.usage.cut_replies]
         if cut:
             n_answered = sum(r.failure is None for r in cut)
             judged = f"; {n_answered} of these answered and are judged as they are"
             question = name_question(cut[0].sample_id, cut[0].imdb_key, cut[0].question)
-            lines.append(
+            yield (
                 f"{method}: in {len(cut)} of {len(searches)} searches a reply was cut off, e.g. "
                 f"at {question}{judged if n_answered else ''}; "
                 "max_output_tokens and tog_search's own bounds say how long a reply may be"
             )
-    return lines
 
 
 def _by_method(results: "EvaluationResults") -> "Iterator[tuple[str, list[QueryResult]]]":

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from time import monotonic
 from typing import NamedTuple
 
 from anyio.to_thread import run_sync
-from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,10 +16,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from graphrag.eval.annotation.review import Decision, Review
-from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
+from graphrag.eval.annotation.sheet import Mark, MarkChange, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.store.notes import NoteConflict, RunNote
+from graphrag.eval.store.notes import RunNote, keep_note
 from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render
@@ -39,9 +38,6 @@ _FRESH_S = 10
 class _NoteChange(NamedTuple):
     wanted: RunNote
     seen: RunNote
-
-
-_NOTE = TypeAdapter(_NoteChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +93,9 @@ def make_app(viewed: Viewed) -> Starlette:
             html = store.page(place=place, told=redact(text))
             return HTMLResponse(html, 404 if isinstance(error, NotFound) else 400, own_policy(html))
 
-    def keep_note(request: Request, body: bytes) -> Response:
-        """Keep what is said of a run; 409 with what stands there if somebody else changed it."""
-        try:
-            change = _NOTE.validate_json(body)
-            kept = store.keep_note(request.path_params["run"], change.wanted, change.seen)
-        except NoteConflict as error:
-            return JSONResponse(asdict(error.current), status_code=409)
-        except ValidationError as error:
-            raise UsageError("That is no note of this page.") from error
-        return JSONResponse(asdict(kept))
+    def keep_run_note(request: Request, change: _NoteChange) -> RunNote:
+        run_id = request.path_params["run"]
+        return keep_note(viewed.place, run_id, change.wanted, change.seen)
 
     def label(request: Request) -> str:
         metric = request.path_params["metric"]
@@ -116,20 +105,20 @@ def make_app(viewed: Viewed) -> Starlette:
         return render_labels(items, store.embedded_models(items[0].run), keeper)
 
     labels = "/audit/{metric}/labels"
+    note = body_handler(_NoteChange, keep_run_note, _MOST_BYTES, ("note", "note"))
+    mark = body_handler(MarkChange, pages.keep, _MOST_BYTES, ("label", "comment"))
     return Starlette(
         routes=[
             at("/", lambda _: store.page(place=place)),
             at("/runs/{run}", run),
             at("/runs/{run}/now", live, waits=True),
             at("/runs/{run}/report", report),
-            Route(
-                "/runs/{run}/note", body_handler(keep_note, _MOST_BYTES, "note"), methods=["POST"]
-            ),
+            Route("/runs/{run}/note", note, methods=["POST"]),
             at("/compare", compare),
             at("/audit", lambda _: pages.audits()),
             at("/audit/{metric}", label),
             at(labels, pages.labels, waits=True),
-            Route(labels, body_handler(pages.keep, _MOST_BYTES, "comment"), methods=["POST"]),
+            Route(labels, mark, methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ],
         exception_handlers={HTTPException: answer_not_found},
@@ -181,16 +170,9 @@ class _Pages:
         _, marks = read_marks(self.sheet(request.path_params["metric"]))
         return JSONResponse({item: mark.model_dump() for item, mark in marks.items()})
 
-    def keep(self, request: Request, body: bytes) -> Response:
-        """Keep one label; 409 with what stands there if somebody else has changed it."""
-        sheet = self.sheet(request.path_params["metric"])
-        try:
-            kept = keep_mark(sheet, MarkChange.model_validate_json(body))
-        except MarkConflict as error:
-            return JSONResponse(error.current.model_dump(), status_code=409)
-        except ValidationError as error:
-            raise UsageError("That is no label of this page.") from error
-        return JSONResponse(kept.model_dump())
+    def keep(self, request: Request, change: MarkChange) -> Mark:
+        """Keep one label."""
+        return keep_mark(self.sheet(request.path_params["metric"]), change)
 
     def sheet(self, metric: str) -> Path:
         """Return where the labels on a metric are kept; raises NotFound of none that there is."""
@@ -214,12 +196,12 @@ def make_review_app(review: Review) -> Starlette:
             data={"rows": review.rows()},
         )
 
-    def decide(_: Request, body: bytes) -> Response:
-        try:
-            change = Decision.model_validate_json(body)
-        except ValidationError as error:
-            raise UsageError("That is no decision of this page.") from error
-        return JSONResponse({"row": review.decide(change)})
+    decide = body_handler(
+        Decision,
+        lambda _, change: {"row": review.decide(change)},
+        _MOST_OF_A_ROW,
+        ("decision", "text"),
+    )
 
     def at(path: str, answer: Callable[[Request], Response | str]) -> Route:
         async def answered(request: Request) -> Response:
@@ -232,7 +214,7 @@ def make_review_app(review: Review) -> Starlette:
             at("/", page),
             at("/rows", lambda _: JSONResponse(review.rows())),
             at("/texts/{seen}", lambda r: JSONResponse(review.texts(r.path_params["seen"]))),
-            Route("/decide", body_handler(decide, _MOST_OF_A_ROW, "text"), methods=["POST"]),
+            Route("/decide", decide, methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ]
     )

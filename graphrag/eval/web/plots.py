@@ -62,15 +62,17 @@ def _plot_scores(analysis: Analysis) -> Drawing | None:
     for row, method in enumerate(order):
         at = _point(means[method], method, row, percent(means[method]))
         points.append(replace(at, x=at.y, y=row))
-    return Drawing(
-        f"{analysis.primary} in %, with its 95 % interval",
-        f"Mean {analysis.primary} of each method with its 95 % interval, the best on top",
-        [Series("", 0, points)],
-        Axis("", (0, 100)),
-        Axis("", (-0.5, len(order) - 0.5), list(enumerate(order))),
-        height=_ROW * len(order),
-        in_rows=True,
-    )
+    title = f"{analysis.primary} in %, with its 95 % interval"
+    about = f"Mean {analysis.primary} of each method with its 95 % interval, the best on top"
+    return _draw_rows(title, about, points, order, Axis("", (0, 100)))
+
+
+def _draw_rows(
+    title: str, about: str, points: Sequence[Point], names: Sequence[str], x: Axis
+) -> Drawing:
+    y = Axis("", (-0.5, len(names) - 0.5), list(enumerate(names)))
+    height = _ROW * len(names)
+    return Drawing(title, about, [Series("", 0, points)], x, y, height=height, in_rows=True)
 
 
 def _point(
@@ -105,17 +107,10 @@ def _plot_pairs(analysis: Analysis) -> Drawing | None:
             names.append(name)
     if not points:
         return None
-    return Drawing(
-        f"Differences on {analysis.primary} in points",
-        "Paired differences between methods; all intervals hold together at 95 %",
-        [Series("", 0, points)],
-        Axis("percentage points"),
-        Axis("", (-0.5, len(names) - 0.5), list(enumerate(names))),
-        height=_ROW * len(names),
-        in_rows=True,
-        marked=0,
-        note=note,
-    )
+    title = f"Differences on {analysis.primary} in points"
+    about = "Paired differences between methods; all intervals hold together at 95 %"
+    drawing = _draw_rows(title, about, points, names, Axis("percentage points"))
+    return replace(drawing, marked=0, note=note)
 
 
 def _plot_tradeoff(

@@ -5,14 +5,13 @@ other. Each line stands in the page once, and a context is a list of their numbe
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.metrics.loss import Stage
 from graphrag.eval.metrics.traced import cited_sources
 from graphrag.eval.records.answers import KeptCalls, QueryResult, ReadCalls, ReadWhole
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.report.run_tables import LOST, name_cause
+from graphrag.eval.report.run_tables import name_cause
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.rows import state_of_verdict
 from graphrag.eval.stats.intervals import grouped
@@ -23,16 +22,6 @@ from graphrag.text.way import Step, first_read
 Json: TypeAlias = dict[str, object]
 MOST_CONTEXT_CHARACTERS = 24_000_000
 """Distinct lines of contexts up to which they are in the page; later contexts are left out."""
-
-
-class QuestionIndex(TypedDict):
-    """What the list of questions needs."""
-
-    methods: list[str]
-    metrics: list[str]
-    films: list[str]
-    lost: Mapping[Stage, str]
-    questions: list[Json]
 
 
 def trace_answers(figures: Figures) -> dict[tuple[str, str], Json]:
@@ -86,13 +75,12 @@ def list_questions(
     samples: Iterable[Sample],
     metrics: Sequence[str],
     traces: Mapping[tuple[str, str], Json],
-) -> QuestionIndex:
-    """Return what the list of questions needs, JSON-ready.
+) -> list[Json]:
+    """Return what the list needs of each question, JSON-ready.
 
-    ``results`` are of every trial; ``samples``, for tags and evidence, may be empty; ``metrics``
-    were to be judged, the primary one first; ``traces``: see :func:`trace_answers`.
+    ``results`` are of every trial; ``samples``, for tags and evidence, may be empty; ``metrics``:
+    see :func:`order_metrics`; ``traces``: see :func:`trace_answers`.
     """
-    judged = _order_metrics(results, metrics)
     by_key = {(s.imdb_key, s.id): s for s in samples}
     listed: list[Json] = []
     for answers in by_question(results):
@@ -109,18 +97,12 @@ def list_questions(
                 "evidence": list(sample.expected_sources or sample.evidence) if sample else [],
                 "tags": _tags(sample) if sample else [],
                 "answers": [
-                    _answer(result, judged, traces.get((first.sample_id, result.method), {}))
+                    _answer(result, metrics, traces.get((first.sample_id, result.method), {}))
                     for result in answers
                 ],
             }
         )
-    return {
-        "methods": list(dict.fromkeys(result.method for result in results)),
-        "metrics": judged,
-        "films": list(dict.fromkeys(result.imdb_key for result in results)),
-        "lost": LOST,
-        "questions": listed,
-    }
+    return listed
 
 
 def detail_questions(
@@ -175,7 +157,8 @@ def _calls(calls: KeptCalls, pieces: _Lines) -> Json:
     }
 
 
-def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
+def order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
+    """Return the metrics that were to be judged, in their order, and others that were judged."""
     verdicts = [result.scores for result in results if result.failure is None]
     judged = [
         metric

@@ -8,17 +8,17 @@ from tempfile import TemporaryFile
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.run import analysis_of, make_sections
-from graphrag.eval.report.run_tables import label_results
+from graphrag.eval.report.run_tables import LOST, label_results
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.web.page import pack, stream
 from graphrag.eval.web.plots import plot_run
 from graphrag.eval.web.questions import (
-    QuestionIndex,
     by_question,
     detail_questions,
     list_calls,
     list_questions,
+    order_metrics,
     trace_answers,
 )
 from graphrag.query.usage import Usage
@@ -52,15 +52,23 @@ def report_pieces(
     """
     analysis = analysis_of(results)
     traces, questions = trace_answers(figures), by_question(results.results)
-    index = list_questions(results.results, samples, results.metrics, traces)
+    judged = order_metrics(results.results, results.metrics)
+    index: Mapping[str, object] = {
+        "methods": list(dict.fromkeys(result.method for result in results.results)),
+        "metrics": judged,
+        "films": list(dict.fromkeys(result.imdb_key for result in results.results)),
+        "lost": LOST,
+        "questions": iter(list_questions(results.results, samples, judged, traces)),
+    }
     metadata = results.metadata
     yield from stream(
         "report.html.j2",
         _SCRIPTS,
         packed={
-            "index": pack(_index_pieces(index)),
+            # Packed, a key would be hidden from those who look for keys in what is written.
+            "index": pack(map(redact_data, json_pieces(index, separators=_COMPACT))),
             "details": pack(
-                _pieces(partial(detail_questions, questions, index["metrics"], results.read_whole))
+                _pieces(partial(detail_questions, questions, judged, results.read_whole))
             ),
             "calls": pack(_pieces(partial(list_calls, questions, results.read_calls))),
         },
@@ -88,12 +96,6 @@ def _settings(metadata: Mapping[str, object], config: Mapping[str, object]) -> d
         for name, value in settings.items()
         if value
     }
-
-
-def _index_pieces(index: QuestionIndex) -> Iterator[str]:
-    values = {**index, "questions": iter(index["questions"])}
-    # Packed, a key would be hidden from those who look for keys in what is written.
-    return map(redact_data, json_pieces(values, separators=_COMPACT))
 
 
 def _pieces(

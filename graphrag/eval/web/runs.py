@@ -23,7 +23,7 @@ from graphrag.eval.results.runs import (
     stored_rows,
 )
 from graphrag.eval.store.database import PINNED, EvaluationStore, baseline_path, open_store
-from graphrag.eval.store.notes import RunNote, keep_note, read_notes
+from graphrag.eval.store.notes import read_notes
 from graphrag.eval.store.records import Run, now
 from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.web.history import TOOK, draw_runs, draw_series, mean_of, minute
@@ -46,17 +46,13 @@ class StorePages:
     """
 
     def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
-        self._place, self._render_run = place, render_run
+        self._place, self._render_run, self._baseline = place, render_run, baseline_path(place)
         self._described: dict[object, StoredRun] = {}
         self._answers: dict[object, Answer | None] = {}
         self._gated: dict[object, str] = {}
         self._drawn: dict[object, str] = {}
         self._pinned: dict[object, str | None] = {}
         self._rendering = Lock()
-
-    @property
-    def _baseline(self) -> Path:
-        return baseline_path(self._place)
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read when it changed."""
@@ -108,10 +104,6 @@ class StorePages:
             if len(self._drawn) > _KEPT_PAGES:
                 del self._drawn[next(iter(self._drawn))]
             return page
-
-    def keep_note(self, run_id: str, wanted: RunNote, seen: RunNote) -> RunNote:
-        """Keep what a person says of a run; see ``store.notes.keep_note``."""
-        return keep_note(self._place, run_id, wanted, seen)
 
     def _runs(self) -> list[dict[str, Any]]:
         """Return what the list shows of each run; see :func:`_list_run`."""

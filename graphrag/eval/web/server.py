@@ -14,9 +14,11 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from html import unescape
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from anyio.to_thread import run_sync
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -30,7 +32,9 @@ from starlette.responses import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphrag.eval.annotation.review import RowChanged
+from graphrag.eval.annotation.sheet import MarkConflict
 from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.store.notes import NoteConflict
 from graphrag.eval.web.page import render
 from graphrag.query.calls import describe_error
 from graphrag.text.redaction import redact
@@ -38,6 +42,7 @@ from graphrag.text.redaction import redact
 if TYPE_CHECKING:
     import uvicorn
 
+_Change = TypeVar("_Change")
 _HOST = "127.0.0.1"
 _TOKEN = "token"
 _LET_GO_S = 1
@@ -144,17 +149,34 @@ def _sentence(text: str, status: int, as_json: bool = False) -> Response:
 
 
 def body_handler(
-    keep: Callable[[Request, bytes], Response], most_bytes: int, what: str
+    kind: type[_Change],
+    keep: Callable[[Request, _Change], object],
+    most_bytes: int,
+    what: tuple[str, str],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers a request whose body is to be kept, if it is not too long."""
+    """Return what answers a request whose body, of a kind, is to be kept, with what is kept then.
+
+    409 with what stands there if somebody else changed it; ``what`` is named of a body that is no
+    such thing, and of one that is too long.
+    """
+    adapter = TypeAdapter(kind)
+
+    def respond(request: Request, body: bytes) -> Response:
+        try:
+            kept = keep(request, adapter.validate_json(body))
+        except ValidationError as error:
+            raise UsageError(f"That is no {what[0]} of this page.") from error
+        except (MarkConflict, NoteConflict) as error:
+            return JSONResponse(to_jsonable_python(error.current), status_code=409)
+        return JSONResponse(to_jsonable_python(kept))
 
     async def answer(request: Request) -> Response:
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > most_bytes:
-                return JSONResponse({"error": f"The {what} is too long."}, status_code=413)
-        return await run_sync(in_words, lambda: keep(request, body), True)
+                return JSONResponse({"error": f"The {what[1]} is too long."}, status_code=413)
+        return await run_sync(in_words, lambda: respond(request, body), True)
 
     return answer
 
