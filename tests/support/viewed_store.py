@@ -4,14 +4,14 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.view import draw_labels, viewed_of
+from graphrag.eval.cli.view import app_of, draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -20,7 +20,6 @@ from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
-from graphrag.eval.web.app import make_app
 from graphrag.eval.web.server import Listener, make_server
 from graphrag.query.usage import Usage
 
@@ -42,8 +41,7 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, port: int = 0, patience_s: float = 60) -> Generator[Served]:
-    viewed = replace(viewed_of(Place(output=folder)), patience_s=patience_s)
-    with serving_app(make_app(viewed), port) as served:
+    with serving_app(app_of(Place(output=folder), patience_s), port) as served:
         yield served
 
 

@@ -17,14 +17,14 @@ from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError,
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import run_folder, write_file
 from graphrag.installation import missing_requirements, pip_install
-from graphrag.text.command_lines import eval_line_here, eval_line_in
+from graphrag.text.command_lines import eval_line_in
 from graphrag.text.console import open_console, say
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
     from graphrag.eval.runner.draft_materials import Materials
-    from graphrag.eval.web.app import Viewed
 
 DASHBOARD_FILE, COLLECTOR_FILE = "dashboard.html", "metrics.db"
 LABELS = "Responses to label"
@@ -75,9 +75,8 @@ def view(
         return dashboard(place, export, collector, quiet)
     store = place.store_path()
     with starting(quiet):
-        from graphrag.eval.web.app import make_app
-
-    return _serve(make_app(viewed_of(place)), port, store, open_)
+        app = app_of(place)
+    return _serve(app, port, store, open_)
 
 
 def _serve(app: "ASGIApp", port: int, what: Path, open_: bool) -> int:
@@ -160,17 +159,13 @@ def dashboard(
     return DONE
 
 
-def viewed_of(place: Place) -> "Viewed":
+def app_of(place: Place, patience_s: float = 2) -> "Starlette":
     """Return what is served of a place."""
     from graphrag.eval.cli.show_run import draw_page
-    from graphrag.eval.web.app import Viewed
+    from graphrag.eval.web.app import make_app
 
-    store = place.store_path()
-    return Viewed(
-        store,
-        lambda run_id: asyncio.run(draw_page(place, run_id)),
-        draw_line=eval_line_here("view", "--labels", "latest"),
-        import_line=lambda sheet: eval_line_in(store.parent, "judge", "--labels", sheet),
+    return make_app(
+        place.store_path(), lambda run_id: asyncio.run(draw_page(place, run_id)), patience_s
     )
 
 

@@ -98,10 +98,10 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
         return replace(_answer_curves(curves, curves.primary), label=label)
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
-    return replace(_Run(results, analysis).answer(), label=label)
+    return replace(_Basis(results, analysis).answer(), label=label)
 
 
-class _Run:
+class _Basis:
     def __init__(self, results: "EvaluationResults", analysis: "Analysis") -> None:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
@@ -144,7 +144,6 @@ class _Run:
         return choose_structure({document: n for document, n in ns.items() if n})
 
     def answer(self) -> Answer:
-        """Return the answer, but for its label."""
         contenders, winner = self._best.contenders, self._best.winner
         n, failed = len(self._results.results), [r.failure for r in self._results.results]
         if all(failed):
@@ -264,7 +263,6 @@ class _Run:
         )
 
     def _explain(self) -> Iterator[str]:
-        """Yield what the answer rests on, a sentence each."""
         yield from describe_tests([pair.result for pair in self._family])
         yield from self._list_missing()
         if self._shared:
@@ -314,7 +312,6 @@ class _Run:
         return max(n, meta["n_planned"] - meta["n_done"]) if self._absent else n
 
     def _tell_share(self, method: str) -> str:
-        """Return on how much of the questions a method is right."""
         if self._few is None:
             return f"{self._format_score(method)} % of questions"
         return f"{self._format_score(method)} of {counted(self._few, 'question')}"
@@ -327,7 +324,6 @@ class _Run:
         return f"{number:.1f}" if is_near else f"{number:.0f}"
 
     def _tell_scores(self, method: str | None) -> str:
-        """Return how many questions each method is right on."""
         ranked = sorted(self._means, key=lambda m: (m != method, -self._means[m]))
         cells, by = [f"{name} {self._format_score(name)}" for name in ranked], self._by
         judge = f" {self._tell_judge(ranked)}".rstrip()
@@ -373,7 +369,6 @@ class _Run:
         )
 
     def _gap(self, pivot: str, rival: str) -> str:
-        """Return how far apart the two may be that keep the answer open."""
         if self._lacks_pairs():
             return "".join(self._list_missing()) or "Too many verdicts are missing."
         pair = self._find(rival, pivot)

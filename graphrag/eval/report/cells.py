@@ -22,7 +22,7 @@ UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
 EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
 _LEAST_P = 0.001
-_OWN_UNIT = ("latency_s", "median_latency_s", "combined_score")
+_OWN_UNIT = ("latency_s", "median_latency_s", "combined_score", "tokens", "cost_usd")
 
 
 def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
@@ -100,12 +100,16 @@ def figure(name: str, value: float | None) -> str:
         return f"{value:,.0f}"
     if name == "cost_usd":
         return money(value)
+    return share(value) if is_share(name) else number(value)
+
+
+def is_share(name: str) -> bool:
+    """Say whether :func:`figure` shows a figure in per cent."""
     from graphrag.eval.metrics.further import SCORERS  # numpy: help needs none
 
     kind, has_part, _ = name.partition(".")
     scorer = SCORERS.find(kind) if has_part else None
-    is_share = scorer is not None and scorer.in_percent if has_part else name not in _OWN_UNIT
-    return share(value) if is_share else number(value)
+    return scorer is not None and scorer.in_percent if has_part else name not in _OWN_UNIT
 
 
 def points(value: float | None, missing: str = MISSING) -> str:

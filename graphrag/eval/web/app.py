@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from time import monotonic
@@ -25,6 +24,7 @@ from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages
 from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, in_words, own_policy
+from graphrag.text.command_lines import eval_line_here, eval_line_in
 from graphrag.text.redaction import redact
 
 _MOST_BYTES = 100_000
@@ -40,28 +40,17 @@ class _NoteChange(NamedTuple):
     seen: RunNote
 
 
-@dataclass(frozen=True, slots=True)
-class Viewed:
-    """The store at ``place``, to be served.
+def make_app(
+    store_path: Path, render_run: Callable[[str], str], patience_s: float = 2
+) -> Starlette:
+    """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``.
 
-    ``render``: a run's id -> its page; ``draw_line``: the command line that draws
-    responses to label; ``import_line``: a sheet of labels -> the command line that reads it;
-    ``patience_s``: seconds after which a page that is still made says so, and asks for itself
-    again.
+    ``render_run``: a run's id -> its page; ``patience_s``: seconds after which a page that is still
+    made says so, and asks for itself again.
     """
-
-    place: Path
-    render: Callable[[str], str]
-    draw_line: str
-    import_line: Callable[[Path], str]
-    patience_s: float = 2
-
-
-def make_app(viewed: Viewed) -> Starlette:
-    """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
-    pages = _Pages(viewed)
-    store = StorePages(viewed.place, viewed.render)
-    place = redact(str(viewed.place))
+    pages = _Pages(store_path, patience_s)
+    store = StorePages(store_path, render_run)
+    place = redact(str(store_path))
 
     def at(path: str, answer: Callable[[Request], Response | str], waits: bool = False) -> Route:
         async def answered(request: Request) -> Response:
@@ -95,7 +84,7 @@ def make_app(viewed: Viewed) -> Starlette:
 
     def keep_run_note(request: Request, change: _NoteChange) -> RunNote:
         run_id = request.path_params["run"]
-        return keep_note(viewed.place, run_id, change.wanted, change.seen)
+        return keep_note(store_path, run_id, change.wanted, change.seen)
 
     def label(request: Request) -> str:
         metric = request.path_params["metric"]
@@ -128,8 +117,9 @@ def make_app(viewed: Viewed) -> Starlette:
 class _Pages:
     """Pages in the making, and those of the sheets of labels."""
 
-    def __init__(self, viewed: Viewed) -> None:
-        self._viewed = viewed
+    def __init__(self, store_path: Path, patience_s: float) -> None:
+        self._store_path, self._patience_s = store_path, patience_s
+        self._draw_line = eval_line_here("view", "--labels", "latest")
         self._made: dict[str, Future[tuple[float, Response]]] = {}
 
     def in_time(self, address: str, answer: Callable[[], Response | str]) -> Response:
@@ -140,7 +130,7 @@ class _Pages:
             # Ctrl-C waits for no daemon.
             Thread(target=self._make, args=(made, answer), daemon=True).start()
         try:
-            _, page = made.result(self._viewed.patience_s)
+            _, page = made.result(self._patience_s)
         except TimeoutError:
             html = render("waiting.html.j2", asks=True)
             return HTMLResponse(html, headers=own_policy(html))
@@ -160,10 +150,9 @@ class _Pages:
             if (path := self.sheet(metric)).is_file():
                 items, marks = read_marks(path)
                 done = sum(bool(m.label or m.skipped) for m in marks.values())
-                line = self._viewed.import_line(path)
+                line = eval_line_in(path.parent, "judge", "--labels", path)
                 sheets.append((metric, items[0].run, done, len(items), line))
-        draw_line = self._viewed.draw_line
-        return render("audits.html.j2", asks=True, sheets=sheets, draw_line=draw_line)
+        return render("audits.html.j2", asks=True, sheets=sheets, draw_line=self._draw_line)
 
     def labels(self, request: Request) -> Response:
         """Return item -> mark, as the sheet has them now."""
@@ -178,7 +167,7 @@ class _Pages:
         """Return where the labels on a metric are kept; raises NotFound of none that there is."""
         if metric not in METRICS:
             raise NotFound(f"There is no metric {metric[:60]!r}.")
-        return self._viewed.place.with_name(f"audit_{metric}.csv")
+        return self._store_path.with_name(f"audit_{metric}.csv")
 
 
 def make_review_app(review: Review) -> Starlette:

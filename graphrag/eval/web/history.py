@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
-from graphrag.eval.report.cells import figure, plain_amount
+from graphrag.eval.report.cells import figure, is_share, plain_amount
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.runs import Means, StoredRun
 from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
@@ -49,7 +49,6 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     methods = [*dict.fromkeys(method for _, values in rows for method in values)]
     labels = [*dict.fromkeys(run.embedded_models for run, _ in by_run)]
     heading, of_what = TOOK.get(name, (name, ""))
-    is_share = figure(name, 1) == "100"
     # A line through runs with and without embedded models would compare what can't be compared.
     lines: dict[tuple[str, str | None], list[Point]] = {(m, e): [] for e in labels for m in methods}
     for step, run, values in having:
@@ -59,7 +58,7 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
                 title = (
                     f"{method}: {figure(name, value)}, {minute(run.started_at)}, run {run.run_id}"
                 )
-                at = 100 * value if is_share else value
+                at = 100 * value if is_share(name) else value
                 lines[method, run.embedded_models].append(
                     Point(step, at, title + label, is_hollow=bool(label))
                 )
@@ -69,7 +68,7 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
         if points
     ]
     scorer = SCORERS.find(name.partition(".")[0])
-    limits = (0.0, 100.0) if is_share else None if scorer is None else scorer.limits
+    limits = (0.0, 100.0) if is_share(name) else None if scorer is None else scorer.limits
     ends = {0: by_run[0][0], len(by_run) - 1: by_run[-1][0]}
     pinned = [step for step, (run, _) in enumerate(by_run) if run.is_pinned]
     x = Axis("", (0, len(by_run) - 1), [(n, run.started_at[:10]) for n, run in ends.items()])
@@ -77,18 +76,12 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
     def cell(run: StoredRun, method: str, value: float | None) -> str:
         return mean_of(run, method, name) if is_judged else figure(name, value)
 
-    unit = "in %" if is_share else of_what
+    unit = "in %" if is_share(name) else of_what
+    drawing = None
+    if series and len(by_run) > 1:
+        drawing = _draw(heading, series, x, Axis("", limits), pinned[0] if pinned else None)
     return Panel(
-        Drawing(
-            heading,
-            f"{heading} over time; its values are in the table",
-            series,
-            x,
-            Axis("", limits),
-            marked=pinned[0] if pinned else None,
-        )
-        if series and len(by_run) > 1
-        else None,
+        drawing,
         Table(
             heading,
             [("run, from its start", "text"), *((method, "percent") for method in methods)],
@@ -103,6 +96,13 @@ def _run_panel(name: str, by_run: _ByRun, is_judged: bool) -> Panel:
         ),
         ", ".join(f"{m} {cell(rows[-1][0], m, v)}" for m, v in rows[-1][1].items()),
     )
+
+
+def _draw(
+    name: str, series: Sequence[Series], x: Axis, y: Axis, marked: float | None = None
+) -> Drawing:
+    about = f"{name} over time; its values are in the table"
+    return Drawing(name, about, series, x, y, marked=marked)
 
 
 def draw_series(collector: MetricsCollector, name: str) -> Panel:
@@ -120,17 +120,12 @@ def draw_series(collector: MetricsCollector, name: str) -> Panel:
     if len(points) > _MOST_LISTED:
         notes.append(f"the table has the latest {_MOST_LISTED}")
     ends = [(p.at.timestamp(), f"{p.at:%Y-%m-%d %H:%M}") for p in (points[0], points[-1])]
+    series = [
+        Series(labels or name, style, _thin(group), is_joined=True)
+        for style, (labels, group) in enumerate(by_labels.items())
+    ]
     return Panel(
-        Drawing(
-            name,
-            f"{name} over time; its values are in the table",
-            [
-                Series(labels or name, style, _thin(group), is_joined=True)
-                for style, (labels, group) in enumerate(by_labels.items())
-            ],
-            Axis("", ticks=ends[: len(points)]),
-            Axis(),
-        ),
+        _draw(name, series, Axis("", ticks=ends[: len(points)]), Axis()),
         Table(
             name,
             [("at (UTC)", "text"), ("value", "percent"), ("labels", "text")],

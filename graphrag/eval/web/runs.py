@@ -47,17 +47,14 @@ class StorePages:
 
     def __init__(self, place: Path, render_run: Callable[[str], str] = lambda _: "") -> None:
         self._place, self._render_run, self._baseline = place, render_run, baseline_path(place)
-        self._described: dict[object, StoredRun] = {}
-        self._answers: dict[object, Answer | None] = {}
-        self._gated: dict[object, str] = {}
+        self._kept: dict[object, Any] = {}
         self._drawn: dict[object, str] = {}
-        self._pinned: dict[object, str | None] = {}
         self._rendering = Lock()
 
     def _pinned_id(self) -> str | None:
         """Return the pinned run's id; the file with its rows is read when it changed."""
         changed = _modified_at(self._baseline)
-        return _keep(self._pinned, changed, lambda: pinned_run_id(self._place))
+        return _keep(self._kept, ("pinned", changed), lambda: pinned_run_id(self._place))
 
     def embedded_models(self, run_id: str) -> str | None:
         """Return the label of the embedded models if they had a part in a run."""
@@ -142,7 +139,7 @@ class StorePages:
             except (OSError, ValueError, TypeError, KeyError):  # an earlier release's, or cut short
                 return None
 
-        return _keep(self._answers, self._key(run), read)
+        return _keep(self._kept, self._key(run, "answer"), read)
 
     def page(
         self, collector: MetricsCollector | None = None, place: str = "", told: str = ""
@@ -192,15 +189,16 @@ class StorePages:
         )
 
     def _describe(self, store: EvaluationStore, run: Run, pinned: str | None) -> StoredRun:
-        key, is_pinned = self._key(run), run.run_id == pinned
-        key = None if key is None else (key, is_pinned)
-        return _keep(self._described, key, lambda: describe_run(store, run, is_pinned=is_pinned))
+        is_pinned = run.run_id == pinned
+        key = self._key(run, "described", is_pinned)
+        return _keep(self._kept, key, lambda: describe_run(store, run, is_pinned=is_pinned))
 
-    def _key(self, run: Run) -> object:
+    def _key(self, run: Run, *what: object) -> object:
         """Return what changes whenever a run's figures do; None while it goes on."""
         if run.finished_at is None:
             return None
-        return run.run_id, run.finished_at, _modified_at(run_folder(self._place.parent, run.run_id))
+        changed = _modified_at(run_folder(self._place.parent, run.run_id))
+        return run.run_id, run.finished_at, changed, *what
 
     def _ask_gate(self, store: EvaluationStore, runs: Sequence[Run]) -> dict[str, str]:
         """Return run -> the gate's answer against the pinned baseline, or why there is none."""
@@ -213,8 +211,8 @@ class StorePages:
                 return "baseline"
             if run.status != "finished":
                 return "unfinished"
-            key = (self._key(run), changed)
-            return _keep(self._gated, key, lambda: self._gate(store, run))
+            key = self._key(run, "gated", changed)
+            return _keep(self._kept, key, lambda: self._gate(store, run))
 
         return {run.run_id: gate(run) for run in runs[:_GATED]}
 
