@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import ErrorDetails
 
 
 class StrictSection(BaseModel):
@@ -20,6 +21,12 @@ class StrictSection(BaseModel):
                 if key not in cls.model_fields:
                     raise ValueError(f"unknown key {key!r}{nearest(str(key), cls.model_fields)}")
         return cast("object", values)
+
+
+def name_problem(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, in the words of the check of ours that refused it."""
+    raised = error.get("ctx", {}).get("error")
+    return error["msg"] if raised is None else str(raised)
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.sections import (
     CONTROLS,
@@ -444,7 +444,7 @@ def parse_config(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        problem = first["msg"].removeprefix("Value error, ")
+        problem = name_problem(first)
         if first["type"] == "literal_error":
             name = str(first["input"])
             problem = f"unknown name {name!r}{nearest(name, _METHODS)}"

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
 from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.text.command_lines import config_name
@@ -364,7 +364,7 @@ def parse_sample(row: Mapping[str, object], where: str, only_key: str | None) ->
         )
     except ValidationError as error:
         first = error.errors()[0]
-        problem = f"is wrong: {first['msg'].removeprefix('Value error, ')}"
+        problem = f"is wrong: {name_problem(first)}"
         problem = "is missing" if first["type"] == "missing" else problem
         if first["type"].startswith("bool_"):
             problem = f"must be true or false, not {first['input']!r}"

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
+from graphrag.config.models.strict_section import StrictSection, as_sentence, name_problem, nearest
 from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
@@ -245,7 +245,7 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
     """Return where the first error of a form is, and what it is; a case is named by its id."""
     first = error.errors()[0]
     where = list(first["loc"])
-    problem = first["msg"].removeprefix("Value error, ")
+    problem = name_problem(first)
     if first["type"] == "missing":
         problem = "is missing"
     elif first["type"] == "unexpected_keyword_argument":  # of a case
