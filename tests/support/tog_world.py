@@ -17,11 +17,13 @@ from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.structured_search.tog_search import (
     GraphStore,
     PPRSearch,
+    TextUnits,
     ToGSearch,
     build_in_memory,
 )
 from graphrag.query.structured_search.tog_search.asking import NextStep, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
+from graphrag.text.ranking import WordIndexes
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 
@@ -110,6 +112,11 @@ def text_units() -> pd.DataFrame:
             "text": list(_TEXTS.values()),
         }
     )
+
+
+def units_of(texts: pd.DataFrame, words: WordIndexes | None = None) -> TextUnits:
+    """The text units of a table."""
+    return build_in_memory(None, None, texts, words=words).text_units
 
 
 def graph_of(*tables: pd.DataFrame) -> GraphStore:
@@ -244,7 +251,7 @@ def tog_search(
     """A search of a graph with these settings, by default over the texts of the small index."""
     texts = text_units() if texts is None else texts
     config = ToGSearchConfig.model_validate(settings)
-    return ToGSearch(model=model, graph=graph, text_units=texts, config=config)
+    return ToGSearch(model=model, graph=graph, text_units=units_of(texts), config=config)
 
 
 class World:
@@ -260,4 +267,6 @@ class World:
     def ranked(self, model: ScriptedModel, **settings: object) -> PPRSearch:
         """Make a search by PageRank with these settings."""
         config = PPRSearchConfig.model_validate(settings)
-        return PPRSearch(model=model, graph=self.graph, text_units=text_units(), config=config)
+        return PPRSearch(
+            model=model, graph=self.graph, text_units=units_of(text_units()), config=config
+        )

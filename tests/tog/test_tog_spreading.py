@@ -15,6 +15,7 @@ from support.tog_world import (
     relationships,
     section,
     text_units,
+    units_of,
 )
 
 from graphrag.query.structured_search.tog_search import PPRSearch, spreading
@@ -179,7 +180,7 @@ def articles() -> tuple[pd.DataFrame, ...]:
 def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it():
     """No extraction found the island; the harbour shares no word with the question."""
     store = graph_of(*articles())
-    units = TextUnits.from_table(articles()[2])
+    units = units_of(articles()[2])
     question = "Where was Ada Brandt born?"
     texts = weigh_texts(units.score_by_words(question, N_SEEDS), {}, len(articles()[2]))
     found = spread(find_seeds(store.names_in(question), texts, store), store, 50)
@@ -198,7 +199,7 @@ def scored(units: TextUnits, question: str, k: int) -> list[str]:
 
 
 def test_words_are_compared_by_their_stems_in_any_script():
-    units = TextUnits.from_table(text_units())
+    units = units_of(text_units())
     assert scored(units, "Which buckets are thrown?", 1) == ["t5"]
     assert scored(units, "富士山はどこから見えますか", 1) == ["t7"]
     assert scored(units, "zircon", 5) == []
@@ -214,7 +215,7 @@ def test_of_texts_that_fit_equally_the_first_number_leads():
         }
     )
     words = WordIndexes()
-    units = TextUnits.from_table(table, words)
+    units = units_of(table, words)
 
     assert scored(units, "Which mill?", 9) == ["c", "a", "d", "b"]
     assert scored(units, "Which mill?", 2) == ["c", "a"]
@@ -273,7 +274,7 @@ async def test_ppr_asks_once_and_shows_texts_where_mass_led(world):
 async def test_where_there_are_no_texts_ppr_shows_the_relationships_of_what_is_named():
     model = ScriptedModel()
     graph = graph_of(entities(), relationships())
-    search = PPRSearch(model=model, graph=graph, text_units=text_units().iloc[:0])
+    search = PPRSearch(model=model, graph=graph, text_units=units_of(text_units().iloc[:0]))
     result = await search.search("Who has a quarrel with the WICKED WITCH?")
     rows = section(str(result.context_text), "Relationships")[1:]
     assert all("WICKED WITCH" in row for row in rows[:2])

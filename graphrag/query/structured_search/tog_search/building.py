@@ -289,7 +289,7 @@ def build_arrays(
     ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, numbers, write)
     edges = _sort_edges(ends, names.n)
     document_titles = dict(_rows(DOCUMENTS.stream(documents), "id", "title"))
-    unit_titles = titles_of_texts(TEXT_UNITS.stream(text_units), document_titles)
+    unit_titles = _titles_of_texts(TEXT_UNITS.stream(text_units), document_titles)
     topics = _number_topics(unit_titles, names)
     index = names.index()
     scanned = names.index(scanned=True)
@@ -304,7 +304,8 @@ def build_arrays(
         units, hits = scanned.find(batch.column("text").to_pylist())
         pairs[0].append(units + first)
         pairs[1].append(hits)
-        write("text_units", add_titles(batch, unit_titles[first : first + batch.num_rows]))
+        of_batch = arrow.array(unit_titles[first : first + batch.num_rows], type=arrow.string())
+        write("text_units", batch.append_column("document", of_batch))
         first += batch.num_rows
     ids = arrow.array(list(numbers), type=arrow.string())
     write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
@@ -323,7 +324,7 @@ def build_arrays(
     )
 
 
-def titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:
+def _titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> list[str]:
     """Return the title of each text unit's document; ``titles`` are those of documents by id.
 
     A text unit without a document is one of its own.
@@ -338,11 +339,6 @@ def titles_of_texts(text_units: Iterable[Batch], titles: Mapping[str, str]) -> l
             beginnings[document] = (number, text[: 2 * MAX_HEADING_CHARS].lstrip())
     topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
     return [topics[document] for document in documents]
-
-
-def add_titles(text_units: Batch, titles: Sequence[str]) -> Batch:
-    """Add the titles of their documents to text units, as the column ``document``."""
-    return text_units.append_column("document", arrow.array(titles, type=arrow.string()))
 
 
 def _number_topics(titles: Sequence[str], names: Names) -> Ints:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-import pandas as pd
-
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
@@ -86,9 +84,8 @@ class _Way:
 class GraphSearch(Generic[_Config]):
     """A search over one graph, which asks once; made once, safe for concurrent searches.
 
-    ``model`` is a graphrag_llm completion. Text units are a table, see ``TextUnits.from_table``, or
-    mapped; without rows a search answers from relationships. Paths of prompt files must be
-    absolute; one that can't be used raises ToGSearchError.
+    ``model`` is a graphrag_llm completion. Without text units a search answers from relationships.
+    Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
     ``response_type`` is the form of the answer, free text. Texts are found by the words of a
     question, and by their ``meaning``; None: by words alone.
     """
@@ -103,15 +100,13 @@ class GraphSearch(Generic[_Config]):
         *,
         model: asking.CompletionModel,
         graph: GraphStore,
-        text_units: pd.DataFrame | TextUnits,
+        text_units: TextUnits,
         config: _Config | None = None,
         response_type: str = "Multiple Paragraphs",
         meaning: "TextMeaning | None" = None,
     ) -> None:
         self._config: _Config = config or self.form()
         config = self._config
-        if not isinstance(text_units, TextUnits):
-            text_units = TextUnits.from_table(text_units)
         self.graph = graph
         text_units = text_units.in_passages(config.passage_tokens)
         self._text_units, self._meaning = text_units, meaning

@@ -17,22 +17,18 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from graphrag.query.passages import Passage, Passages
 from graphrag.query.structured_search.tog_search.building import (
     ENTITIES,
     RELATIONSHIPS,
-    TEXT_UNITS,
     Batch,
     GraphArrays,
     Source,
     TableForm,
     UnreadableTableError,
-    add_titles,
     arrow,
     build_arrays,
-    titles_of_texts,
 )
 from graphrag.query.structured_search.tog_search.names import NameIndex
 from graphrag.text.ranking import WordIndex, WordIndexes, best_of
@@ -202,16 +198,6 @@ class TextUnits:
         self.passage: Callable[[int], Passage[TextUnit]] = lru_cache(_N_CACHED_ROWS)(self._passage)
         """Reads a passage by its place, with the text unit that it is of."""
 
-    @classmethod
-    def from_table(cls, table: pd.DataFrame, words: WordIndexes | None = None) -> "TextUnits":
-        """Keep in memory the text units of a table with the columns ``id`` and ``text``.
-
-        ``human_readable_id`` is optional, by default the row number. Raises UnreadableTableError
-        if a needed column is missing.
-        """
-        whole = arrow.Table.from_batches(list(TEXT_UNITS.stream(table)))
-        return cls(add_titles(whole, titles_of_texts(whole.to_batches(), {})), words)
-
     def in_passages(self, size: int | None) -> "TextUnits":
         """Return the same text units by passages of another size."""
         with self._counting:
@@ -371,7 +357,7 @@ def build_in_memory(
     optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
     ``weight`` (default 1); text units ``id``, ``text`` and optionally ``human_readable_id`` and
     ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first is
-    used.
+    used. Raises UnreadableTableError if a column is missing that is needed.
     """
     batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
 
