@@ -203,6 +203,7 @@ class InstantModel:
 
 def search(store, titles: Sequence[str]) -> dict[str, float]:
     """Ask how pairs of entities are related; the first, which warms up, is not counted."""
+    from graphrag.config.models.tog_search_config import ToGSearchConfig
     from graphrag.query.structured_search.tog_search import ToGSearch
 
     touched: list[int] = []
@@ -214,7 +215,8 @@ def search(store, titles: Sequence[str]) -> dict[str, float]:
         return found
 
     store.graph.neighbours = counted
-    tog = ToGSearch(model=InstantModel(), graph=store.graph, text_units=store.text_units)
+    given = {"graph": store.graph, "text_units": store.text_units, "config": ToGSearchConfig()}
+    tog = ToGSearch(model=InstantModel(), **given)
     times: list[float] = []
     calls: list[int] = []
     for first, second in zip(titles[::2], titles[1::2], strict=True):

@@ -18,6 +18,7 @@ from support.tog_world import (
     units_of,
 )
 
+from graphrag.config.models.tog_search_config import PPRSearchConfig
 from graphrag.query.structured_search.tog_search import PPRSearch, spreading
 from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
@@ -274,7 +275,8 @@ async def test_ppr_asks_once_and_shows_texts_where_mass_led(world):
 async def test_where_there_are_no_texts_ppr_shows_the_relationships_of_what_is_named():
     model = ScriptedModel()
     graph = graph_of(entities(), relationships())
-    search = PPRSearch(model=model, graph=graph, text_units=units_of(text_units().iloc[:0]))
+    texts, config = units_of(text_units().iloc[:0]), PPRSearchConfig()
+    search = PPRSearch(model=model, graph=graph, text_units=texts, config=config)
     result = await search.search("Who has a quarrel with the WICKED WITCH?")
     rows = section(str(result.context_text), "Relationships")[1:]
     assert all("WICKED WITCH" in row for row in rows[:2])

@@ -92,8 +92,6 @@ class GraphSearch(Generic[_Config]):
 
     section: str
     """Its section of settings.yaml."""
-    form: type[_Config]
-    """What that section holds; without one its defaults hold."""
 
     def __init__(
         self,
@@ -101,12 +99,11 @@ class GraphSearch(Generic[_Config]):
         model: asking.CompletionModel,
         graph: GraphStore,
         text_units: TextUnits,
-        config: _Config | None = None,
+        config: _Config,
         response_type: str = "Multiple Paragraphs",
         meaning: "TextMeaning | None" = None,
     ) -> None:
-        self._config: _Config = config or self.form()
-        config = self._config
+        self._config = config
         self.graph = graph
         text_units = text_units.in_passages(config.passage_tokens)
         self._text_units, self._meaning = text_units, meaning
@@ -229,13 +226,13 @@ class GraphSearch(Generic[_Config]):
 class PPRSearch(GraphSearch[PPRSearchConfig]):
     """Ranks text units by the mass that reaches them, and asks once."""
 
-    section, form = "ppr_search", PPRSearchConfig
+    section = "ppr_search"
 
 
 class ToGSearch(GraphSearch[ToGSearchConfig]):
     """Think-on-Graph search: a model reads texts and rows, and answers or says what is next."""
 
-    section, form = "tog_search", ToGSearchConfig
+    section = "tog_search"
 
     def _exploring_prompt(self) -> str:
         prompt = self._prompt(
