@@ -134,11 +134,6 @@ class Sample(Stored):
         return not self.ground_truth and bool(self.expected_sources or self.assertions)
 
     @property
-    def is_gold(self) -> bool:
-        """Whether a person has accepted or mended it."""
-        return bool(self.tags.get(VETTED))
-
-    @property
     def name(self) -> str:
         """What a message calls it."""
         return name_question(self.id, self.imdb_key, self.question)
@@ -260,8 +255,8 @@ def fingerprint_samples(samples: Sequence[Sample]) -> str:
 
 def count_gold(samples: Sequence[Sample]) -> int | None:
     """Return how many samples a person has vetted; None where no row says whether one has."""
-    is_told = any(VETTED in sample.tags for sample in samples)
-    return sum(sample.is_gold for sample in samples) if is_told else None
+    told = [sample.tags[VETTED] for sample in samples if VETTED in sample.tags]
+    return sum(map(bool, told)) if told else None
 
 
 def _log_warnings(dataset: Dataset) -> list[Sample]:
