@@ -157,12 +157,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     from graphrag.config.project_settings import unknown_settings
     from graphrag.config.settings_files import SettingsError
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import (
-        IndexNotBuiltError,
-        SearchOptions,
-        open_tables,
-        read_header,
-    )
+    from graphrag.query.index_header import IndexNotBuiltError, SearchOptions
     from graphrag.query.usage import CallLog
 
     is_shown = False
@@ -178,10 +173,8 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
 
     async def answer() -> "CountedSearchResult":
         options = SearchOptions(response_type=flags["response_type"])
-        header = await read_header(
-            flags["root"], flags["data"], options, vectors=embeds(method), tells_changes=False
-        )
-        index = GraphIndex(header, await open_tables(header.config))
+        root, data = flags["root"], flags["data"]
+        index = await GraphIndex.open(root, data, options, embeds(method), tells_changes=False)
         on_text = show if streams else None
         return await index.search(method, flags["query"], on_text=on_text, log=log)
 

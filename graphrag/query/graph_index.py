@@ -78,15 +78,18 @@ class GraphIndex:
         data_dir: Path | str | None = None,
         options: SearchOptions | None = None,
         vectors: bool = True,
+        tells_changes: bool = True,
     ) -> "GraphIndex":
         """Open a project folder, leaving the working directory and the environment alone.
 
         With ``vectors=False`` its vectors are looked at by the first search that reads them, which
-        then raises what is said below of a vector store. Raises SettingsError if the settings can't
-        be read. Raises IndexNotBuiltError if a table or vector store is missing or has another
-        embedding size.
+        then raises what is said below of a vector store. ``tells_changes`` as of ``read_header``.
+        Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
+        vector store is missing or has another embedding size.
         """
-        header = await read_header(root, data_dir, options or SearchOptions(), vectors)
+        header = await read_header(
+            root, data_dir, options or SearchOptions(), vectors, tells_changes
+        )
         index = cls(header, await open_tables(header.config))
         index._unchecked = None if vectors else root
         return index
