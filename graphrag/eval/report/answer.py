@@ -7,9 +7,8 @@ from math import ceil, floor
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from graphrag.eval.report.cells import percent, round_up
+from graphrag.eval.report.cells import percent, round_up, span
 from graphrag.eval.report.curves import name_figure
-from graphrag.eval.report.kinds import answer_kinds
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run_tables import RIGHT, label_results
 from graphrag.eval.report.table import STYLES, Line
@@ -26,9 +25,11 @@ if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis, Comparison
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.results.kinds import Group
 
 Chip: TypeAlias = Literal["WINNER", "TIED", "TOO FEW", "PASS", "FAIL", "INCONCLUSIVE", ""]
 _MOST = 4  # methods that a sentence names
+_MOST_GROUPS = 3
 _ENOUGH = 50  # questions from which on it can be told about how many more decide
 
 
@@ -73,11 +74,6 @@ class Answer:
     def reasons(self) -> tuple[str, ...]:
         """The lead, the kinds and the cost, without what is not known."""
         return tuple(filter(None, (self.lead, self.by_kind, self.cost)))
-
-    @property
-    def next_line(self) -> str:
-        """What to do next, with its command; "" where there is nothing."""
-        return f"Next: {': '.join(filter(None, (self.next, self.command)))}" if self.next else ""
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values, without the command, which names this machine's folders."""
@@ -518,7 +514,8 @@ def list_lines(answer: Answer) -> Iterator[Line]:
     yield Line(answer.line, f"bold {STYLES.get(answer.chip, '')}".rstrip())
     yield from map(Line, answer.reasons)
     if answer.next:
-        yield Line(answer.next_line, "bold", is_command=bool(answer.command))
+        text = f"Next: {': '.join(filter(None, (answer.next, answer.command)))}"
+        yield Line(text, "bold", is_command=bool(answer.command))
 
 
 def describe_more(more: float, n: int) -> str:
@@ -531,3 +528,41 @@ def _limits(low: float, high: float) -> str:
     """Return limits of a lead in whole points, rounded outwards, or in tenths where it is small."""
     low = max(0.0, low)
     return f"{low:.1f} to {high:.1f}" if low < 1 else f"{floor(low)} to {ceil(high)}"
+
+
+def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
+    """Return what the kinds of questions change in an answer; "" where they change nothing.
+
+    ``taken``: the method that the answer is to use; None where it is undecided.
+    """
+    better = [
+        (group, *choice)
+        for grouping in results.kinds
+        for group in grouping.groups
+        if (choice := _better(group, taken)) is not None
+    ]
+    if not better:
+        return ""
+    cells = [
+        f"{method} on {group.name} ({lead}{counted(group.n, 'question')})"
+        for group, method, lead in better[:_MOST_GROUPS]
+    ]
+    more = f" and {len(better) - _MOST_GROUPS} more groups" if len(better) > _MOST_GROUPS else ""
+    than = "every other method" if taken is None else taken
+    return f"Shown to be better than {than}: {', '.join(cells)}{more}."
+
+
+def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:
+    """Return the method to use instead in a group, and its lead; None without one."""
+    if taken is None:
+        return None if group.winner is None else (group.winner, "")
+    leads: dict[str, str] = {}
+    for lead in group.leads:
+        low, high = lead.low, lead.high
+        if lead.b == taken and lead.shown > 0:
+            leads[lead.a] = f"{span(low, high)} points, "
+        elif lead.a == taken and lead.shown < 0 and low is not None and high is not None:
+            leads[lead.b] = f"{span(-high, -low)} points, "
+    means = {m: group.means[m].mean or 0.0 for m in leads}
+    best = max(means, key=means.__getitem__, default=None)
+    return None if best is None else (best, leads[best])

@@ -10,9 +10,16 @@ from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report import run_tables
 from graphrag.eval.report.answer import answer_run, list_lines
-from graphrag.eval.report.cells import UNKNOWN, money, p_value, points, span
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    mean_with_n,
+    money,
+    p_value,
+    points,
+    span,
+)
 from graphrag.eval.report.curves import areas_table, curves_table, describe_lost_areas
-from graphrag.eval.report.kinds import kinds_table
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
 from graphrag.query.model_facts import is_offline, model_price
@@ -173,6 +180,27 @@ def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
         *(f"- {escape(line)}" for line in (*describe_lost_areas(curves), *warnings)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def kinds_table(results: "EvaluationResults") -> Table:
+    """Return groups of questions x methods on the primary metric; nothing without groups."""
+    groups = [group for grouping in results.kinds for group in grouping.groups]
+    if not groups:
+        return Table()
+    methods, primary = list(groups[0].means), results.metrics[0]
+    columns: list[tuple[str, Kind]] = [("questions", "text"), *((m, "percent") for m in methods)]
+    rows: list[list[Value]] = [
+        [group.name, *map(mean_with_n, group.means.values()), group.winner] for group in groups
+    ]
+    return Table(
+        f"By kind of question: {primary} in % (95 % interval each), n questions",
+        [*columns, ("shown best", "text")],
+        rows,
+        "Groups of 20 questions or more. Shown best: better than every other method, with p "
+        "corrected by Holm over all pairs in the groups of one column; by the judge alone. "
+        f"{EACH_ALONE}",
+        most=3,
+    )
 
 
 def index_cost_table(costs: "Mapping[str, IndexCost | None]") -> Table:

@@ -20,7 +20,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.store.notes import RunNote, keep_note
 from graphrag.eval.store.records import now
-from graphrag.eval.web.labels import LabelKeeper, render_labels
+from graphrag.eval.web.labels import render_labels
 from graphrag.eval.web.page import render
 from graphrag.eval.web.runs import StorePages
 from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, in_words, own_policy
@@ -87,11 +87,9 @@ def make_app(
         return keep_note(store_path, run_id, change.wanted, change.seen)
 
     def label(request: Request) -> str:
-        metric = request.path_params["metric"]
-        path = pages.sheet(metric)
+        path = pages.sheet(request.path_params["metric"])
         items, marks = read_marks(path)
-        keeper = LabelKeeper(f"/audit/{metric}/labels", path.name, marks)
-        return render_labels(items, store.embedded_models(items[0].run), keeper)
+        return render_labels(items, store.embedded_models(items[0].run), path.name, marks)
 
     labels = "/audit/{metric}/labels"
     note = body_handler(_NoteChange, keep_run_note, _MOST_BYTES, ("note", "note"))
