@@ -5,7 +5,7 @@ import gc
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -64,9 +64,10 @@ def command(
     the command takes. ``is_group``: whether the other commands stand below it.
     """
     _, *own = inspect.signature(run).parameters.values()
-    second: Any = own[0].annotation if own else None
-    kind: Any = second if is_dataclass(second) else None
-    parameters = own if kind is None else _flags_of(kind) + own[1:]
+    record: Any = own.pop(0).annotation if own and is_dataclass(own[0].annotation) else None
+    declared = [] if record is None else [*inspect.signature(record).parameters.values()]
+    # What is no flag has no option.
+    recorded = [p for p in declared if get_origin(p.annotation) is Annotated]
 
     def wrapped(context: typer.Context, **flags: Any) -> None:
         before: Place | None = context.obj  # what stood before the subcommand
@@ -83,10 +84,9 @@ def command(
             if place.file is not None and not takes_file:
                 msg = f"--output {place.file} is a file; this command reads a folder of results."
                 raise UsageError(msg)
-            if kind is None:
+            if record is None:
                 return run(place, **flags)
-            made = kind(**{f.name: flags.pop(f.name) for f in fields(kind) if f.name in flags})
-            return run(place, made, **flags)
+            return run(place, record(**{p.name: flags.pop(p.name) for p in recorded}), **flags)
 
         raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
 
@@ -94,7 +94,7 @@ def command(
     signature = [
         inspect.Parameter("context", _ONLY, annotation=typer.Context),
         *(of_place if is_group else ()),
-        *(parameter.replace(kind=_ONLY) for parameter in parameters),
+        *(parameter.replace(kind=_ONLY) for parameter in (*recorded, *own)),
         *(() if is_group else of_place),
     ]
     wrapped.__signature__ = inspect.Signature(signature)  # pyright: ignore[reportFunctionMemberAccess]
@@ -104,15 +104,6 @@ def command(
     wrapped.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     wrapped.__name__ = run.__name__
     return wrapped
-
-
-def _flags_of(kind: Any) -> list[inspect.Parameter]:
-    """Return the flags that a dataclass declares; what is no flag has no option."""
-    return [
-        inspect.Parameter(field.name, _ONLY, annotation=field.type, default=field.default)
-        for field in fields(kind)
-        if get_origin(field.type) is Annotated
-    ]
 
 
 def _place_flag(name: str, takes_file: bool, is_group: bool) -> inspect.Parameter:

@@ -10,7 +10,7 @@ from typing import cast
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.annotation.review import keep_decisions
-from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
+from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, INTERRUPTED, working
 from graphrag.eval.cli.validate import find_roots
@@ -29,7 +29,7 @@ from graphrag.eval.store.whole_files import write_file
 from graphrag.query.index_header import model_name, open_tables
 from graphrag.query.limits import AllowanceSpentError, CallLimit, Spending
 from graphrag.query.model_facts import is_offline
-from graphrag.query.usage import CallLog, Usage, sum_usages
+from graphrag.query.usage import CallLog, sum_usages
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
@@ -69,11 +69,6 @@ class _Job:
     def held(self) -> dict[str, list[Assertion]]:
         """The assertions that were kept, by the ids of their rows."""
         return {k: v for drafted in self.drafted.values() for k, v in drafted.held.items()}
-
-    @property
-    def usage(self) -> Usage:
-        """What all calls took."""
-        return sum_usages(usage for drafted in self.drafted.values() for usage in drafted.usages)
 
 
 def draft_questions(place: Place, flags: DraftFlags) -> int:
@@ -116,7 +111,7 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
 
 
 def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = split_names(text)
     unknown = next((name for name in names if name not in choices), None)
     if unknown is not None or not names:
         problem = " names none"
@@ -280,7 +275,7 @@ def _show(job: _Job, n_vetted: int) -> None:
     causes = sum((drafted.causes() for drafted in results), Counter[Cause]())
     for cause, number in causes.most_common():
         say(f"  {number} thrown away: {cause.value}", quiet=quiet)
-    usage = job.usage
+    usage = sum_usages(usage for drafted in results for usage in drafted.usages)
     cost = "" if not usage.cost_usd else f", {money(usage.cost_usd, '$')}"
     tokens = usage.prompt_tokens + usage.output_tokens
     n_kept = sum(drafted.n_kept_calls for drafted in results)

@@ -46,10 +46,8 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
         "of the questions on which only one of the two is right; an observed one up to the end "
         "of its 95 % interval." + (f" Of the observed run: {label}." if label else "")
     )
-    columns: list[tuple[str, Kind]] = [("discordance", "text"), ("%", "count")]
-    columns.append(("questions needed", "count"))
-    if n_now is not None:
-        columns.append((f"seen with {n_now:,} questions", "count"))
+    headings = ["%", "questions needed"]
+    headings += [] if n_now is None else [f"seen with {n_now:,} questions"]
     cells: list[list[str]] = []
     observed = [] if rows is None else _observed(rows.rows)
     for source, shares in (*observed, *(("assumed", [s]) for s in _TYPICAL if s >= detect)):
@@ -65,6 +63,7 @@ def show_plan(place: Place, detect: float, run: str | None, methods: str | None)
         f"Questions needed to see a true difference of {100 * detect:g} points with "
         f"{100 * _POWER:g} % power"
     )
+    columns: list[tuple[str, Kind]] = [("discordance", "text"), *((h, "count") for h in headings)]
     show(open_console(), [Table(title, columns, cells, note)])
     return DONE
 

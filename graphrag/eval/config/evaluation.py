@@ -320,9 +320,8 @@ class EvaluationConfig(FrozenSection):
         for own, project in self.indexes.items():
             if (root / project).resolve() == whole:
                 return own
-        written = dict.fromkeys(f for v in self.variants.values() for f in (v.index or {}).values())
-        first = next((f for f in written if (root / f).resolve() == whole), folder)
-        name = PurePath(first).as_posix()
+        written = (f for v in self.variants.values() for f in (v.index or {}).values())
+        name = PurePath(next(f for f in written if (root / f).resolve() == whole)).as_posix()
         return f"./{name}" if name in self.indexes else name
 
     def projects(self, keys: Iterable[str] | None = None) -> dict[str, Path]:
@@ -336,10 +335,8 @@ class EvaluationConfig(FrozenSection):
 
     def own_projects(self) -> dict[str, Path]:
         """Return name -> project folder of the indexes that variants have of their own."""
-        pairs = [
-            (key, name) for name, variant in self.variants.items() for key in variant.index or ()
-        ]
-        names = dict.fromkeys(self.index_of(key, name) for key, name in pairs)
+        variants = self.variants.items()
+        names = [self.index_of(key, v) for v, variant in variants for key in variant.index or ()]
         return {name: self.root / name for name in names if name not in self.indexes}
 
     def _locate(self, path: str) -> str:
