@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands; the run itself, and drafts."""
+"""The ``graphrag eval`` commands; the run itself, drafts, and a watch."""
 
 from importlib.metadata import version as version_of
 from typing import Annotated
@@ -11,14 +11,13 @@ from graphrag.eval.cli import (
     init,
     judge,
     methods,
-    monitor,
     show,
     suite,
     validate,
     view,
 )
 from graphrag.eval.cli.command import command, need_extra, option
-from graphrag.eval.cli.flags import DraftFlags, RunFlags
+from graphrag.eval.cli.flags import DraftFlags, MonitorFlags, RunFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
@@ -74,6 +73,22 @@ def draft(place: Place, flags: DraftFlags) -> int:
     return draft_questions(place, flags)
 
 
+def monitor(place: Place, flags: MonitorFlags) -> int:
+    """Ask again and again; raise an alarm when a metric fell.
+
+    Each round is a run in the list, with --max-cost of its own. A watch goes on where it was after
+    any interruption. Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is
+    incomplete; 130 interrupted.
+    """
+    baseline = place.find_run(flags.baseline, quiet=flags.quiet)
+    if flags.every_s is None and flags.rounds is not None:
+        raise UsageError("--rounds needs --every; without it there is one round.")
+    with starting(flags.quiet):
+        from graphrag.eval.cli.monitor import watch
+
+    return watch(place, flags, baseline)
+
+
 app = typer.Typer(
     add_completion=False,
     help="Compare search methods over a list of questions.",
@@ -91,7 +106,7 @@ app.command()(command(view.view))
 app.command()(command(compare.compare))
 app.command()(command(judge.judge))
 app.command()(command(suite.suite, takes_file=True))
-app.command()(command(monitor.monitor))
+app.command()(command(monitor))
 app.command()(command(methods.methods, place_flags=()))
 app.command(hidden=True)(command(show.history))
 app.command(hidden=True)(command(view.dashboard))

@@ -1,5 +1,6 @@
-"""The flags of a run, of ``show`` and of ``draft``, without what they start: that loads slowly."""
+"""The flags of the commands that hand them on, without what they start: that loads slowly."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +16,13 @@ from graphrag.eval.cli.command import (
     Workers,
     option,
 )
+from graphrag.eval.errors import UsageError
 
 if TYPE_CHECKING:
     from graphrag.eval.monitoring.watch import NextRound
 
 DRAFT_FILE = Path("eval") / "drafted_questions.json"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +141,44 @@ class DraftFlags:
     max_cost: MaxCost = None
     quiet: Quiet = False
     verbose: Verbose = False
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorFlags:
+    """The flags of ``graphrag eval monitor``; ``baseline_runs`` counts the pinned one."""
+
+    every: Annotated[str | None, option("Repeat every 30m, 6h, 1d. Default: one round.")] = None
+    rounds: Annotated[int | None, option("With --every: stop after N rounds.", min=1)] = None
+    sample: Annotated[int | None, option("Ask N questions per round, drawn anew.", min=1)] = None
+    seed: Annotated[int, option("Another number draws others.")] = 0
+    baseline: Annotated[str, option("Run id, file, latest or pinned, the default.")] = "pinned"
+    baseline_runs: Annotated[
+        int,
+        option(
+            "Runs of the baseline: those beside the pinned one are made as a watch begins.", min=1
+        ),
+    ] = 3
+    alarm: Annotated[Path | None, option("Write an alarm to this file, as JSON.")] = None
+    methods: Annotated[str | None, option("Default: the configuration's.", "--methods", "-m")] = (
+        None
+    )
+    max_cost: MaxCost = None
+    verbose: Verbose = False
+    quiet: Quiet = False
+
+    @property
+    def every_s(self) -> float | None:
+        """The seconds between rounds, such as those of 90s, 30m, 6h, 1d or 2w; UsageError if none.
+
+        None: there is one round.
+        """
+        if self.every is None:
+            return None
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", self.every.strip().lower())
+        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+        if seconds <= 0:
+            raise UsageError(
+                f"--every {self.every}: give a number and a unit (s, m, h, d, w), such as 30m, 6h "
+                "or 1d."
+            )
+        return seconds

@@ -1,79 +1,45 @@
 """``graphrag eval monitor``: rounds of questions, and an alarm when a metric fell."""
 
-import re
 import signal
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
-from graphrag.eval.cli.flags import RunFlags, split_names
+from graphrag.eval.cli.evaluate import evaluate
+from graphrag.eval.cli.flags import MonitorFlags, RunFlags, split_names
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import (
-    DONE,
-    FAILED,
-    INCOMPLETE,
-    INTERRUPTED,
-    USAGE,
-    explained,
-    starting,
-)
+from graphrag.eval.cli.run_input import read_input, read_questions
+from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, INTERRUPTED, USAGE, explained
+from graphrag.eval.compare.compare import shared_metrics
 from graphrag.eval.errors import UsageError
+from graphrag.eval.monitoring.watch import (
+    LEVEL,
+    NextRound,
+    WatchState,
+    describe_alarm,
+    describe_figure,
+    describe_power,
+    plan_baseline_run,
+    plan_round,
+    read_watch,
+)
 from graphrag.eval.report.cells import money
+from graphrag.eval.results.runs import read_rows, read_usages
+from graphrag.eval.stats.paired import MIN_COVERAGE
+from graphrag.eval.stats.passes import LOOKS
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import say
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 
-if TYPE_CHECKING:
-    from graphrag.eval.monitoring.watch import NextRound, WatchState
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorFlags:
-    """The flags of ``graphrag eval monitor``; ``baseline_runs`` counts the pinned one."""
-
-    every: Annotated[str | None, option("Repeat every 30m, 6h, 1d. Default: one round.")] = None
-    rounds: Annotated[int | None, option("With --every: stop after N rounds.", min=1)] = None
-    sample: Annotated[int | None, option("Ask N questions per round, drawn anew.", min=1)] = None
-    seed: Annotated[int, option("Another number draws others.")] = 0
-    baseline: Annotated[str, option("Run id, file, latest or pinned, the default.")] = "pinned"
-    baseline_runs: Annotated[
-        int,
-        option(
-            "Runs of the baseline: those beside the pinned one are made as a watch begins.", min=1
-        ),
-    ] = 3
-    alarm: Annotated[Path | None, option("Write an alarm to this file, as JSON.")] = None
-    methods: Annotated[str | None, option("Default: the configuration's.", "--methods", "-m")] = (
-        None
-    )
-    max_cost: MaxCost = None
-    verbose: Verbose = False
-    quiet: Quiet = False
-
-
-def monitor(place: Place, flags: MonitorFlags) -> int:
-    """Ask again and again; raise an alarm when a metric fell.
-
-    Each round is a run in the list, with --max-cost of its own. A watch goes on where it was after
-    any interruption. Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is
-    incomplete; 130 interrupted.
-    """
-    baseline = place.find_run(flags.baseline, quiet=flags.quiet)
-    every = None if flags.every is None else read_interval(flags.every)
-    if flags.rounds is not None and every is None:
-        raise UsageError("--rounds needs --every; without it there is one round.")
-    with starting(flags.quiet):
-        watch = _Watch(place, flags, baseline)
+def watch(place: Place, flags: MonitorFlags, baseline: str) -> int:
+    """Run the rounds of a watch, and return the exit code of the last one."""
+    rounds, every = _Watch(place, flags, baseline), flags.every_s
     n_done, begin = 0, time.monotonic()
     while True:
-        code = watch.run_round()
+        code = rounds.run_round()
         n_done += 1
         if code in (FAILED, INTERRUPTED, USAGE) or every is None or n_done == flags.rounds:
             return code
@@ -83,22 +49,10 @@ def monitor(place: Place, flags: MonitorFlags) -> int:
             return INTERRUPTED
 
 
-def read_interval(text: str) -> float:
-    """Return the seconds of a time such as 90s, 30m, 6h, 1d or 2w; UsageError if it is none."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
-    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
-    if seconds <= 0:
-        msg = f"--every {text}: give a number and a unit (s, m, h, d, w), such as 30m, 6h or 1d."
-        raise UsageError(msg)
-    return seconds
-
-
 class _Watch:
     """The rounds of one watch; a round that failed does not end it."""
 
     def __init__(self, place: Place, flags: MonitorFlags, baseline: str) -> None:
-        from graphrag.eval.results.runs import read_rows
-
         self._place, self._flags, self._source = place, flags, baseline
         if not place.read_config().output.save_intermediate:
             msg = "output.save_intermediate is off, and a watch lives in what is kept; turn it on."
@@ -108,10 +62,6 @@ class _Watch:
 
     def run_round(self) -> int:
         """Run one round and look at the watch; return the exit code of :func:`monitor`."""
-        from graphrag.eval.monitoring.watch import LEVEL, describe_figure, plan_round
-        from graphrag.eval.stats.paired import MIN_COVERAGE
-        from graphrag.eval.stats.passes import LOOKS
-
         flags = self._flags
         methods, metrics = self._watched()
         pool = self._read_pool()
@@ -148,11 +98,9 @@ class _Watch:
         return code if decided else code or INCOMPLETE
 
     def _complete_baseline(
-        self, state: "WatchState", pool: list[str], methods: list[str], metrics: list[str]
+        self, state: WatchState, pool: list[str], methods: list[str], metrics: list[str]
     ) -> int | None:
         """Make the further runs of the baseline that are missing; None when there are all."""
-        from graphrag.eval.monitoring.watch import plan_baseline_run
-
         n_runs, last, code = self._flags.baseline_runs, 0, DONE
         while state.strayed is None:
             planned = plan_baseline_run(state, n_runs, pool)
@@ -174,9 +122,7 @@ class _Watch:
         )
         return INCOMPLETE
 
-    def _announce_baseline(self, planned: "NextRound") -> None:
-        from graphrag.eval.results.runs import read_usages
-
+    def _announce_baseline(self, planned: NextRound) -> None:
         name = self._baseline.metadata.run_id
         n = self._flags.baseline_runs + 1 - planned.note.pass_number
         usage = read_usages(self._store_path, (name,)).get(name) if name is not None else None
@@ -188,9 +134,7 @@ class _Watch:
             "out and sees less."
         )
 
-    def _tell_power(self, state: "WatchState", methods: list[str], metrics: list[str]) -> None:
-        from graphrag.eval.monitoring.watch import describe_power
-
+    def _tell_power(self, state: WatchState, methods: list[str], metrics: list[str]) -> None:
         keys = [key for key in state.baseline_answers if key[0] in methods and key[1] in metrics]
         lines = describe_power(state, keys)
         if lines:
@@ -199,10 +143,7 @@ class _Watch:
         for line in lines:
             self._say(f"  {line}")
 
-    def _ask(self, planned: "NextRound", methods: list[str], metrics: list[str]) -> int:
-        from graphrag.eval.cli.evaluate import evaluate
-        from graphrag.eval.cli.run_input import read_input
-
+    def _ask(self, planned: NextRound, methods: list[str], metrics: list[str]) -> int:
         flags = self._flags
         run = RunFlags(
             methods=",".join(methods),
@@ -219,8 +160,6 @@ class _Watch:
 
         Others would be paid for and held against nothing. UsageError if it holds none.
         """
-        from graphrag.eval.compare.compare import shared_metrics
-
         config, names = self._place.read_config(), self._flags.methods
         methods = list(config.methods) if names is None else split_names(names)
         held = list(dict.fromkeys(row.method for row in self._baseline.rows))
@@ -234,9 +173,6 @@ class _Watch:
 
     def _read_pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
-        from graphrag.eval.cli.run_input import read_questions
-        from graphrag.eval.store.database import EvaluationStore
-
         config, metadata = self._place.read_config(), self._baseline.metadata
         samples, _ = read_questions(config)
         then: dict[str, tuple[str, str]] = {}
@@ -258,17 +194,11 @@ class _Watch:
             )
         return pool
 
-    def _read_state(self, pool: list[str]) -> "WatchState":
-        from graphrag.eval.monitoring.watch import read_watch
-        from graphrag.eval.store.database import EvaluationStore
-
+    def _read_state(self, pool: list[str]) -> WatchState:
         with EvaluationStore(self._store_path) as store:
             return read_watch(store, self._baseline, pool)
 
-    def _raise_alarm(self, state: "WatchState") -> None:
-        from graphrag.eval.monitoring.watch import describe_alarm
-        from graphrag.eval.results.runs import read_rows
-
+    def _raise_alarm(self, state: WatchState) -> None:
         last = state.figures[0].run_id
         embedded_models = read_rows(last, self._store_path).metadata.embedded_models
         alarm = describe_alarm(state, embedded_models)
