@@ -326,15 +326,12 @@ def _expects(sample: Sample) -> tuple[object, ...]:
 def _describe_contradiction(
     source: str, before: int, first: Sample, number: int, second: Sample
 ) -> str:
-    if fold_wording(first.ground_truth) != fold_wording(second.ground_truth):
-        answers = [
-            repr(shorten(s.ground_truth, 60)) if s.ground_truth else "none" for s in (first, second)
-        ]
-        differing = f"answers, {answers[0]} and {answers[1]}"
-    elif first.assertions != second.assertions:
-        differing = "assertions"
-    else:
-        differing = "expected_sources, and no answer"
+    names = ("answers", "assertions", "expected_sources, and no answer")
+    parts = zip(names, _expects(first), _expects(second), strict=True)
+    differing = next(name for name, one, other in parts if one != other)
+    if differing == "answers":
+        truths = (shorten(sample.ground_truth, 60) for sample in (first, second))
+        differing += f", {' and '.join(repr(truth) if truth else 'none' for truth in truths)}"
     return (
         f"{source}: rows {before} (id {first.id!r}) and {number} (id {second.id!r}) ask the same "
         f"question of {first.imdb_key}, but have different {differing}; keep one."

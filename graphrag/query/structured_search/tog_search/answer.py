@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -200,9 +200,9 @@ class LiveText:
         self._on_text = on_text
         self._shown = ""
 
-    def show(self, answer: str) -> None:
-        """Hand on what is new in an answer that may still grow."""
-        ready = _HALF_CITATION.sub("", _clean(answer))
+    def show(self, received: str, may_go_on: bool) -> None:
+        """Hand on what is new in the answer of a reply that may still grow."""
+        ready = _HALF_CITATION.sub("", _clean(_read_partial(received, may_go_on)))
         if len(ready) > len(self._shown) and ready.startswith(self._shown):
             self._on_text(ready[len(self._shown) :])
             self._shown = ready
@@ -294,12 +294,7 @@ class Reasoner:
             system += f"\n\nYour last reply could not be used: {problem}. Reply again."
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
         may_go_on = form is NextStep
-
-        def show(received: str) -> None:
-            if live:
-                live.show(_read_partial(received, may_go_on))
-
-        on_partial = show if live else None
+        on_partial = None if live is None else partial(live.show, may_go_on=may_go_on)
         with phase("exploration" if may_go_on else "reasoning"):
             return await ask(self.model, messages, form, self.bound, on_partial)
 
@@ -404,11 +399,11 @@ def conclude(
             if ids
         ]
         response = f"{answer} [Data: {'; '.join(cited)}]"
-    frames = context_frames(context, calls, followed, store)
+    frames = _frames(context, calls, followed, store)
     return Outcome(response, frames, context.text, abstained)
 
 
-def context_frames(
+def _frames(
     context: Context, calls: Sequence[Call], followed: Sequence[Row], store: GraphStore
 ) -> dict[str, pd.DataFrame]:
     """Return the last context and the course of a search as data frames.
@@ -419,31 +414,30 @@ def context_frames(
     not shown whole. Ids are human_readable_id, ``text_unit_ids`` the ids of
     the text units table. Every column is there even without rows.
     """
-    relationships = context.relationships.values()
-
-    def frame(columns: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
-        return pd.DataFrame(list(rows), columns=columns.split())
-
-    sources = frame("id document text", map(_CELLS[TextUnit], context.sources))
-    if context.in_part:
-        sources["in_part"] = [unit.id in context.in_part for unit in context.sources]
-    return {
-        "paths": frame(
+    edges = context.relationships.values()
+    tables: dict[str, tuple[str, Iterable[Sequence[object]]]] = {
+        "paths": (
             "path_id hop source target relationship_id traversed_forward score text_unit_ids",
             _path_rows(followed, store),
         ),
-        "entities": frame(
-            "id entity description", map(_CELLS[EntityRow], context.entities.values())
-        ),
-        "relationships": frame(
+        "entities": ("id entity description", map(_CELLS[EntityRow], context.entities.values())),
+        "relationships": (
             "id source target description weight",
-            ((*_CELLS[RelationshipRow](row), row.weight) for row in relationships),
+            ((*_CELLS[RelationshipRow](row), row.weight) for row in edges),
         ),
-        "sources": sources,
-        "exploration": frame(
-            "call shown rows kept followed looked_up missing note", map(astuple, calls)
+        "sources": ("id document text", map(_CELLS[TextUnit], context.sources)),
+        "exploration": (
+            "call shown rows kept followed looked_up missing note",
+            map(astuple, calls),
         ),
     }
+    frames = {
+        name: pd.DataFrame(list(rows), columns=columns.split())
+        for name, (columns, rows) in tables.items()
+    }
+    if context.in_part:
+        frames["sources"]["in_part"] = [unit.id in context.in_part for unit in context.sources]
+    return frames
 
 
 def _path_rows(followed: Sequence[Row], store: GraphStore) -> Iterable[Sequence[object]]:

@@ -16,14 +16,12 @@ from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
 from graphrag.query.structured_search.tog_search import asking, spreading
 from graphrag.query.structured_search.tog_search.answer import (
-    NOT_FOUND,
     Call,
     Context,
     Grounder,
     LiveText,
     Reasoner,
     conclude,
-    context_frames,
     is_answer,
 )
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
@@ -168,9 +166,8 @@ class GraphSearch(Generic[_Config]):
         if own.passages or own.entities:
             outcome = await self._find(question, _Way(own, own.entities), live)
         else:
-            nothing = Context()
-            frames = context_frames(nothing, [Call(0, [], [], note=own.note)], [], self.graph)
-            outcome = Outcome(NOT_FOUND, frames, "", abstained=True)
+            nothing, nobody = asking.ReasonedAnswer(answer=""), Call(0, [], [], note=own.note)
+            outcome = conclude(nothing, Context(), [nobody], [], self.graph)
         if live:
             live.finish(outcome.response)
         return replace(outcome, note=own.note)
