@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.loss import LossRow, Stage
@@ -72,31 +72,8 @@ LOST: dict[Stage, str] = {
     "judged_correct": "said, judged wrong",
 }
 """Stage -> what became of the evidence that was lost there."""
-
-
-class FailureKind(NamedTuple):
-    """What failed for one cause: searches, or verdicts on a metric of a method's answers.
-
-    Without a method, the judgments of a further scorer.
-    """
-
-    method: str
-    metric: str | None
-    cause: str
-
-    @property
-    def what(self) -> str:
-        """What failed, and what that does to the figures."""
-        if self.metric is None:
-            return "search failed, counts 0"
-        return f"{self.metric} unscored, {'left out' if self.method else 'in full or in part'}"
-
-    @property
-    def query(self) -> dict[str, str]:
-        """What finds the answers on the run's page."""
-        if self.metric is None:
-            return {"cause": self.cause}
-        return {"cause": self.cause, "metric": self.metric, f"is:{self.method}": "unscored"}
+FailureKind: TypeAlias = tuple[str, str | None, str]
+"""Method, metric and cause; no metric of a search, no method of a further scorer's judgments."""
 
 
 def label_results(results: "EvaluationResults") -> str | None:
@@ -367,7 +344,7 @@ def failures_table(results: "EvaluationResults") -> Table:
     """Return searches that failed and verdicts that are missing, by cause; nothing without any."""
     return tabulate_failures(
         Counter(
-            FailureKind(result.method, metric, name_cause(failure))
+            (result.method, metric, name_cause(failure))
             for result in results.results
             for metric, failure in ((None, result.failure), *result.scores.failures.items())
             if failure is not None
@@ -380,15 +357,19 @@ def name_cause(failure: "Failure") -> str:
     return f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
 
 
-def tabulate_failures(causes: "Counter[FailureKind]", most: int | None = None) -> Table:
+def tabulate_failures(causes: Counter[FailureKind], most: int | None = None) -> Table:
     """Return how often what failed; nothing of nothing."""
+    rows: list[list[Value]] = []
+    for (method, metric, cause), times in causes.most_common(most):
+        what, query = "search failed, counts 0", {"cause": cause}
+        if metric is not None:
+            what = f"{metric} unscored, {'left out' if method else 'in full or in part'}"
+            query |= {"metric": metric, f"is:{method}": "unscored"}
+        rows.append([method, what, Found(times, query), cause])
     return Table(
         "Failures and missing verdicts, by cause",
         [METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
-        [
-            [kind.method, kind.what, Found(times, kind.query), kind.cause]
-            for kind, times in causes.most_common(most)
-        ],
+        rows,
     )
 
 

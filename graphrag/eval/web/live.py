@@ -60,11 +60,11 @@ def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
         for metric, verdict in by_metric.items()
         if verdict.failure is not None and unit in responses
     ]
-    causes = Counter(
+    causes = Counter[FailureKind](
         [
-            *(FailureKind(response.method, None, name_cause(cause)) for response, cause in failed),
-            *(FailureKind(method, metric, name_cause(cause)) for method, metric, cause in unscored),
-            *(FailureKind("", judgement.kind, "") for judgement in judgements),
+            *((response.method, None, name_cause(failure)) for response, failure in failed),
+            *((method, metric, name_cause(failure)) for method, metric, failure in unscored),
+            *(("", judgement.kind, "") for judgement in judgements),
         ]
     )
     timed = [(r.latency_s, r) for r in responses.values() if r.latency_s is not None]
