@@ -103,10 +103,10 @@ def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
 def _means(
     store: EvaluationStore, run: Run, metrics: Sequence[str], done: Sequence[StoredResponse]
 ) -> Table:
+    if run.setup.is_of_suites or not metrics:
+        return Table()
     keys = {(response.method, response.sample_id) for response in done if not response.trial}
     all_rows = [row for row in stored_rows(store, run) if (row.method, row.question_id) in keys]
-    if run.setup.is_of_suites or not metrics or not all_rows:
-        return Table()
     by_method = {m: [row for row in all_rows if row.method == m] for m in run.setup.methods}
     outcomes = {m: summarize_rows(rows, metrics, len(rows), True) for m, rows in by_method.items()}
     title, note = "Mean scores in % (95 % interval)", ""
@@ -116,7 +116,7 @@ def _means(
             "Quick answers come first, so this is not a fair sample of the run. Each interval "
             "holds for one look: don't stop because it looks good."
         )
-    return replace(means_table(metrics, outcomes), title=title, note=note)
+    return replace(means_table(metrics, outcomes), title=title, note=note) if all_rows else Table()
 
 
 def _estimate_left(run: Run, store: EvaluationStore, n_done: int) -> str:
