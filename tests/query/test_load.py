@@ -5,7 +5,6 @@ import itertools
 import random
 import re
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -64,6 +63,17 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
+OPEN_STORES: list[EvaluationStore] = []
+
+
+@pytest.fixture(autouse=True)
+def _close_stores() -> Iterator[None]:
+    """Close a test's stores in its own thread, which the collector of garbage would not."""
+    yield
+    while OPEN_STORES:
+        OPEN_STORES.pop().close()
+
+
 class Trial:
     """A run of questions to a method of one's own and to a judge, each a model of the server."""
 
@@ -76,7 +86,7 @@ class Trial:
         samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(n)]
         self.units = [Unit(sample.id, sample, "mine") for sample in samples]
         store = EvaluationStore(IN_MEMORY)
-        weakref.finalize(self, store.close)
+        OPEN_STORES.append(store)
         self.session = StoredSession(store, store.add_run(RunSetup({})).run_id)
 
     async def answer(self, question: str) -> MethodAnswer:
