@@ -35,7 +35,7 @@ from graphrag.query.indexer_adapters import (
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
-from graphrag.query.models import CountedCompletion, CountedEmbedding, count_models
+from graphrag.query.models import CountedEmbedding, count_models
 from graphrag.query.replies import Embeddings
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.utils.api import get_embedding_store, load_search_prompt
@@ -74,16 +74,6 @@ class _KnownVectors:
         return Embeddings([self._vectors[text] for text in input])
 
 
-class _KeptContext:
-    def __init__(self, builder: Any) -> None:
-        self._builder = builder
-        self.built: ContextBuilderResult | None = None
-
-    def build_context(self, *args: object, **kwargs: object) -> "ContextBuilderResult":
-        self.built = built = self._builder.build_context(*args, **kwargs)
-        return built
-
-
 class ContextSearch:
     """The released local and basic search: one context, one call.
 
@@ -98,30 +88,34 @@ class ContextSearch:
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
         vectors = _KnownVectors({question: await self._embedding.vector_of(question)})
-        context = _KeptContext(_copy(self._engine.context_builder, text_embedder=vectors))
-        engine = _copy(self._engine, context_builder=context)
+        builder: Any = _copy(self._engine.context_builder, text_embedder=vectors)
+        contexts: list[ContextBuilderResult] = []
+
+        def build_context(*args: object, **kwargs: object) -> "ContextBuilderResult":
+            contexts.append(builder.build_context(*args, **kwargs))
+            return contexts[-1]
+
+        kept = SimpleNamespace(build_context=build_context)
+        engine = _copy(self._engine, context_builder=kept)
         pieces: list[str] = []
         async for piece in cast("AsyncIterator[str]", engine.stream_search(query=question)):
             pieces.append(piece)
             if on_text is not None:
                 on_text(piece)
-        assert context.built is not None
-        return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
+        context = contexts[-1]
+        return Outcome("".join(pieces), context.context_records, context.context_chunks)
 
 
-class _HeardModel:
-    """A model of an engine; ``hear`` is given each whole reply before the engine gets it."""
+def _hear(model: Any, hear: Callable[[str], Awaitable[None]]) -> Any:
+    """Return a model whose whole replies are heard before the engine gets them."""
 
-    def __init__(self, model: object, hear: Callable[[str], Awaitable[None]]) -> None:
-        self._model = cast("CountedCompletion", model)
-        self.tokenizer = self._model.tokenizer
-        self._hear = hear
-
-    async def completion_async(self, **kwargs: object) -> object:
-        reply = await self._model.completion_async(**kwargs)
+    async def completion_async(**kwargs: object) -> object:
+        reply = await model.completion_async(**kwargs)
         if not kwargs.get("stream"):
-            await self._hear(str(reply.content))
+            await hear(str(reply.content))
         return reply
+
+    return _copy(model, completion_async=completion_async)
 
 
 class GlobalMapReduce:
@@ -140,8 +134,8 @@ class GlobalMapReduce:
         async def keep(reply: str) -> None:
             replies.append(reply)
 
-        model = _HeardModel(self._engine.model, keep)
-        callbacks = [_TextCallback(on_text)] if on_text else []
+        model = _hear(self._engine.model, keep)
+        callbacks = [_copy(NoopQueryCallbacks(), on_llm_new_token=on_text)] if on_text else []
         result = await _copy(self._engine, callbacks=callbacks, model=model).search(query=question)
         unread = sum(not _has_points(reply) for reply in replies)
         if unread:
@@ -156,15 +150,6 @@ class GlobalMapReduce:
 def _has_points(reply: str) -> bool:
     parsed = cast("dict[str, object]", try_parse_json_object(reply, verbose=False)[1])
     return isinstance(parsed.get("points"), list)
-
-
-class _TextCallback(NoopQueryCallbacks):
-    def __init__(self, on_text: OnText) -> None:
-        super().__init__()
-        self._on_text = on_text
-
-    def on_llm_new_token(self, token: str) -> None:
-        self._on_text(token)
 
 
 class DriftSearch:
@@ -210,7 +195,7 @@ class DriftSearch:
             local_search=SimpleNamespace(search=_run_as_tasks(search, tasks)),
             context_builder=_copy(
                 builder,
-                model=_HeardModel(builder.model, embed),
+                model=_hear(builder.model, embed),
                 text_embedder=_KnownVectors(vectors),
             ),
             primer=_copy(primer, decompose_query=decompose_query),
