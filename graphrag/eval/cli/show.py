@@ -13,12 +13,8 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
-from graphrag.text.command_lines import eval_line_here
 from graphrag.text.console import open_console
 from graphrag.text.controls import escape_controls
-from graphrag.text.phrases import fold_line
-
-_MOST_NAMED = 10  # questions that begin alike
 
 
 def show(
@@ -44,8 +40,6 @@ def show(
     run_id = place.find_run(run or "latest", quiet=flags.quiet)
     if flags.changed is not None:
         flags = replace(flags, changed=place.find_run(flags.changed, quiet=flags.quiet))
-    if flags.question is not None:
-        flags = replace(flags, question=_find_question(place, run_id, flags.question))
     if flags.asks and flags.writes:
         raise UsageError(
             "--question, --failed and --changed print questions and write no file; give --export, "
@@ -84,27 +78,3 @@ def history(
     else:
         show_parts(open_console(), [runs_table(runs)])
     return DONE
-
-
-def _find_question(place: Place, run_id: str, question: str) -> str:
-    """Return the id of the question that has this id, or whose text begins so."""
-    from graphrag.config.models.strict_section import as_sentence, nearest
-    from graphrag.eval.store.database import open_store
-
-    with open_store(place.store_path()) as store:
-        samples = store.samples(run_id)
-    ids = [sample.id for sample in samples]
-    start = fold_line(question)
-    matches = [s for s in samples if start and fold_line(s.question).startswith(start)]
-    if not ids or question in ids:
-        return question
-    if len(matches) == 1:
-        return matches[0].id
-    if matches:
-        first = "; ".join(f"{s.id}: {s.question}" for s in matches[:_MOST_NAMED])
-        more = f"; and {len(matches) - _MOST_NAMED:,} more" if len(matches) > _MOST_NAMED else ""
-        msg = f"{len(matches):,} questions of run {run_id} begin with {question!r}"
-        raise UsageError(f"{msg}; give more of the text, or an id: {first}{more}")
-    msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
-    listed = eval_line_here("show", run_id, "--export", "rows.csv")
-    raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")

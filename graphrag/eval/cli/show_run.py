@@ -43,10 +43,10 @@ from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import open_console, say
-from graphrag.text.phrases import counted
+from graphrag.text.phrases import counted, fold_line
 
 _NOTHING_YET = "There is nothing to show yet."
-_MOST = 10  # questions that are shown unless all are asked for
+_MOST = 10  # questions that are shown or named unless all are asked for
 
 
 def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
@@ -80,6 +80,8 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             return DONE
         with working(notes, f"Reading run {run.run_id}"):
             about, outcome = _read(store, place, run)
+        if flags.question is not None:
+            flags = replace(flags, question=_find_question(about, flags.question))
         if flags.asks and not outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
@@ -101,6 +103,25 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             return DONE
         _write(supervisor, report, next((r for r in runs if r.origin == "command"), None))
     return DONE
+
+
+def _find_question(about: RunDescription, question: str) -> str:
+    """Return the id of the question that has this id, or whose text begins so."""
+    run_id, ids = about.run.run_id, [sample.id for sample in about.samples]
+    start = fold_line(question)
+    matches = [s for s in about.samples if start and fold_line(s.question).startswith(start)]
+    if not ids or question in ids:
+        return question
+    if len(matches) == 1:
+        return matches[0].id
+    if matches:
+        first = "; ".join(f"{s.id}: {s.question}" for s in matches[:_MOST])
+        more = f"; and {len(matches) - _MOST:,} more" if len(matches) > _MOST else ""
+        msg = f"{len(matches):,} questions of run {run_id} begin with {question!r}"
+        raise UsageError(f"{msg}; give more of the text, or an id: {first}{more}")
+    msg = f"Run {run_id} holds no question {question!r}, by its id or the beginning of its text"
+    listed = eval_line_here("show", run_id, "--export", "rows.csv")
+    raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")
 
 
 def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
