@@ -212,10 +212,8 @@ def write_template(path: Path, content: str, is_template: bool = True) -> str:
             path.parent.mkdir(parents=True)
         with path.open("x" if is_template else "w", encoding="utf-8") as file:
             file.write(content)
-    except FileExistsError as error:
-        if not path.is_file():  # a file is where its folder is to be
-            raise StoreError(f"{path} can't be written: {error.strerror}.") from error
-        return f"{path} exists and is left as it is."
     except OSError as error:
+        if isinstance(error, FileExistsError) and path.is_file():  # not where its folder is to be
+            return f"{path} exists and is left as it is."
         raise StoreError(f"{path} can't be written: {error.strerror}.") from error
     return f"Wrote {path}{'' if is_template else ', by which editors check what is written'}."

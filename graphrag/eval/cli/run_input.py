@@ -50,10 +50,9 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     folders = config.project_folders()
     check_keys(samples, folders)
     used = {sample.imdb_key for sample in samples}
-    roots = config.projects(key for key in folders if key in used)
-    for key, root in {**folders, **roots}.items():
-        if key not in used and key not in roots:
-            continue
+    by_key = {key: folder for key, folder in folders.items() if key in used}
+    roots = config.projects(by_key)
+    for key, root in {**by_key, **roots}.items():
         try:
             needs_none = find_settings(root) and (flags.index or key not in roots)
             remedy = "build it with" if flags.round else "add --index, or build it with"
@@ -100,13 +99,11 @@ def _change_metrics(config: EvaluationConfig, metrics: str) -> dict[str, Any]:
     Thresholds of metrics that are not asked are left out.
     """
     names = split_names(metrics)
-    if names == ["none"]:
-        kinds = ("rubric", "quality", "assertions", "pairwise")
-        further: dict[str, object] = {**dict.fromkeys(kinds, False), "graded": ()}
-        judge = {**config.judge.model_dump(), **further}
-        return {"metrics": [], "thresholds": {}, "judge": judge}
-    kept = {m: least for m, least in config.thresholds.items() if m in names}
     judge = {**config.judge.model_dump(), "graded": ()}  # those among the names are put there
+    if names == ["none"]:
+        names = []
+        judge |= dict.fromkeys(("rubric", "quality", "assertions", "pairwise"), False)
+    kept = {m: least for m, least in config.thresholds.items() if m in names}
     return {"metrics": names, "thresholds": kept, "judge": judge}
 
 

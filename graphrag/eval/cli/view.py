@@ -151,10 +151,10 @@ def dashboard(
 
     series = MetricsCollector(recorded) if recorded.is_file() else None
     # Without a run the store's own sentence says so, unless something was recorded.
-    source = None if series is not None and not store_path.is_file() else store_path
+    store = Path() if series is not None and not store_path.is_file() else store_path
     path = to or store_path.with_name(DASHBOARD_FILE)
     with working(open_console(stderr=True, quiet=quiet), "Drawing the page"):
-        write_file(path, StorePages(source or Path()).page(series))
+        write_file(path, StorePages(store).page(series))
     say(f"Dashboard: {path}", quiet=quiet)
     return DONE
 
