@@ -68,7 +68,7 @@ async def run(what: str, url: str, folder: Path, items: int) -> None:
 
 def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, int]:
     """Do that in a process of its own; return seconds, CPU seconds and new calls."""
-    before = count_calls(url)
+    before, _ = count_calls(url)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, what, url, folder, str(items)],
         check=True,
@@ -78,7 +78,7 @@ def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, in
     )
     seconds, cpu, n_results, stopped = json.loads(done.stdout.splitlines()[-1])
     assert (n_results, stopped) == (0 if what == "replayed" else items, None), done.stdout
-    return seconds, cpu, count_calls(url) - before
+    return seconds, cpu, count_calls(url)[0] - before
 
 
 def main() -> None:
