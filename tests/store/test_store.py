@@ -18,7 +18,7 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.checks import check_output
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse
-from graphrag.eval.store.session import Standing, StoredSession
+from graphrag.eval.store.session import Standing, StoredSession, unkept_session
 from graphrag.query.figures import MOST_COUNT
 from graphrag.query.usage import (
     CallAttempt,
@@ -399,6 +399,17 @@ def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store):
         assert opened.response("u7") == response("u7")
         contexts = [text for text, _ in opened.read_again(units)]
         assert contexts == [response(unit).context_text for unit in units]
+
+
+def test_a_session_that_is_kept_nowhere_makes_no_file_and_notes_no_call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with unkept_session() as session:
+        assert session.journal(CallScope.of_search("u")) is None
+        session.keep_response(response("u"))
+        session.keep_verdicts("u", {"correctness": JudgeResult(1, "so")}, Usage())
+        assert session.response("u") == response("u")
+        assert session.standing("u") == Standing(False, frozenset({"correctness"}))
+        assert not list(tmp_path.iterdir())
 
 
 FULL = {

@@ -375,12 +375,12 @@ class RunDescription:
 
     run: Run
     config: EvaluationConfig
-    samples: Sequence[Sample] = ()
+    samples: Sequence[Sample]
+    recorded_at: str | None
+    is_stored: bool
+    forgotten: Sequence[Usage]
+    unfinished: Sequence[Usage]
     views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
-    recorded_at: str | None = None
-    is_stored: bool = True
-    forgotten: Sequence[Usage] = ()
-    unfinished: Sequence[Usage] = ()
     unread: Sequence[str] = ()
 
     @property

@@ -5,6 +5,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 """
 
 import json
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -40,7 +41,6 @@ from graphrag.eval.store.records import (
     RunSetup,
     StoredResponse,
     list_details,
-    new_run,
     now,
 )
 from graphrag.eval.store.rows import (
@@ -115,8 +115,14 @@ class EvaluationStore:
     def add_run(
         self, setup: RunSetup, samples: Sequence[Sample] = (), details: RunDetails | None = None
     ) -> Run:
-        """Begin a run and keep its questions, so that its responses can be read without them."""
-        run = new_run(setup, details)
+        """Begin a run and keep its questions, so that its responses can be read without them.
+
+        ``details``: None: of a program's own.
+        """
+        started = now()
+        run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
+        details = details or RunDetails("python", 0, {})
+        run = Run(run_id, started, None, "unfinished", setup, details)
         described = json.dumps(run.details.to_dict())
         values = (run.run_id, run.started_at, None, run.status, json.dumps(setup.root), described)
         self._writer.write((insert("runs"), values), *_sample_rows(run.run_id, samples))

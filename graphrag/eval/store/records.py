@@ -1,7 +1,6 @@
 """What the store keeps of a run: the run and its setup, its responses, its further judgments."""
 
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -231,13 +230,6 @@ class Run:
         started = self.started_at[:16].replace("T", " ")
         questions = counted(self.setup.n_questions, "question")
         return f"{self.run_id} ({started} UTC, {questions}, {self.status})"
-
-
-def new_run(setup: RunSetup, details: RunDetails | None = None) -> Run:
-    """Return a run that begins now, under an id of its own; None: of a program's own."""
-    started = now()
-    run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
-    return Run(run_id, started, None, "unfinished", setup, details or RunDetails("python", 0, {}))
 
 
 def now() -> str:
