@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands, one file a command; what needs libraries stands beside it."""
+"""The ``graphrag eval`` commands, one file a command; what needs libraries stands in another."""
 
 import lazy_loader
 
