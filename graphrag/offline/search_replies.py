@@ -151,7 +151,7 @@ def answer_or_go_on(request: Request) -> dict[str, object]:
     """
     values = check_and_answer(request)
     if not values["missing"]:
-        return values
+        return {**values, "keep": [], "follow": [], "look_up": []}
     rows = [record for record in read_context(request.system) if record.table == "Rows"]
     bags = [frozenset(terms(f"{row.label} {row.text}")) for row in rows]
     question = weigh_question(request.user, bags)
@@ -160,6 +160,9 @@ def answer_or_go_on(request: Request) -> dict[str, object]:
     query = str(name_next_search(request)["query"])
     return {
         "missing": values["missing"],
+        "answer": "",
+        "relationships": [],
+        "sources": [],
         "keep": values["sources"],
         "follow": [number for number in best if shares[number] > 0],
         "look_up": [query] if query else [],
