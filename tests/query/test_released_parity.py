@@ -175,6 +175,8 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(both):
         "graphrag.query.own_time",
         "graphrag.query.streaming",
         "graphrag.query.usage",
+        "graphrag.text",
+        "graphrag.text.json_records",
         "graphrag_overlay",
     }
     assert not {name for name in added if not name.startswith("graphrag")}
