@@ -17,7 +17,6 @@ from support.tog_world import (
     section,
     text_units,
     tog_search,
-    units_of,
 )
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
@@ -124,11 +123,7 @@ async def test_what_a_search_does_without_is_told_of_it_whatever_its_calls_note(
             return {}, "words alone"
 
     model = ScriptedModel(lambda _: go_on()("") | {"missing": "", "answer": "Me.", "sources": [99]})
-    settings = {
-        "text_units": units_of(text_units()),
-        "config": ToGSearchConfig(),
-        "meaning": Nothing(),
-    }
+    settings = {"text_units": text_units(), "meaning": Nothing()}
     result = await ToGSearch(model=model, graph=world.graph, **settings).search(QUESTION)
     assert result.note == "words alone"
     noted = frames(result)["exploration"]["note"][0]

@@ -24,7 +24,7 @@ from graphrag.query.structured_search.tog_search.answer import (
     conclude,
     is_answer,
 )
-from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
+from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits, build_in_memory
 from graphrag.query.structured_search.tog_search.walk import (
     Row,
     rows_to_relationships,
@@ -35,6 +35,8 @@ from graphrag.text.phrases import fold_line
 from graphrag.text.ranking import load_bm25
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from graphrag.query.meaning import TextMeaning
 
 # Those whose words are known where meaning adds to them.
@@ -82,7 +84,9 @@ class _Way:
 class GraphSearch(Generic[_Config]):
     """A search over one graph, which asks once; made once, safe for concurrent searches.
 
-    ``model`` is a graphrag_llm completion. Without text units a search answers from relationships.
+    ``model`` is a graphrag_llm completion. ``text_units``: as they were opened, or a table, see
+    ``build_in_memory``; without any a search answers from relationships. ``config``: the section's
+    settings; None: its defaults.
     Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
     ``response_type`` is the form of the answer, free text. Texts are found by the words of a
     question, and by their ``meaning``; None: by words alone.
@@ -90,19 +94,24 @@ class GraphSearch(Generic[_Config]):
 
     section: str
     """Its section of settings.yaml."""
+    form: type[_Config]
+    """What that section holds."""
 
     def __init__(
         self,
         *,
         model: asking.CompletionModel,
         graph: GraphStore,
-        text_units: TextUnits,
-        config: _Config,
+        text_units: "TextUnits | pd.DataFrame",
+        config: _Config | None = None,
         response_type: str = "Multiple Paragraphs",
         meaning: "TextMeaning | None" = None,
     ) -> None:
-        self._config = config
+        self._config: _Config = config or self.form()
+        config = self._config
         self.graph = graph
+        if not isinstance(text_units, TextUnits):
+            text_units = build_in_memory(None, None, text_units).text_units
         text_units = text_units.in_passages(config.passage_tokens)
         self._text_units, self._meaning = text_units, meaning
         self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
@@ -223,13 +232,13 @@ class GraphSearch(Generic[_Config]):
 class PPRSearch(GraphSearch[PPRSearchConfig]):
     """Ranks text units by the mass that reaches them, and asks once."""
 
-    section = "ppr_search"
+    section, form = "ppr_search", PPRSearchConfig
 
 
 class ToGSearch(GraphSearch[ToGSearchConfig]):
     """Think-on-Graph search: a model reads texts and rows, and answers or says what is next."""
 
-    section = "tog_search"
+    section, form = "tog_search", ToGSearchConfig
 
     def _exploring_prompt(self) -> str:
         prompt = self._prompt(
