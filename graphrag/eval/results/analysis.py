@@ -141,10 +141,12 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values; the figures of result and family stand beside the rest."""
+        result = to_jsonable_python(self.result)
+        del result["is_graded"]  # its test and its interval say it in files
         return {
             **{name: getattr(self, name) for name in ("a", "b", "metric", "in_family", "verdict")},
             "corrected": None if self.corrected is None else self.corrected.to_dict(),
-            **to_jsonable_python(self.result),
+            **result,
             **to_jsonable_python(self.family or dict.fromkeys(FamilyFigures.__slots__)),
         }
 
