@@ -5,7 +5,6 @@ missing libraries with the ranges that pyproject.toml gives them.
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
@@ -87,18 +86,8 @@ def ask_overlay(trouble: Callable[[], str | None]) -> None:
     _troubles.add(trouble)
 
 
-def refuse_if_unfit() -> None:
-    """End a command that needs what is not here: one sentence, exit code 2."""
-    if sentence := _find_problem():
-        import typer
-
-        from graphrag.text.controls import strip_controls
-
-        sys.stderr.write(f"Error: {strip_controls(sentence)}\n")
-        raise typer.Exit(2)
-
-
-def _find_problem() -> str | None:
+def problem() -> str | None:
+    """Say in one sentence why the project's commands can't run here, or None if they can."""
     for cause in filter(None, (trouble() for trouble in _troubles)):
         return f"there is no gtog here: {cause}."
     missing = missing_requirements()

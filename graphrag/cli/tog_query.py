@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
+from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.config.enums import SearchMethod
-from graphrag.installation import HASHED, STAND_IN, has_no_wordllama, refuse_if_unfit
+from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
 from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles

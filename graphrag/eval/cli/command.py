@@ -11,10 +11,11 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
+from graphrag.cli.fitness import refuse_if_unfit
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import explained
 from graphrag.eval.errors import UsageError
-from graphrag.installation import missing_requirements, pip_install, refuse_if_unfit
+from graphrag.installation import missing_requirements, pip_install
 from graphrag.text.command_lines import Invocation, remember, runnable
 
 

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from graphrag.installation import refuse_if_unfit
+from graphrag.cli.fitness import refuse_if_unfit
 
 
 class EvalGroup(TyperGroup):

@@ -69,12 +69,12 @@ OWN_SCORERS = tuple(SCORERS)
 
 def list_further(config: EvaluationConfig, samples: Iterable[Sample]) -> list[str]:
     """Return the further judges that are asked about single responses to some of the samples."""
-    asked = [*samples]
+    every = [*samples]
     scorers = ((name, SCORERS.find(name)) for name in config.judge.scorers)
     return [
         name
         for name, scorer in scorers
-        if scorer is not None and not scorer.of_pairs and any(map(scorer.asks, asked))
+        if scorer is not None and not scorer.of_pairs and any(map(scorer.asks, every))
     ]
 
 

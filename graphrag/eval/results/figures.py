@@ -274,8 +274,8 @@ def _summarize(
     samples: Mapping[str, Sample],
     gradings: Mapping[tuple[str, str], Mapping[str, object]],
 ) -> ScoreSummary:
-    asked = [(r, samples.get(r.sample_id, NOT_KEPT)) for r in results]
-    planned = [(r, sample) for r, sample in asked if scorer.asks(sample)]
+    answers = [(r, samples.get(r.sample_id, NOT_KEPT)) for r in results]
+    planned = [(r, sample) for r, sample in answers if scorer.asks(sample)]
     values = [
         scorer.grading(sample, r.failure is not None, gradings.get((r.sample_id, r.method)))
         for r, sample in planned

@@ -1,0 +1,16 @@
+"""Ends our commands where the project can't run."""
+
+import sys
+
+import typer
+
+from graphrag.installation import problem
+from graphrag.text.controls import strip_controls
+
+
+def refuse_if_unfit() -> None:
+    """End a command that needs what is not here: one sentence, exit code 2."""
+    sentence = problem()
+    if sentence is not None:
+        sys.stderr.write(f"Error: {strip_controls(sentence)}\n")
+        raise typer.Exit(2)
