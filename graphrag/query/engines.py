@@ -173,8 +173,8 @@ class DriftSearch:
         embedding = cast("CountedEmbedding", builder.text_embedder)
 
         async def search(query: str, **kwargs: Any) -> "SearchResult":
-            known = _KnownVectors({query: await embedding.vector_of(query)})
-            context = _copy(local_search.context_builder, text_embedder=known)
+            embedder = _KnownVectors({query: await embedding.vector_of(query)})
+            context = _copy(local_search.context_builder, text_embedder=embedder)
             step = _copy(local_search, context_builder=context)
             return await step.search(query=query, **kwargs)
 

@@ -36,7 +36,7 @@ def remember(invocation: Invocation) -> None:
     _INVOCATION.set(invocation)
 
 
-def given() -> Invocation:
+def current_command() -> Invocation:
     """Return the command that was given."""
     return _INVOCATION.get()
 
@@ -46,13 +46,13 @@ def say_instead(word: str, by: str) -> None:
 
     So a follow-up means the run that ``latest`` or a file meant when the command was given.
     """
-    command = given()
+    command = current_command()
     remember(replace(command, words=tuple(by if w == word else w for w in command.words)))
 
 
 def move_to(place: Mapping[str, str]) -> None:
     """Have the lines that name the place of the command name this one."""
-    remember(replace(given(), place=place))
+    remember(replace(current_command(), place=place))
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
@@ -61,7 +61,7 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
     a flag without a value that is left out.
     """
-    command, new = given(), instead or {}
+    command, new = current_command(), instead or {}
     before = ("", *command.words)
     words = [new.get(name, word) for name, word in zip(before, command.words, strict=False)]
     kept = [word for word in words if word != but]
@@ -70,12 +70,12 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
 
 def config_name() -> str:
     """Return the name of the configuration that the given command reads."""
-    return Path(given().place.get("--config", "eval_config.yaml")).name
+    return Path(current_command().place.get("--config", "eval_config.yaml")).name
 
 
 def eval_line(*words: str | Path) -> str:
     """Return a command of ``graphrag eval``; a Path is made absolute."""
-    return _join(*given().program, *words)
+    return _join(*current_command().program, *words)
 
 
 def eval_line_here(*words: str | Path) -> str:
@@ -83,7 +83,7 @@ def eval_line_here(*words: str | Path) -> str:
 
     A file that its ``--output`` names is left out: other commands take a folder alone.
     """
-    place = dict(given().place)
+    place = dict(current_command().place)
     output = place.get("--output", "")
     if output.lower().endswith(".json") and not Path(output).is_dir():
         del place["--output"]
@@ -96,7 +96,7 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    place = {**given().place, "--output": str(folder.absolute())}
+    place = {**current_command().place, "--output": str(folder.absolute())}
     return eval_line(*words, *chain(*place.items()))
 
 

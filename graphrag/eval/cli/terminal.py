@@ -14,7 +14,7 @@ from rich.console import Console
 
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import Pulse
-from graphrag.text.command_lines import again, given
+from graphrag.text.command_lines import again, current_command
 from graphrag.text.console import open_console, say
 from graphrag.text.controls import strip_controls
 from graphrag.text.log_lines import LIBRARIES, lines_to
@@ -101,7 +101,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
 
 def say_interrupted() -> str:
     """Return what is said of a command that Ctrl-C stopped at once."""
-    if not given().resumes:
+    if not current_command().resumes:
         return "Interrupted."
     kept = "Interrupted; what was finished is kept, if the run had begun."
     return f"{kept} Continue with: {again('--resume')}"

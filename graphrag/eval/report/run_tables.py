@@ -470,8 +470,8 @@ def split_loss(figures: "Figures") -> tuple[Table, Table]:
     whole, n = loss_table(figures), sum(row.imdb_key is not None for row in _list_traced(figures))
     if n == len(whole.rows):
         return whole, Table()
-    each = replace(whole, title="The same by document", rows=whole.rows[:n], note="")
-    return replace(whole, rows=whole.rows[n:]), each
+    by_document = replace(whole, title="The same by document", rows=whole.rows[:n], note="")
+    return replace(whole, rows=whole.rows[n:]), by_document
 
 
 def _list_traced(figures: "Figures") -> list[LossRow]:

@@ -33,7 +33,7 @@ from graphrag.eval.store.whole_files import (
     Content,
 )
 from graphrag.eval.web.run_page import report_pieces
-from graphrag.text.command_lines import eval_line_here, given
+from graphrag.text.command_lines import current_command, eval_line_here
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.phrases import counted
 
@@ -68,7 +68,7 @@ class RunReport:
     def page(self) -> Iterator[str]:
         """Yield the run's page in pieces."""
         about = self.description
-        no_root = bool(given().place) or about.config.root == Path()
+        no_root = bool(current_command().place) or about.config.root == Path()
         place = () if no_root else ("--root", about.config.root)
         show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
         commands = {
