@@ -54,6 +54,7 @@ async def _count_words(judge, material):
 clumsy = Scorer(
     name="clumsy", title="Clumsy", parts=("score",), limits=(0.0, 1.0), prompt="clumsy",
     version=1, reads=("answer",), grade=_count_words, note="Half of them.",
+    read=lambda value, parts: {"score": value["score"]},
 )
 
 duel = Scorer(
@@ -221,7 +222,8 @@ def test_a_judge_of_pairs_is_seen_wherever_figures_of_pairs_are(evaluation, pack
     wins = [(a < b) - (a > b) for a, b in lengths]
     assert summary["score"]["estimate"]["mean"] == sum(wins) / len(wins)
     assert summary["score"]["estimate"]["n"] == len(ROWS[:2])
-    assert "duel" not in answers[0]["basic"], "a figure of a pair is of neither answer alone"
+    names = " ".join(answers[0]["basic"])
+    assert "duel" not in names, "a figure of a pair is of neither answer alone"
     assert "Shorter, -1 to 1" in (evaluation.output / "report.html").read_text(encoding="utf-8")
     (run,) = evaluation.runs()
     assert run.setup.root["further"]["duel"]["pairs"] == [["basic", "echo"]]
