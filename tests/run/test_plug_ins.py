@@ -48,7 +48,7 @@ async def _duel(judge, material):
 
 async def _count_words(judge, material):
     if material.method == "echo":
-        raise ValueError("no words")
+        raise ValueError("no words") if material.sample.id == "q1" else SystemExit(4)
     return {"score": 7 if material.sample.id == "q1" else 0.5}, []
 
 clumsy = Scorer(
@@ -243,15 +243,16 @@ def test_a_judge_that_fails_is_named_and_hides_nothing_that_was_paid_for(evaluat
     ran = evaluation.done("--full", COLUMNS="300", code=3)
     output = " ".join(ran.output.split())
     assert "can't be used: ValueError: score 7 is not in [0.0, 1.0]" in output
-    assert "2 answers ungraded: clumsy of rag-pack 1.2 (metrics) can't be used: ValueErr" in output
+    assert "1 answer ungraded: clumsy of rag-pack 1.2 (metrics) can't be used: ValueErr" in output
     assert "no words. Mend or remove that package" in output
+    assert "it called sys.exit(4). Mend or remove that package" in output
     graded = evaluation.read_results("summary")["graded"]["clumsy"]
     assert graded["basic"]["score"]["estimate"]["mean"] == 0.5
     assert graded["echo"]["score"]["estimate"]["mean"] is None
     assert len(evaluation.read_results()["results"]) == len(ROWS[:2])
     one = evaluation.done("show", "--question", "q2", COLUMNS="300").output
     assert "clumsy, score 0.5: -" in one
-    assert "clumsy: unscored: clumsy of rag-pack 1.2 (metrics) can't be used: ValueError: no" in one
+    assert "clumsy: unscored: clumsy of rag-pack 1.2 (metrics) can't be used: RuntimeError:" in one
     assert "ungraded: clumsy" in evaluation.done("show", "--full", COLUMNS="300").output
 
 

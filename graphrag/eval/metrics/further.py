@@ -16,7 +16,7 @@ from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.rubric import RUBRIC
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer
-from graphrag.eval.records.plug_ins import PlugIn, Registry
+from graphrag.eval.records.plug_ins import PlugIn, Registry, contained
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.calls import describe_error
 
@@ -28,17 +28,16 @@ _OWN = {scorer.name: scorer for scorer in (RUBRIC, QUALITY, ASSERTIONS, CLAIMED,
 def _guard(plug_in: PlugIn, scorer: Scorer) -> Scorer:
     def guarded(function: Callable[P, T]) -> Callable[P, T]:
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
+            with plug_in.guarded():
                 return function(*args, **kwargs)
-            except Exception as error:
-                raise plug_in.refuse(describe_error(error)) from error
 
         return call
 
     async def grade(judge: JudgeModel, material: Material) -> Grading:
         try:
             assert scorer.grade is not None
-            value, failures = await scorer.grade(judge, material)
+            with contained("it"):
+                value, failures = await scorer.grade(judge, material)
             json.dumps(value, allow_nan=False)
             for part, number in scorer.numbers(value).items():
                 if number is not None and not scorer.limits[0] <= number <= scorer.limits[1]:

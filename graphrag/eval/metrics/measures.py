@@ -17,7 +17,6 @@ from graphrag.eval.metrics.wording import aspect_coverage, keyword_relevance, ti
 from graphrag.eval.records.answers import QueryResult, Retrieved
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
-from graphrag.query.calls import describe_error
 
 Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
 Kind: TypeAlias = Literal["binary", "share", "unbounded"]
@@ -368,10 +367,8 @@ def _load_plug_in(name: str) -> Measure:
         raise plug_in.refuse("a package's measure is binary or a share")
 
     def compute(inputs: MeasureInput, *k: int) -> float | None:
-        try:
+        with plug_in.guarded():
             value = loaded.compute(inputs, *k)
-        except Exception as error:
-            raise plug_in.refuse(describe_error(error)) from error
         if value is None or 0 <= value <= 1:
             return value
         raise plug_in.refuse(f"{value!r} is not in [0, 1]")

@@ -4,11 +4,13 @@ They are read where a name is not built in, or where all are listed, and loaded 
 is broken is named by its package, and stops nothing that does not ask for it.
 """
 
+import asyncio
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -66,6 +68,23 @@ def import_part(load: Callable[[], T], what: str) -> T:
             signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """Raise RuntimeError for what would end the process: sys.exit, or what is no Exception.
+
+    ``what`` names the code of others that runs inside. Ctrl-C and the end of a task stay what they
+    are.
+    """
+    try:
+        yield
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except SystemExit as error:
+        raise RuntimeError(f"{what} called sys.exit({error.code!r})") from error
+    except BaseException as error:
+        raise RuntimeError(f"{what} raised {type(error).__name__}: {error}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class PlugIn:
     """A part that a package brings; ``package`` is the distribution with its version."""
@@ -109,6 +128,17 @@ class PlugIn:
             self.load_function()
         elif not isinstance(self.load(object), kinds):
             raise self.refuse(f"{self.entry.value} is no {' or '.join(k.__name__ for k in kinds)}")
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise ConfigError, which names the package, for whatever the part raises."""
+        try:
+            with contained("it"):
+                yield
+        except Exception as error:
+            from graphrag.query.calls import describe_error  # needed where something broke alone
+
+            raise self.refuse(describe_error(error)) from error
 
     def refuse(self, why: str) -> ConfigError:
         """Return the error of a part that can't be used."""

@@ -25,7 +25,6 @@ from graphrag.eval.store.whole_files import (
     run_folder,
     write_whole,
 )
-from graphrag.query.calls import describe_error
 from graphrag.text.controls import harmless_cell
 from graphrag.text.phrases import counted
 
@@ -188,10 +187,9 @@ def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
         harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
         return harmless.to_csv(index=False, lineterminator="\n")
     if (plug_in := _exporter(suffix)) is not None:
-        try:
-            made = plug_in.load_function()(table)
-        except Exception as error:
-            raise plug_in.refuse(describe_error(error)) from error
+        export = plug_in.load_function()
+        with plug_in.guarded():
+            made = export(table)
         if not isinstance(made, str | bytes):
             raise plug_in.refuse(f"it made {type(made).__name__}, not text or bytes")
         return made

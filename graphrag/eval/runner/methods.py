@@ -32,7 +32,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms, HttpService
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records.plug_ins import find_plug_in, import_part
+from graphrag.eval.records.plug_ins import contained, find_plug_in, import_part
 from graphrag.eval.runner.held_loop import ask_in_thread
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
@@ -246,19 +246,11 @@ async def ask_method(
 
 async def _call_method(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
     method = call.func
-    try:
+    with contained("the method"):
         kinds = (method, type(method).__call__)
         is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
         answer: object = call() if is_async else await ask_in_thread(call)
         return await ask(answer) if inspect.isawaitable(answer) else answer
-    except SystemExit as error:  # it would end the whole run, with an exit code of its own
-        raise RuntimeError(f"the method called sys.exit({error.code!r})") from error
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:
-        if isinstance(error, Exception):
-            raise
-        raise RuntimeError(f"the method raised {type(error).__name__}: {error}") from error
 
 
 class HttpMethod:
