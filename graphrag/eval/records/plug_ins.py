@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -69,7 +69,7 @@ def import_part(load: Callable[[], T], what: str) -> T:
 
 
 @contextmanager
-def contained(what: str) -> Iterator[None]:
+def contained(what: str) -> Generator[None]:
     """Raise RuntimeError for what would end the process: sys.exit, or what is no Exception.
 
     ``what`` names the code of others that runs inside. Ctrl-C and the end of a task stay what they
@@ -130,7 +130,7 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no {' or '.join(k.__name__ for k in kinds)}")
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def guarded(self) -> Generator[None]:
         """Raise ConfigError, which names the package, for whatever the part raises."""
         try:
             with contained("it"):
