@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from io import StringIO
-from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, NamedTuple, cast
@@ -16,13 +15,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.cells import EACH_ALONE, UNKNOWN, p_value, percent, plain, span
+from graphrag.eval.report.cells import EACH_ALONE, percent, plain
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, mean_real
-from graphrag.eval.stats.paired import ScaleDifference, paired_scale
 from graphrag.text.input_files import read_input
-from graphrag.text.phrases import counted
 
 LOWEST, HIGHEST = 1, 5
 SATISFIED = 4
@@ -243,27 +240,17 @@ class RatingAgreement:
     same: Estimate
 
 
-class RatingDifference(NamedTuple):
-    """Rating of ``a`` minus rating of ``b``, over the questions rated for both; exploratory."""
-
-    a: str
-    b: str
-    result: ScaleDifference
-
-
 @dataclass(frozen=True, slots=True)
 class RatingsReport:
     """Everything that ratings say of a run, named by its id or its file's path; see its parts.
 
-    Satisfaction and agreement are by method; differences are of every pair of methods that were
-    rated.
+    Satisfaction and agreement are by method.
     """
 
     run: str
     satisfaction: Mapping[str, Satisfaction]
     agreement: Mapping[str, RatingAgreement]
     overall: RatingAgreement
-    differences: tuple[RatingDifference, ...]
     answers: tuple[RatedAnswer, ...]
     unjoined: tuple[UnjoinedRating, ...]
     embedded_models: str | None = None
@@ -276,10 +263,6 @@ class RatingsReport:
             "satisfaction": {method: asdict(value) for method, value in self.satisfaction.items()},
             "agreement": {method: asdict(value) for method, value in self.agreement.items()},
             "agreement_overall": asdict(self.overall),
-            "differences": [
-                {"a": pair.a, "b": pair.b, "in_family": False, **asdict(pair.result)}
-                for pair in self.differences
-            ],
             "answers": [{**asdict(answer), "rating": answer.rating} for answer in self.answers],
             "unjoined": [{**asdict(row.rating), "reason": row.reason} for row in self.unjoined],
         }
@@ -295,7 +278,6 @@ def report_ratings(
     answers, unjoined = join_ratings(ratings, rows)
     n_answers = Counter(row.method for row in rows)
     by_method = {name: [a for a in answers if a.method == name] for name in n_answers}
-    rated = [method for method, group in by_method.items() if group]
     return RatingsReport(
         run=run,
         satisfaction={
@@ -304,10 +286,6 @@ def report_ratings(
         },
         agreement={method: judge_beside_users(group) for method, group in by_method.items()},
         overall=judge_beside_users(answers),
-        differences=tuple(
-            RatingDifference(a, b, _difference(by_method[a], by_method[b]))
-            for a, b in combinations(rated, 2)
-        ),
         answers=answers,
         unjoined=unjoined,
         embedded_models=embedded_models,
@@ -347,19 +325,8 @@ def judge_beside_users(answers: Sequence[RatedAnswer]) -> RatingAgreement:
     )
 
 
-def _difference(first: Sequence[RatedAnswer], second: Sequence[RatedAnswer]) -> ScaleDifference:
-    left = {(answer.document, answer.question_id): answer.rating for answer in first}
-    right = {(answer.document, answer.question_id): answer.rating for answer in second}
-    questions = dict.fromkeys([*left, *right])
-    return paired_scale(
-        [(left.get(question), right.get(question)) for question in questions],
-        limits=(float(LOWEST - HIGHEST), float(HIGHEST - LOWEST)),
-        documents=[document or None for document, _ in questions],
-    )
-
-
 def list_ratings(report: RatingsReport) -> list[Part]:
-    """Return satisfaction, the judge beside the users, differences, and what did not join."""
+    """Return satisfaction, the judge beside the users, and what did not join."""
     note = f" ({report.embedded_models})" if report.embedded_models else ""
     overall = {"all methods": report.overall} if len(report.agreement) > 1 else {}
     return [
@@ -392,21 +359,8 @@ def list_ratings(report: RatingsReport) -> list[Part]:
             ],
             EACH_ALONE,
         ),
-        *map(_describe_difference, report.differences),
         *_list_unjoined(report.unjoined),
     ]
-
-
-def _describe_difference(difference: RatingDifference) -> Line:
-    result, pair = difference.result, f"{difference.a} - {difference.b}"
-    if result.difference is None:
-        return Line(f"{pair}: no question is rated for both.")
-    limits = span(result.low, result.high, lambda d: f"{d:+.2f}", 2, f"interval {UNKNOWN}")
-    return Line(
-        f"{pair}: {result.difference:+.2f} ({limits}), {p_value(result.p)}, "
-        f"{counted(result.n_pairs, 'question')} rated for both; exploratory: neither the interval "
-        "nor p is corrected for the number of pairs."
-    )
 
 
 def _list_unjoined(unjoined: Sequence[UnjoinedRating]) -> Iterator[Line]:
