@@ -87,11 +87,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         "Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the query cost, and "
         "with tog and ppr the way to it."
     )
-    connect = typer.Option(
-        False,
-        "--connect",
-        hidden=True,
-    )
+    connect = typer.Option(False, "--connect", hidden=True)
     last = Parameter("connect", Parameter.POSITIONAL_OR_KEYWORD, default=connect, annotation=bool)
     parameters = [*options.values(), last]
     vars(query)["__signature__"] = whole.replace(parameters=parameters)

@@ -12,13 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal
 
-__all__ = [
-    "NOT_FOUND",
-    "OFFLINE_LABEL",
-    "OfflineModelError",
-    "note_call",
-    "watch_offline",
-]
+__all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
 
 OFFLINE_LABEL = "offline baseline models"
 """How outputs that used the embedded models are labeled."""

@@ -9,13 +9,7 @@ from functools import cache, lru_cache
 
 from graphrag.offline import NOT_FOUND
 from graphrag.offline.extraction import is_heading
-from graphrag.offline.names import (
-    PLACE_HEADS,
-    QUESTION_WORDS,
-    find_mentions,
-    name_key,
-    split_words,
-)
+from graphrag.offline.names import PLACE_HEADS, QUESTION_WORDS, find_mentions, name_key, split_words
 from graphrag.text.tables import Record
 from graphrag.text.words import first_words, normalize, sentences, share_covered, terms
 

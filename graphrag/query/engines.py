@@ -194,9 +194,7 @@ class DriftSearch:
             query_state=state,
             local_search=SimpleNamespace(search=_run_as_tasks(search, tasks)),
             context_builder=_copy(
-                builder,
-                model=_hear(builder.model, embed),
-                text_embedder=_KnownVectors(vectors),
+                builder, model=_hear(builder.model, embed), text_embedder=_KnownVectors(vectors)
             ),
             primer=_copy(primer, decompose_query=decompose_query),
         )

@@ -18,13 +18,7 @@ from graphrag.config.models.basic_search_config import BasicSearchConfig
 from graphrag.config.models.tog_search_config import RankedSearchConfig
 from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt, prompt_files
-from graphrag.query.methods import (
-    GRAPH_METHODS,
-    RANKED,
-    count_passages,
-    embeds,
-    section_name,
-)
+from graphrag.query.methods import GRAPH_METHODS, RANKED, count_passages, embeds, section_name
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.vector_index import open_vector_tables, uses_lancedb
 from graphrag.text.command_lines import release_line

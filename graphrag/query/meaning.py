@@ -196,11 +196,7 @@ class TextMeaning:
     """
 
     def __init__(
-        self,
-        config: "GraphRagConfig",
-        model: "ModelConfig",
-        probe: Probe,
-        kept: Path | None = None,
+        self, config: "GraphRagConfig", model: "ModelConfig", probe: Probe, kept: Path | None = None
     ) -> None:
         self._config, self._model = config, model
         self._embedding: CountedEmbedding | None = None

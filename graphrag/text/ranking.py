@@ -67,9 +67,7 @@ class WordIndex:
 
 
 def best_of(
-    scores: npt.NDArray[np.floating],
-    k: int | None,
-    precedence: npt.NDArray[np.int64] | None = None,
+    scores: npt.NDArray[np.floating], k: int | None, precedence: npt.NDArray[np.int64] | None = None
 ) -> list[tuple[int, float]]:
     """Return the `k` best places (None: all) with their scores > 0, best first.
 

@@ -45,7 +45,7 @@ class PPRSearchConfig(StrictSection):
     """
 
     replaced: ClassVar[Mapping[str, str]] = {
-        "graph_share": "texts take the context, and relationships no more than they need",
+        "graph_share": "texts take the context, and relationships no more than they need"
     }
     """Keys that have gone, and what took their place."""
 

@@ -78,8 +78,7 @@ class ShowFlags:
         str | None, option("Show answers that changed since this run, latest or pinned.")
     ] = None
     calls: Annotated[
-        bool,
-        option("With --question: print what models were told and what they said.", "--calls"),
+        bool, option("With --question: print what models were told and what they said.", "--calls")
     ] = False
     html: Annotated[
         Path | None,
@@ -124,8 +123,7 @@ class DraftFlags:
     n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
     kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"
     personas: Annotated[
-        list[str] | None,
-        option('Who asks, such as "new employee"; may be given again.', "--for"),
+        list[str] | None, option('Who asks, such as "new employee"; may be given again.', "--for")
     ] = None
     styles: Annotated[
         str | None, option("How they ask, of question,keywords,vague; without it, any way.")

@@ -32,10 +32,7 @@ from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import has_two_means
 from graphrag.eval.report.files import show_on_top, write_run
 from graphrag.eval.report.progress import BarProgress, LineProgress
-from graphrag.eval.report.run import (
-    describe_failures,
-    list_run,
-)
+from graphrag.eval.report.run import describe_failures, list_run
 from graphrag.eval.report.table import show
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -43,12 +40,7 @@ from graphrag.eval.runner.held_loop import LET_GO_S, own_frames
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.store.whole_files import (
-    DETAILED_FILE,
-    PAGE_FILE,
-    REPORT_FILE,
-    SUMMARY_FILE,
-)
+from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from graphrag.eval.web.run_report import RunReport, make_report
 from graphrag.text.command_lines import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say

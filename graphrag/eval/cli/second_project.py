@@ -29,12 +29,7 @@ FAST, STANDARD = "fast", "standard"
 
 
 def make_second(
-    place: Place,
-    first: Path,
-    folder: Path,
-    changes: Sequence[str],
-    method: str | None,
-    quiet: bool,
+    place: Place, first: Path, folder: Path, changes: Sequence[str], method: str | None, quiet: bool
 ) -> int:
     """Write the settings of a project that reads another one's documents, prompts and .env.
 

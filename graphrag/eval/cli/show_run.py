@@ -18,12 +18,7 @@ from graphrag.eval.records.answers import KeptCalls, QueryResult
 from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.cells import in_brackets
 from graphrag.eval.report.files import check_table_file, read_top, render_rows, tabulate_rows
-from graphrag.eval.report.questions import (
-    ShownAnswer,
-    find_wrong,
-    list_wrong,
-    show_question,
-)
+from graphrag.eval.report.questions import ShownAnswer, find_wrong, list_wrong, show_question
 from graphrag.eval.results.rows import many_records
 from graphrag.eval.results.runs import describe_run, pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded

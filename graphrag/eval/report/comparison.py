@@ -14,13 +14,7 @@ from graphrag.eval.compare.compare import (
 from graphrag.eval.compare.figures import FigureChange, FigureComparison
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.answer import Answer, Chip, describe_more, list_lines
-from graphrag.eval.report.cells import (
-    EACH_ALONE,
-    money,
-    p_value,
-    plain_amount,
-    share,
-)
+from graphrag.eval.report.cells import EACH_ALONE, money, p_value, plain_amount, share
 from graphrag.eval.report.price import tell_budget
 from graphrag.eval.report.run import describe_payoffs
 from graphrag.eval.report.table import Line, Part, Table, Value

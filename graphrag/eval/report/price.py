@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money, round_up
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.index_costs import (
-    UNITS,
-    Unit,
-    cost_of,
-    costs_by_method,
-    payoff_of,
-)
+from graphrag.eval.results.index_costs import UNITS, Unit, cost_of, costs_by_method, payoff_of
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names

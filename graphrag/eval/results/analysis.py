@@ -415,10 +415,7 @@ def pair_items(
 
 
 def _pair_searches(
-    kinds: Sequence[_Kind],
-    metric: str,
-    planned_a: Mapping[str, int],
-    planned_b: Mapping[str, int],
+    kinds: Sequence[_Kind], metric: str, planned_a: Mapping[str, int], planned_b: Mapping[str, int]
 ) -> PairCounts:
     """Pair the searches that both methods were to make; those that are not there miss a score.
 

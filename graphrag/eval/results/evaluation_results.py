@@ -204,8 +204,7 @@ class EvaluationResults:
         StoreError if the folder can't be written.
         """
         summary, detailed = write_whole(
-            Path(output_dir),
-            {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.detailed_pieces()},
+            Path(output_dir), {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.detailed_pieces()}
         )
         return summary, detailed
 
@@ -314,9 +313,7 @@ def aggregate_results(
     )
 
 
-def _number_repeats(
-    results: Iterable[QueryResult],
-) -> tuple[list[QueryResult], list[QueryResult]]:
+def _number_repeats(results: Iterable[QueryResult]) -> tuple[list[QueryResult], list[QueryResult]]:
     """Return the results, each a trial of its own, and those that had the trial of another."""
     numbered = list(results)
     keys = [(*key, r.method) for key, r in zip(_keys(numbered), numbered, strict=True)]

@@ -16,13 +16,7 @@ from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterio
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.metrics.loss import (
-    GRAPH_NEEDED,
-    LossRecord,
-    LossRow,
-    summarize_loss,
-    trace_loss,
-)
+from graphrag.eval.metrics.loss import GRAPH_NEEDED, LossRecord, LossRow, summarize_loss, trace_loss
 from graphrag.eval.metrics.measures import (
     MeasuredAnswer,
     MethodMeasures,

@@ -317,10 +317,7 @@ def _inference(corrected: Corrected) -> Inference:
 
 
 def _decide(
-    compared: Comparison,
-    change: Corrected,
-    result: PairedDifference,
-    family: FamilyFigures | None,
+    compared: Comparison, change: Corrected, result: PairedDifference, family: FamilyFigures | None
 ) -> Comparison:
     if change.refused is not None:
         # Its own figures, but the place in a family that holds corrected p values.

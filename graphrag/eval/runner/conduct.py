@@ -25,11 +25,7 @@ from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.metrics.measures import list_forms
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.results.evaluation_results import AVERAGES
-from graphrag.eval.runner.checks import (
-    check_prices,
-    list_judge_warnings,
-    list_warnings,
-)
+from graphrag.eval.runner.checks import check_prices, list_judge_warnings, list_warnings
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import (
     check_indexes,

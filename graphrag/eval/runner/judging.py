@@ -17,26 +17,13 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.claims import judge_claims
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
-from graphrag.eval.metrics.judge import (
-    NO_REASON,
-    Judge,
-    JudgeModel,
-    LLMJudge,
-    awaited,
-)
+from graphrag.eval.metrics.judge import NO_REASON, Judge, JudgeModel, LLMJudge, awaited
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
 from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
-from graphrag.eval.store.records import (
-    CLAIMS,
-    DOUBT,
-    Judgement,
-    StoredResponse,
-    Unit,
-    pair_kind,
-)
+from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, describe_model, model_name

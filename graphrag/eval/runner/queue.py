@@ -12,12 +12,7 @@ from typing import Protocol, TypeAlias
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, InterruptStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.metrics.judge import judgeable
-from graphrag.eval.records.answers import (
-    EfficiencyMetrics,
-    QueryResult,
-    ReadCalls,
-    ReadWhole,
-)
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult, ReadCalls, ReadWhole
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores, failed_search_scores
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit

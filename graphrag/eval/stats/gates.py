@@ -10,12 +10,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from graphrag.eval.stats.intervals import (
-    Score,
-    Structure,
-    present,
-    scale_interval,
-)
+from graphrag.eval.stats.intervals import Score, Structure, present, scale_interval
 from graphrag.eval.stats.paired import (
     MCNEMAR,
     MIN_COVERAGE,

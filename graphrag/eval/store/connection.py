@@ -62,7 +62,7 @@ _MIGRATIONS: dict[int, Sequence[str]] = {
         "INSERT INTO migrated SELECT * FROM responses ORDER BY rowid",
         "DROP TABLE responses",
         "ALTER TABLE migrated RENAME TO responses",
-    ],
+    ]
 }
 """Format -> the statements that make the next one of it; they stay as they are for good."""
 COLUMNS = {

@@ -19,13 +19,7 @@ from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE, lock_file
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
-from graphrag.eval.store.records import (
-    CallScope,
-    Judgement,
-    RunSetup,
-    StoredResponse,
-    list_details,
-)
+from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
 from graphrag.query.usage import (
     CallAttempt,
     CallJournal,

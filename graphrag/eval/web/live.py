@@ -9,12 +9,7 @@ from typing import Any
 from graphrag.eval.metrics.judge import judgeable
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.cells import money
-from graphrag.eval.report.run_tables import (
-    FailureKind,
-    means_table,
-    name_cause,
-    tabulate_failures,
-)
+from graphrag.eval.report.run_tables import FailureKind, means_table, name_cause, tabulate_failures
 from graphrag.eval.report.table import Table
 from graphrag.eval.results.analysis import summarize_rows
 from graphrag.eval.results.runs import paid_usages, stored_metadata, stored_rows

@@ -7,11 +7,7 @@ from typing import TypeAlias
 from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.compare.compare import QuestionChange, compare_runs
 from graphrag.eval.report.cells import figure
-from graphrag.eval.report.comparison import (
-    answer_comparison,
-    differences_table,
-    list_weaknesses,
-)
+from graphrag.eval.report.comparison import answer_comparison, differences_table, list_weaknesses
 from graphrag.eval.report.table import Table, Value
 from graphrag.eval.results.runs import RunRows, StoredRun
 from graphrag.eval.store.database import EvaluationStore, open_store
