@@ -33,7 +33,7 @@ from graphrag.eval.results.runs import list_runs
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
-from graphrag.eval.web.run_page import report_pieces
+from graphrag.eval.web.run_report import report_pieces
 from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")

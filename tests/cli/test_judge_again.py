@@ -22,7 +22,7 @@ def test_another_judge_is_asked_and_no_search_is(asked_copy, server):
     assert {(each.endpoint, each.model) for each in asked} == {("chat", "gpt-4.1")}
     assert len(asked) == 2 * len(ROWS)
     second, _ = asked_copy.runs()
-    assert second.setup.judge_model == "openai/gpt-4.1"
+    assert second.setup.flat()["judge.model"] == "openai/gpt-4.1"
     assert second.setup.metrics == ("relevance",)
     assert second.status == "finished"
     assert asked_copy.responses(second.run_id) == asked_copy.responses(first.run_id)

@@ -433,7 +433,6 @@ def test_sections_are_read_by_name():
     assert (setup.n_questions, setup.methods) == (3, ("tog", "basic"))
     assert setup.metrics == ("relevance", "correctness")
     assert setup.further == {"rubric", "pairwise"}
-    assert setup.judge_model == "a/j"
     assert setup.completion_models() == ["a/a", "a/b"]
     assert setup.fingerprints(["tog", "basic"]) == {"film": "built"}
     assert setup.fingerprints(["tog"]) == {"film": None}

@@ -21,7 +21,7 @@ from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.figures import Figures
 from graphrag.eval.results.terms import Terms
 from graphrag.eval.store.records import CLAIMS
-from graphrag.eval.web.run_page import report_pieces
+from graphrag.eval.web.run_report import report_pieces
 from graphrag.query.usage import Usage
 
 SAMPLES = [

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from graphrag.eval.dataset.benchmarks import (
@@ -38,7 +39,7 @@ class Import:
         self._by_passage = FORMATS[name].by_passage
         self._names: dict[tuple[str, str], str] = {}
         self._by_title: dict[str, list[str]] = {}
-        self._quotable: dict[str, QuotableTexts] = {}
+        self._quotable = cache(lambda name: QuotableTexts([self.documents[name].text]))
         pending: list[tuple[str, str, Row, list[Support]]] = []
         questions: set[str] = set()
         for where, entry in read_entries(name, files, self.reading):
@@ -98,7 +99,7 @@ class Import:
             self.reading.note(NO_DOCUMENT, f"{where}: {title!r}")
         elif isinstance(document, str) and quote:
             needle = read_quote(quote)
-            names = [name for name in names if self._quotable_text(name).rows_with(needle)]
+            names = [name for name in names if self._quotable(name).rows_with(needle)]
             if not names:
                 self.reading.note(NOT_IN_DOCUMENT, f"{where}: {quote[:60]!r} in {title!r}")
         lists = {"expected_sources": names} if self._by_passage else {}
@@ -107,9 +108,6 @@ class Import:
             items = row.get(field)
             if texts:
                 row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
-
-    def _quotable_text(self, name: str) -> QuotableTexts:
-        return self._quotable.setdefault(name, QuotableTexts([self.documents[name].text]))
 
     def _is_usable(self, row: Row) -> bool:
         try:

@@ -83,9 +83,10 @@ async def _ask(
         "context": response.context_text or "",
     }
     joint = [metric for metric in metrics if metric in DEFAULT_METRICS]
-    if set(joint) != set(DEFAULT_METRICS) and _judges_singly(judge, joint):
+    # A judge need only have evaluate_all; claim by claim it is an LLMJudge, see check_judge.
+    judges_singly = {f"judge_{metric}" for metric in joint} <= set(dir(judge))
+    if by_claim or (set(joint) != set(DEFAULT_METRICS) and judges_singly):
         joint = []
-    joint = [] if by_claim else joint  # an LLMJudge then, see check_judge
     single_metrics = {metric: JUDGED_METRICS[metric] for metric in metrics if metric not in joint}
     if not unit.sample.answerable and "correctness" in metrics and has_method(judge, _REFUSE):
         single_metrics["correctness"] = REFUSAL
@@ -139,11 +140,6 @@ async def _ask_one(judge: Any, metric: JudgedMetric, material: Mapping[str, str]
 def has_method(judge: object, name: str) -> bool:
     """Say whether a judge has a method; an object that answers to every name lists its own."""
     return name in dir(judge) or inspect.iscoroutinefunction(getattr(judge, name, None))
-
-
-def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
-    """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all."""
-    return {f"judge_{metric}" for metric in metrics} <= set(dir(judge))
 
 
 def _failed_verdict(error: Exception) -> JudgeResult:

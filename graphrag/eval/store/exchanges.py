@@ -75,7 +75,8 @@ def read_exchanges(read: Read, run_id: str, units: Sequence[str]) -> dict[str, l
         (unit, work, json.loads(_unpacked(said)))
         for unit, work, said in read(sql, (run_id, *units))
     ]
-    ids = {piece for *_, said in rows for piece in _pieces(said) if isinstance(piece, int)}
+    every = (piece for *_, said in rows for pieces in _texts(said) for piece in pieces)
+    ids = {piece for piece in every if isinstance(piece, int)}
     kept = read(f"SELECT id, text {_from_parts(ids)}", (*ids,))
     parts = {number: _unpacked(text) for number, text in kept}
     calls: dict[str, list[KeptCalls]] = {}
@@ -94,10 +95,6 @@ def _texts(said: list[dict[str, Any]]) -> Iterator[list[Any]]:
     for exchange in said:
         yield from (pieces for _, pieces in exchange["sent"])
         yield from (exchange["settings"], exchange["reply"] or [])
-
-
-def _pieces(said: list[dict[str, Any]]) -> Iterator[object]:
-    return (piece for pieces in _texts(said) for piece in pieces)
 
 
 def _pack_exchange(exchange: Exchange, cut: Callable[[str], list[int | str]]) -> dict[str, object]:

@@ -52,11 +52,6 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return self._sections["indexes"]
 
     @property
-    def judge_model(self) -> str | None:
-        """The judge's model as ``provider/model``; None when it has none."""
-        return self._sections["judge"].get("model")
-
-    @property
     def responses_of(self) -> str | None:
         """The run whose responses are judged again, None of any other run."""
         return self._sections.get("responses_of")
