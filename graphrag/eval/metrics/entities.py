@@ -69,7 +69,7 @@ class NameRule:
 
 
 def score_entities(
-    found: Iterable[str], expected: Iterable[str], rule: NameRule | None = None
+    extracted: Iterable[str], expected: Iterable[str], rule: NameRule | None = None
 ) -> MatchScores:
     """Compare entity names; blank ones are left out.
 
@@ -77,17 +77,17 @@ def score_entities(
     titles of a whole index and the entities of one question, read the recall only.
     """
     rule = rule or NameRule()
-    found_keys = {key for key in map(rule.key, found) if key}
+    extracted_keys = {key for key in map(rule.key, extracted) if key}
     expected_keys = {key for key in map(rule.key, expected) if key}
-    return _compare(found_keys, expected_keys)
+    return _compare(extracted_keys, expected_keys)
 
 
 def score_relationships(
-    found: Iterable[Pair], expected: Iterable[Pair], rule: NameRule | None = None
+    extracted: Iterable[Pair], expected: Iterable[Pair], rule: NameRule | None = None
 ) -> MatchScores:
     """Compare pairs (source, target) without direction: (a, b) is (b, a)."""
     rule = rule or NameRule()
-    return _compare(_pair_keys(found, rule), _pair_keys(expected, rule))
+    return _compare(_pair_keys(extracted, rule), _pair_keys(expected, rule))
 
 
 @lru_cache(maxsize=2**16)  # an answer is held against every title of its index
@@ -100,16 +100,16 @@ def _pair_keys(pairs: Iterable[Pair], rule: NameRule) -> set[str]:
     return {" -> ".join(sorted(pair)) for pair in keys if all(pair)}
 
 
-def _compare(found: set[str], expected: set[str]) -> MatchScores:
-    n_matched = len(found & expected)
-    total = len(found) + len(expected)
+def _compare(extracted: set[str], expected: set[str]) -> MatchScores:
+    n_matched = len(extracted & expected)
+    total = len(extracted) + len(expected)
     return MatchScores(
-        precision=n_matched / len(found) if found else None,
+        precision=n_matched / len(extracted) if extracted else None,
         recall=n_matched / len(expected) if expected else None,
         f1=2 * n_matched / total if total else None,
-        n_found=len(found),
+        n_found=len(extracted),
         n_expected=len(expected),
         n_matched=n_matched,
-        missed=tuple(sorted(expected - found)),
-        unexpected=tuple(sorted(found - expected)),
+        missed=tuple(sorted(expected - extracted)),
+        unexpected=tuple(sorted(extracted - expected)),
     )

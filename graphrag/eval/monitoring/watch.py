@@ -95,7 +95,7 @@ class WatchState:
 
     ``baseline`` is as of :class:`RoundNote`; ``n_runs`` are its runs, the one that goes on
     included, and ``baseline_answers`` (method, metric) -> verdicts and right ones of each question
-    in all of them. ``baseline_asked`` and ``asked`` are the questions that were asked and judged in
+    in all of them. ``baseline_asked`` and ``questions``: those that were asked and judged in
     its newest further run, and in this pass. ``strayed``: the first further run that is of another
     system than the first, and what differs. The next round belongs to pass ``pass_number`` unless
     all its questions have been asked. ``figures`` are of the latest round; ``falls``, each as it
@@ -109,13 +109,13 @@ class WatchState:
     baseline_answers: Mapping[MetricKey, Sequence[tuple[int, int]]]
     pass_number: int
     round_number: int
-    asked: frozenset[str]
+    questions: frozenset[str]
     figures: tuple[WatchedFigure, ...]
     falls: tuple[WatchedFigure, ...]
 
     def is_over(self, pool: Collection[str]) -> bool:
         """Whether every look has been taken."""
-        is_closed = self.round_number > 0 and set(pool) <= self.asked
+        is_closed = self.round_number > 0 and set(pool) <= self.questions
         return self.pass_number + is_closed > LOOKS[-1]
 
 
@@ -181,12 +181,12 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         baseline_asked = frozenset(question for *_, question in rows)
     falls: dict[MetricKey, WatchedFigure] = {}
     figures: list[WatchedFigure] = []
-    number, asked = 1, frozenset[str]()
+    number, questions = 1, frozenset[str]()
     for number, runs in passes:
         rows = _first_rows(store, runs)
         new.add(rows)
-        asked = frozenset(question for *_, question in rows)
-        is_look = number in LOOKS and (number < passes[-1][0] or set(pool) <= asked)
+        questions = frozenset(question for *_, question in rows)
+        is_look = number in LOOKS and (number < passes[-1][0] or set(pool) <= questions)
         figures = _figures(new, old, (runs[-1].run_id, number), is_look)
         for figure in figures:
             if figure.fell:
@@ -207,7 +207,7 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         },
         pass_number=number,
         round_number=sum(len(runs) for _, runs in passes),
-        asked=asked,
+        questions=questions,
         figures=tuple(figures),
         falls=tuple(falls.values()),
     )
@@ -222,7 +222,7 @@ def plan_round(
     draws without replacement, so no question counts twice in it, and its last round may be smaller.
     """
     number = state.pass_number
-    left = [key for key in pool if key not in state.asked]
+    left = [key for key in pool if key not in state.questions]
     if not left:
         number, left = number + 1, list(pool)
     order = sorted(pool)

@@ -441,7 +441,7 @@ class _Basis:
         """Return how to get what is missing; judging again makes no search."""
         origin = self._results.metadata.get("setup", {}).get("responses_of")
         outcomes = self._outcomes.values()
-        if origin and not any(of.n_judge_failed + of.n_judge_unparseable for of in outcomes):
+        if origin and not any(o.n_judge_failed + o.n_judge_unparseable for o in outcomes):
             next_ = "finish the run whose answers were judged, and judge it again"
             return next_, eval_line_here("show", origin)
         command = self._results.command

@@ -511,7 +511,7 @@ def score_tables(figures: "Figures") -> list[Table]:
         render = percent if scorer.in_percent else partial(plain, missing=UNSCORED)
         columns = scorer.columns or scorer.parts
         counts = {method: row.counts for method, row in by_method.items()}
-        titles, of = scorer.counted, "pairs" if scorer.of_pairs else "responses"
+        titles, noun = scorer.counted, "pairs" if scorer.of_pairs else "responses"
         if not titles and len(scorer.parts) == 1:
             (part,) = scorer.parts
             counts = {method: row.parts[part].distribution for method, row in by_method.items()}
@@ -538,7 +538,7 @@ def score_tables(figures: "Figures") -> list[Table]:
                     ]
                     for method, row in by_method.items()
                 ],
-                f"{scorer.note} n: {of} with a score. {EACH_ALONE}".strip(),
+                f"{scorer.note} n: {noun} with a score. {EACH_ALONE}".strip(),
             )
         )
     return tables

@@ -209,8 +209,7 @@ async def build_index(
                 f"e.g. {causes[-1]}; it lacks what they were to give. To build it again, delete "
                 f"{output}; replies that came are in the project's cache"
             )
-        has_vectors = Path(str(redirected.vector_store.db_uri)).is_dir()
-        if uses_lancedb(redirected) and has_vectors:
+        if _has_vectors(redirected):
             begin("optimise_vectors")
             await asyncio.to_thread(optimise_vectors, redirected)
         ends = [*list(seconds.values())[1:], time.perf_counter()]
@@ -283,6 +282,10 @@ async def _digest_documents(config: ProjectConfig) -> str | None:
     texts = cast("list[object]", frame["text"].tolist())
     digests = sorted(hashlib.sha256(str(text).encode()).digest() for text in texts)
     return hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
+
+
+def _has_vectors(config: ProjectConfig) -> bool:
+    return uses_lancedb(config) and Path(str(config.vector_store.db_uri)).is_dir()
 
 
 def _put_in_place(building: Path, output: Path) -> None:

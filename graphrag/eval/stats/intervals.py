@@ -106,9 +106,9 @@ def choose_structure(sizes: Mapping[Hashable, int]) -> Structure:
         return Structure.POOLED
     if len(sizes) < FEW_DOCUMENTS:
         return Structure.STRATIFIED
-    asked = np.sort(np.array(list(sizes.values()), dtype=np.float64))[::-1]
-    most = float(asked[: FEW_DOCUMENTS - 1].sum())
-    if most >= MOST_QUESTIONS * float(asked.sum()) or float(degrees_of_freedom(asked)) < LEAST_DF:
+    counts = np.sort(np.array(list(sizes.values()), dtype=np.float64))[::-1]
+    most = float(counts[: FEW_DOCUMENTS - 1].sum())
+    if most >= MOST_QUESTIONS * float(counts.sum()) or float(degrees_of_freedom(counts)) < LEAST_DF:
         return Structure.STRATIFIED
     return Structure.CLUSTERED
 

@@ -170,10 +170,10 @@ class StoredSession:
 
         StoreError if one is gone.
         """
-        for shown in self._in_blocks(units, self.store.shown):
-            if shown is None:
+        for context in self._in_blocks(units, self.store.shown):
+            if context is None:
                 raise StoreError(f"Run {self.run_id} changed while it was read; ask for it again.")
-            yield shown
+            yield context
 
     def read_calls(self, units: Iterable[str]) -> Iterator[Sequence[KeptCalls]]:
         """Yield what the models of units were told and said, in this order, 64 at a time."""

@@ -301,8 +301,8 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             call.add_note("its answer cited nothing that it was shown")
         units = {unit.human_readable_id: unit.id for unit in context.sources}
         ids = [number for number in dict.fromkeys(reply.keep) if number in units]
-        shown = context.passages.items()
-        way.kept = [place for n in ids for place, unit in shown if unit == units[n]]
+        passages = context.passages.items()
+        way.kept = [place for n in ids for place, unit in passages if unit == units[n]]
         numbers = [n for n in dict.fromkeys(reply.follow) if 0 < n <= len(context.rows)]
         rows = [context.rows[n - 1] for n in numbers[: self._config.width]]
         earlier = [text for past in way.calls for text in past.looked_up]
