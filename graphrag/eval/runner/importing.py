@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 from graphrag.eval.dataset.benchmarks import (
@@ -39,7 +38,7 @@ class Import:
         self._by_passage = FORMATS[name].by_passage
         self._names: dict[tuple[str, str], str] = {}
         self._by_title: dict[str, list[str]] = {}
-        self._quotable = cache(lambda name: QuotableTexts([self.documents[name].text]))
+        self._quotable: dict[str, QuotableTexts] = {}
         pending: list[tuple[str, str, Row, list[Support]]] = []
         questions: set[str] = set()
         for where, entry in read_entries(name, files, self.reading):
@@ -99,7 +98,7 @@ class Import:
             self.reading.note(NO_DOCUMENT, f"{where}: {title!r}")
         elif isinstance(document, str) and quote:
             needle = read_quote(quote)
-            names = [name for name in names if self._quotable(name).rows_with(needle)]
+            names = [name for name in names if self._quotable_text(name).rows_with(needle)]
             if not names:
                 self.reading.note(NOT_IN_DOCUMENT, f"{where}: {quote[:60]!r} in {title!r}")
         lists = {"expected_sources": names} if self._by_passage else {}
@@ -108,6 +107,11 @@ class Import:
             items = row.get(field)
             if texts:
                 row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
+
+    def _quotable_text(self, name: str) -> QuotableTexts:
+        if name not in self._quotable:  # folded once, however many quotes are of it
+            self._quotable[name] = QuotableTexts([self.documents[name].text])
+        return self._quotable[name]
 
     def _is_usable(self, row: Row) -> bool:
         try:
