@@ -109,9 +109,7 @@ class Import:
                 row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
 
     def _quotable_text(self, name: str) -> QuotableTexts:
-        if name not in self._quotable:  # folded once, however many quotes are of it
-            self._quotable[name] = QuotableTexts([self.documents[name].text])
-        return self._quotable[name]
+        return self._quotable.setdefault(name, QuotableTexts([self.documents[name].text]))
 
     def _is_usable(self, row: Row) -> bool:
         try:
