@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Full, Quiet, option
+from graphrag.eval.cli.command import Full, Place, Quiet, option
 from graphrag.eval.cli.flags import split_names
-from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
