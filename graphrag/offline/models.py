@@ -24,7 +24,7 @@ from graphrag_llm.types import (
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
 from graphrag.installation import WORDLLAMA
-from graphrag.offline import OfflineModelError, extraction, grading, note_call, search_replies
+from graphrag.offline import OfflineModelError, answering, extraction, grading, note_call
 from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import WORDLLAMA_LENGTHS, embed_texts, find_wordllama
 from graphrag.text.tables import context_region, read_context
@@ -51,11 +51,9 @@ _SUPPORTED = (
 _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | None]] = {
     frozenset(fields.split()): handler
     for fields, handler in {
-        "missing answer relationships sources": search_replies.check_and_answer,
-        "missing answer relationships sources keep follow look_up": (
-            search_replies.answer_or_go_on
-        ),
-        "missing query": search_replies.name_next_search,
+        "missing answer relationships sources": answering.check_and_answer,
+        "missing answer relationships sources keep follow look_up": answering.answer_or_go_on,
+        "missing query": answering.name_next_search,
         "reason score": grading.judge,
         "reason score doubt": grading.judge_without_doubt,
         "relevance faithfulness completeness coherence groundedness overall_score summary": (
@@ -71,7 +69,7 @@ _STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | Non
         "assertions": grading.propose_assertions,
         "found answer": grading.answer_from_texts,
         "difference same": grading.compare_meaning,
-        "intermediate_answer score follow_up_queries": search_replies.answer_primer,
+        "intermediate_answer score follow_up_queries": answering.answer_primer,
         "title summary findings rating rating_explanation": extraction.answer_community_report,
     }.items()
 }
@@ -86,8 +84,8 @@ _PLAIN: tuple[Callable[[Request], str | None], ...] = (
     extraction.answer_extraction,
     extraction.answer_description_summary,
     _answer_connectivity,
-    search_replies.answer_hypothesis,
-    search_replies.answer_rating,
+    answering.answer_hypothesis,
+    answering.answer_rating,
 )
 
 
@@ -113,16 +111,16 @@ def _reply_from_context(request: Request) -> Reply:
     if "---Example questions---" in instructions:
         raise _unknown_request("new questions to be made up")
     if "---Analyst Reports---" in instructions or "---Data Reports---" in instructions:
-        return search_replies.answer_reduce(request)
+        return answering.answer_reduce(request)
     if "---Data tables---" in instructions:
         if '"points"' in instructions:
-            return search_replies.answer_map(request)
+            return answering.answer_map(request)
         if "follow_up_queries" in instructions:
-            return search_replies.answer_drift_local(request)
-        return search_replies.answer_from_tables(request)
+            return answering.answer_drift_local(request)
+        return answering.answer_from_tables(request)
     marks = "-----Sources-----", "No sources are given"
     if read_context(request.system) or any(mark in request.system for mark in marks):
-        return search_replies.answer_from_tables(request)
+        return answering.answer_from_tables(request)
     raise _unknown_request("something else")
 
 
