@@ -105,12 +105,12 @@ def check_index_prompts(config: "GraphRagConfig") -> None:
         prompt_files(name, getattr(config, name))
 
 
-_SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
+SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 
 
 def is_project(root: Path | str) -> bool:
     """Say whether a folder holds a settings file."""
-    return any((Path(root) / name).is_file() for name in _SETTINGS_FILES)
+    return any((Path(root) / name).is_file() for name in SETTINGS_FILES)
 
 
 def find_settings(root: Path | str) -> Path:
@@ -119,7 +119,7 @@ def find_settings(root: Path | str) -> Path:
     Raises SettingsError if the folder or the file is not there.
     """
     folder = Path(root)
-    for name in _SETTINGS_FILES:
+    for name in SETTINGS_FILES:
         if (folder / name).is_file():
             return (folder / name).resolve()
     if not folder.is_dir():

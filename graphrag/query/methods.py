@@ -51,6 +51,10 @@ def need_of(method: str) -> Need | None:
     return "graph" if method in METHODS else None
 
 
+BUDGET = "max_context_tokens"
+"""The setting of a search, and of equal terms, that bounds the context of an answer."""
+
+
 def has_budget(method: str) -> bool:
     """Say whether a setting bounds the context that a search answers from.
 

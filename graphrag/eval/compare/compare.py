@@ -39,7 +39,7 @@ from graphrag.eval.stats.gates import (
     decide_gates,
 )
 from graphrag.eval.stats.intervals import Score
-from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.outcomes import NEVER_ASKED, State
 from graphrag.eval.stats.paired import PairedDifference, paired_binary
 from graphrag.eval.store.database import baseline_path
 from graphrag.eval.store.whole_files import replace_files
@@ -50,7 +50,6 @@ NEW, BASELINE = "new run", "baseline"
 Change: TypeAlias = Literal[
     "newly wrong", "newly right", "unchanged", "search failed", "unscored", "not compared"
 ]
-_NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
 _SHOWN = 80  # characters of a question in a sentence
 
 
@@ -383,7 +382,7 @@ def _compute_coverages(joined: Joined, metric: str) -> tuple[float, float]:
             for pair in joined.pairs
             if metric != "correctness" or _has_reference(pair[side])
         )
-        n_asked = states.total() - sum(states[state] for state in _NEVER_ASKED)
+        n_asked = states.total() - sum(states[state] for state in NEVER_ASKED)
         return states[State.SCORED] / n_asked if n_asked else 1.0
 
     return share(0), share(1)
@@ -395,7 +394,7 @@ def _has_reference(row: Row) -> bool:
 
 def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
     new, old = (
-        sum(pair[side].states[metric] in _NEVER_ASKED for pair in joined.pairs) for side in (0, 1)
+        sum(pair[side].states[metric] in NEVER_ASKED for pair in joined.pairs) for side in (0, 1)
     )
     return new, old
 

@@ -22,7 +22,6 @@ from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.sections import (
     CONTROLS,
     LEAST_BUDGET,
-    SETTING,
     DatasetSettings,
     EqualTerms,
     FrozenSection,
@@ -41,7 +40,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
-from graphrag.query.methods import has_budget
+from graphrag.query.methods import BUDGET, has_budget
 from graphrag.text.command_lines import config_name, eval_line
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
@@ -292,11 +291,11 @@ class EvaluationConfig(FrozenSection):
         if not has_budget(method):
             return None
         if self.equal_terms is not None and self.equal_terms.max_context_tokens is not None:
-            setting = f"equal_terms.{SETTING}"
+            setting = f"equal_terms.{BUDGET}"
         elif split_name(name, self.budgets)[1] is not None:
             setting = "budgets"
-        elif variant is not None and SETTING in variant.changes:
-            setting = f"{SETTING} of {name}"
+        elif variant is not None and BUDGET in variant.changes:
+            setting = f"{BUDGET} of {name}"
         else:
             return None
         return f"{setting} in {config_name()}"

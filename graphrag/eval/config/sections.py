@@ -20,7 +20,7 @@ from pydantic import (
 from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
-from graphrag.query.methods import SearchMethod, has_budget
+from graphrag.query.methods import BUDGET, SearchMethod, has_budget
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
 _USUAL: Mapping[str, tuple[float | None, float]] = {
@@ -327,7 +327,6 @@ class MeasuresSettings(FrozenSection):
 
 LEAST_BUDGET = 200
 """Tokens; the smallest budget that Think-on-Graph takes."""
-SETTING = "max_context_tokens"
 _BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
 
 
@@ -348,7 +347,7 @@ def read_budgets(value: object) -> tuple[int, ...]:
     if len(budgets) == 1:
         raise ValueError(
             "budgets needs two numbers of tokens or more for a curve; one budget for all searches "
-            f"is equal_terms.{SETTING}"
+            f"is equal_terms.{BUDGET}"
         )
     return tuple(budgets)
 
@@ -381,10 +380,10 @@ def at_budgets(
     terms: object = values.get("equal_terms")
     if isinstance(terms, Mapping):
         terms = cast("Mapping[str, object]", terms)
-        if terms.get(SETTING) is not None:
-            msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
+        if terms.get(BUDGET) is not None:
+            msg = f"budgets and equal_terms.{BUDGET} both set the context budget; leave one out"
             raise ValueError(msg)
-        terms = {**terms, SETTING: None}
+        terms = {**terms, BUDGET: None}
     variants: object = values.get("variants") or {}
     if not isinstance(variants, Mapping):
         return {**values, "equal_terms": terms}
@@ -399,11 +398,11 @@ def at_budgets(
         if is_made or not has_budget(str(settings.get("method"))):
             names.append(name)
             continue
-        if SETTING in settings:
+        if BUDGET in settings:
             raise ValueError(
-                f"variants.{name} sets {SETTING} of its own, and budgets sets it too; leave it out"
+                f"variants.{name} sets {BUDGET} of its own, and budgets sets it too; leave it out"
             )
-        at = {f"{name}@{budget}": {**settings, SETTING: budget} for budget in budgets}
+        at = {f"{name}@{budget}": {**settings, BUDGET: budget} for budget in budgets}
         names += at
         made |= at
     return {**values, "equal_terms": terms, "methods": names, "variants": made}

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
-from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.compare.changes import MetricKey, list_setup_changes
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.intervals import grouped
-from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.outcomes import NEVER_ASKED, State
 from graphrag.eval.stats.paired import MIN_COVERAGE, holm
 from graphrag.eval.stats.passes import (
     LOOK_LEVEL,
@@ -37,9 +37,6 @@ FALLS = (0.10, 0.05)
 """Falls of the mean whose power is told."""
 _EARLY_LOOK = 8
 _SYSTEM = ("indexes", "judge")
-_NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
-MetricKey: TypeAlias = tuple[str, str]
-"""Method and metric."""
 _Question: TypeAlias = tuple[str, str, str]  # method, document, id
 
 
@@ -146,7 +143,7 @@ class _Side:
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
-                if row.states[metric] not in _NEVER_ASKED:
+                if row.states[metric] not in NEVER_ASKED:
                     self.expected[key] += 1
                     self.obtained[key] += row.states[metric] is State.SCORED
                 score = paired_score(row, metric)

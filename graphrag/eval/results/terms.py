@@ -6,9 +6,7 @@ from typing import Any
 
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import RunSetup
-from graphrag.query.methods import Need, has_budget, need_of
-
-BUDGET = "max_context_tokens"
+from graphrag.query.methods import BUDGET, Need, has_budget, need_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.query.methods import GRAPH_METHODS, count_passages, has_budget
+from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
 from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.text.command_lines import eval_line_here
@@ -334,7 +334,7 @@ async def list_warnings(
         warnings += [
             f"equal terms give {name} the form of the answer alone: it has no context budget"
             for name, method in methods.search_methods().items()
-            if "max_context_tokens" not in type(first.section(method)).model_fields
+            if BUDGET not in type(first.section(method)).model_fields
         ]
     return warnings, roomy
 

@@ -47,7 +47,7 @@ from graphrag.query.calls import (
 from graphrag.query.figures import MOST_USD, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import SearchError
 from graphrag.query.index_header import IndexHeader, describe_model, model_name
-from graphrag.query.methods import METHODS, embeds, section_name
+from graphrag.query.methods import BUDGET, METHODS, embeds, section_name
 from graphrag.query.usage import CallLog, NotAskedError, Usage, current_scope, phase
 from graphrag.text.command_lines import config_name
 from graphrag.text.redaction import know_settings, redact_data
@@ -494,9 +494,9 @@ class MethodSet:
             header = replace(
                 header, options=replace(header.options, response_type=terms.response_type)
             )
-            has_budget = "max_context_tokens" in type(section).model_fields
+            has_budget = BUDGET in type(section).model_fields
             if terms.max_context_tokens is not None and has_budget:
-                changes = {**changes, "max_context_tokens": terms.max_context_tokens}
+                changes = {**changes, BUDGET: terms.max_context_tokens}
         where = "equal_terms" if variant is None else f"variants.{name}"
         return header if not changes else _change_settings(where, method, header, changes)
 

@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 
-from graphrag.config.settings_files import is_project
+from graphrag.config.settings_files import SETTINGS_FILES, is_project
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.judge import Judge
@@ -491,7 +491,7 @@ def choose_variables(
     """
     names = set(_ALSO)
     for root in roots.values():
-        for name in ("settings.yaml", "settings.yml", "settings.json"):
+        for name in SETTINGS_FILES:
             with contextlib.suppress(OSError):
                 text = (Path(root) / name).read_text(encoding="utf-8", errors="replace")
                 names.update(_REFERENCE.findall(text))

@@ -1,7 +1,7 @@
 """How far the judge can be trusted: its agreement with human labels, and with itself."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import fsum, isfinite
@@ -54,7 +54,7 @@ def binary_agreement(
     a weight is not positive, or the lengths differ; UsageError if the packages of the extra
     ``audit`` are missing.
     """
-    check_scores([*judge, *human], (0, 1))
+    check_scores([*judge, *human])
     weighting = [1.0] * len(judge) if weights is None else list(weights)
     if not all(isfinite(weight) and weight > 0 for weight in weighting):
         raise ValueError("every weight must be a finite number above 0")
@@ -99,11 +99,11 @@ def _load_package(name: str) -> Any:
         raise UsageError(msg) from error
 
 
-def check_scores(scores: Sequence[Score], allowed: tuple[int, ...]) -> None:
-    """Raise ValueError for a score that is neither allowed nor None."""
+def check_scores(scores: Iterable[Score]) -> None:
+    """Raise ValueError for a score that is neither 0 nor 1 nor None."""
     for score in scores:
-        if score is not None and score not in allowed:
-            raise ValueError(f"a score must be one of {allowed} or None, not {score!r}")
+        if score not in (0, 1, None):
+            raise ValueError(f"a score must be one of (0, 1) or None, not {score!r}")
 
 
 def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"]) -> Estimate:

@@ -119,7 +119,7 @@ def corrected_mean(
     its variance; the limits are Wilson's of as many independent labels as have that variance (Korn
     and Graubard 1998, Survey Methodology 24, 193-201).
     """
-    check_scores([*judge, *human], (0, 1))
+    check_scores([*judge, *human])
     rows = _rows(judge, human, strata, documents, pools)
     plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None
     if rows and all(row.label is not None for row in rows):
@@ -151,7 +151,7 @@ def corrected_difference(
     b). As ``corrected_mean`` else: where every pair is labeled it is that of the labels, with the
     interval and the test of ``paired_binary``; partly, the limits are Bonett-Price's.
     """
-    check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
+    check_scores([score for pair in (*judge, *human) for score in pair])
     sides = [[None if None in pair else pair for pair in side] for side in (judge, human)]
     rows = _rows(sides[0], sides[1], strata, documents, pools)
     plain = sum(_signed(row.verdict) for row in rows) / len(rows) if rows else None

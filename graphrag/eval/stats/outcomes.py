@@ -24,6 +24,10 @@ class State(StrEnum):
     ABSTAINED = "abstained"
 
 
+NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
+"""Of these no judge was asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of one (question, method, metric); document None when it does not matter.

@@ -272,13 +272,10 @@ class EvaluationStore:
         columns = "unit, metric, score, reason, failure, repeats"
         return self._rows("verdicts", columns, run_id, "unit, metric", verdicts_of, units)
 
-    def judge_usage(
-        self, run_id: str, units: Sequence[str] | None = None
-    ) -> dict[str, list[Usage]]:
+    def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
         of_units = defaultdict[str, list[Usage]](list)
-        columns = "unit, usage"
-        for unit, usage in self._rows("judge_usage", columns, run_id, "rowid", judging_of, units):
+        for unit, usage in self._rows("judge_usage", "unit, usage", run_id, "rowid", judging_of):
             of_units[unit].append(usage)
         return dict(of_units)
 

@@ -180,12 +180,12 @@ def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[
     return place, ticks
 
 
-def round_steps(low: float, high: float, n_steps: int = 4) -> list[float]:
+def round_steps(low: float, high: float) -> list[float]:
     """Return round numbers from at most ``low`` to at least ``high``, evenly apart."""
     if high <= low:
         half = abs(low) / 2 or 0.5
         low, high = low - half, high + half
-    rough = (high - low) / n_steps
+    rough = (high - low) / 4
     unit = 10.0 ** floor(log10(rough))
     step = next(unit * by for by in (1, 2, 2.5, 5, 10) if unit * by >= rough * 0.999)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
