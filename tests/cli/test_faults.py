@@ -109,11 +109,11 @@ def unbuilt(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
 
 
 def test_an_index_that_a_service_refuses_to_build_says_why(unbuilt, server):
-    fail_from(server, 0, Fault(status=401, message="no such key"))
+    fail_from(server, 0, Fault(status=401, message="no such key: sk-depot0123456789abcdef"))
     refused = unbuilt.done("--index", code=1)
     said = flat(refused.output)
     assert "failed in extract_graph" in said
-    assert said.partition("the last request that failed: ")[2].endswith("no such key")
+    assert said.partition("the last request that failed: ")[2].endswith("no such key: [redacted]")
     assert "Traceback" not in said
     assert "Traceback" in unbuilt.store_path.with_name("eval.log").read_text(encoding="utf-8")
 

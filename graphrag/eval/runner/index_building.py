@@ -43,9 +43,8 @@ def _failed_requests() -> Generator[list[str]]:
     """Gather why requests failed: the release goes on without them, or with another error."""
     causes: list[str] = []
 
-    def keep(record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None:
+    def keep(_: logging.LogRecord) -> bool:
+        if error := sys.exception():  # a record that held a key has lost its own
             causes.append(describe_error(error))
         return False
 
