@@ -263,7 +263,7 @@ async def test_what_was_not_judged_is_inconclusive(runs):
     assert comparison.warnings[0] == "the new run is unfinished"
     decision = comparison.items[0].decision
     assert decision.outcome is GateOutcome.INCONCLUSIVE
-    assert (decision.n_pairs, decision.coverage) == (0, 0)
+    assert (decision.n_pairs, decision.coverage) == (0, None)
 
 
 async def test_what_both_runs_asked_is_compared(runs):

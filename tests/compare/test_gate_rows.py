@@ -8,6 +8,7 @@ import pytest
 
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import UsageError
+from graphrag.eval.monitoring.watch import _Side  # pyright: ignore
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.comparison import describe_decision
 from graphrag.eval.results.rows import Row
@@ -122,6 +123,23 @@ def test_questions_without_an_answer_are_no_verdicts_that_the_judge_owes():
     assert gate([*rows, *no_answer], [*rows, *no_answer]).items[0].decision.outcome is PASS
     (item,) = gate(no_answer, no_answer).items
     assert str(item.decision.reason) == "there is no question with both verdicts"
+
+
+def test_questions_whose_context_is_not_judged_are_no_missing_verdicts():
+    states = dict.fromkeys(METRICS, State.SCORED) | {"relevance": State.NOT_JUDGED}
+    scores = dict.fromkeys(METRICS, 1) | {"relevance": None}
+    rows = [row(i) for i in range(90)]
+    rows += [row(i, states=states, scores=scores) for i in range(90, 100)]  # not answerable
+    (item,) = gate(rows, rows, "relevance").items
+    assert (item.decision.outcome, item.decision.coverage) == (PASS, 1)
+    assert (item.difference.n_pairs, item.difference.n_dropped_pairs) == (90, 0)
+    assert (item.difference.coverage, item.n_without_verdict) == (1, 0)
+    assert len(item.questions) == 100
+    side = _Side({("m", "A", old.question_id): (old, ["relevance"]) for old in rows})
+    side.add(side.questions)  # of a watch
+    assert side.coverage(("m", "relevance")) == 1
+    (item,) = gate([*rows[:90], *(row(i, None) for i in range(90, 100))], rows, "relevance").items
+    assert (item.decision.coverage, item.difference.n_dropped_pairs) == (0.9, 10)
 
 
 def test_an_abstention_counts_unless_it_is_the_right_answer():

@@ -81,7 +81,7 @@ def test_one_entry_is_enough(make_evaluation, server, monkeypatch):
     assert {entry["reasons"][NAME] for entry in entries} == {"counted"}
 
     compared = run("compare", "latest", "pinned", "--metric", NAME, code=INCOMPLETE)
-    assert "6 questions in both runs, 0 newly wrong, 0 newly right." in compared
+    assert "6 questions compared, 0 newly wrong, 0 newly right." in compared
     assert f"basic {NAME} 6 +0.0 " in compared
     unjudged = run("compare", "latest", older, "--metric", NAME, code=INCOMPLETE)
     assert "The judge gave 0.0% of the verdicts asked of it in the baseline" in unjudged

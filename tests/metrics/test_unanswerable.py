@@ -9,7 +9,7 @@ from support.openai_server import Behaviour, offline_reply
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.metrics.judge import judgeable
+from graphrag.eval.metrics.judge import LLMJudge, judgeable
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.testing import ScriptedRunner
@@ -64,18 +64,21 @@ def test_a_row_without_an_answer_has_its_own_instruction_and_is_left_out_elsewhe
     }
 
 
-async def test_a_search_that_failed_on_it_counts_0_on_correctness_alone():
+@pytest.mark.parametrize("by", ["response", "claim"])
+async def test_a_search_that_failed_on_it_counts_0_on_correctness_alone(by):
     def fail(*_):
         raise ConnectionError("gone")
 
-    runner = ScriptedRunner(EvaluationConfig(methods=("tog",)), fail)
+    class Silent:
+        completion_async = fail
+
+    config = EvaluationConfig(methods=("tog",), judge={"faithfulness": {"by": by}})
+    runner = ScriptedRunner(config, fail, LLMJudge(Silent()))
     sample = Sample("u1", "film", "Who?", "The documents do not say.", answerable=False)
     (result,) = await runner.run_evaluation([sample], ["tog"])
     assert [(n, of.score) for n, of in result.scores.further.items()] == []
-    assert {n for n, score in result.scores.to_dict().items() if score == 0} == {
-        "correctness",
-        "faithfulness",
-    }
+    zeros = {n for n, score in result.scores.to_dict().items() if score == 0}
+    assert zeros == {"correctness"} | ({"faithfulness"} if by == "response" else set())
     assert judgeable(sample, ["sufficiency", "correctness"]) == ("correctness",)
 
 

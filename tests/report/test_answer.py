@@ -504,6 +504,16 @@ def test_without_a_verdict_there_is_no_answer(methods):
     assert answer.headline == f"No answer: every search failed ({n} of {n})."
 
 
+def test_a_failed_search_counts_whether_or_not_its_question_has_an_answer():
+    no_answer = [judged("a", f"no {n}", "tog", True) for n in range(3)]
+    failure, nothing = Failure("search", "error", "x"), MetricScores.of({})
+    no_answer = [replace(each, ground_truth="", scores=nothing) for each in no_answer]
+    failed = [replace(each, failure=failure) for each in no_answer[:2]]
+    right = [judged("a", f"Q{n}", "tog", True) for n in range(4)]
+    score = answer_of(aggregate_results([*right, *failed, no_answer[2]])).score
+    assert score == "7 questions on 1 index, 2 searches failed, 1 answer not judged."
+
+
 @pytest.mark.parametrize(("n_failed", "is_told"), [(4, False), (5, True)])
 def test_of_a_method_that_failed_often_it_is_told_what_its_cost_counts(n_failed, is_told):
     results = evaluate({"tog": range(10, 90), "basic": range(30)})

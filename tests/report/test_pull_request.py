@@ -158,6 +158,13 @@ def test_a_number_in_a_name_is_no_figure():
     )
 
 
+def test_what_every_method_leaves_out_is_told():
+    old = [replace(right(n), method=method) for method in ("tog", "ppr") for n in range(12)]
+    answer = answer_comparison(compare([*old[:10], *old[12:21]], old))
+    assert answer.score.startswith("10 questions compared; of 19 answers, 0 newly wrong")
+    assert answer.score.endswith("; left out: 5 only in the baseline.")
+
+
 def test_flips_are_counted_of_answers_and_few_questions_give_no_number():
     def twice(rows: list[Row]) -> list[Row]:
         return [*rows, *(replace(each, method="ppr") for each in rows)]
@@ -165,9 +172,7 @@ def test_flips_are_counted_of_answers_and_few_questions_give_no_number():
     old = [right(n) if n % 2 else wrong(n) for n in range(12)]
     new = [right(0), *old[1:11], wrong(11)]
     answer = answer_comparison(compare(twice(new), twice(old)))
-    assert answer.score == (
-        "12 questions in both runs; of 24 answers, 2 newly wrong, 2 newly right."
-    )
+    assert answer.score == "12 questions compared; of 24 answers, 2 newly wrong, 2 newly right."
     assert (answer.chip, answer.next) == ("TOO FEW", "hundreds more questions decide")
 
 
@@ -195,6 +200,9 @@ def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison):
     judged = replace(comparison.new, setup=RunSetup({"responses_of": "o"}))
     text = render_markdown(replace(comparison, new=judged), {"n": Usage(cost_usd=0.0)})
     assert "new run $0.0000 (0 tokens, judge alone); baseline not known here" in text
+    unknown = Usage(cost_usd=None, is_counted=False, cached_prompt_tokens=9)
+    text = render_markdown(replace(comparison, new=judged), {"n": unknown})
+    assert "price not known (tokens not counted, judge alone)" in text
 
 
 def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison):

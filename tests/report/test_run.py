@@ -4,11 +4,17 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from graphrag.eval.metrics.measures import MeasuredAnswer, list_forms, summarize_measures
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.report.run import list_run
+from graphrag.eval.report.run import describe_costs, list_run
+from graphrag.eval.report.run_tables import measures_tables, spent_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.results.usage import describe_beside
+from graphrag.query.usage import Usage
+
+FORMS = list_forms(())
 
 
 def searched(question: int, method: str, trial: int = 0, repeats: tuple[int, ...] = ()):
@@ -49,6 +55,44 @@ def test_searches_that_did_not_end_stand_beside_the_latency():
     assert "tog 7.50 (8 % unfinished) >= 20.10 (8 % unfinished)" in text
     assert "basic 6.50 11.45" in text
     assert "Unfinished: searches that failed" in text
+
+
+def unscored(result: QueryResult) -> QueryResult:
+    missing = JudgeResult(None, "", Failure("judge", "unreadable", "garbled"))
+    return replace(result, scores=MetricScores(correctness=missing))
+
+
+def test_missing_verdicts_are_counted_of_answers_and_of_searches():
+    each = [searched(i, m, trial) for m in ("tog", "basic") for i in range(12) for trial in (0, 1)]
+    text = shown([failed(20, "tog"), *map(unscored, each[:3]), *each[3:]])
+    assert "tog: verdicts on 3 of 24 responses are unscored and left out" in text
+    assert "tog - basic: +100.0 (" in text
+    assert ") over 11 questions, p " in text
+    assert "(4 pairs of searches without both verdicts)" in text  # one was asked of tog alone
+
+
+def test_what_something_that_does_not_count_took_is_unknown():
+    beside = describe_beside([Usage(llm_calls=3, is_counted=False, cost_usd=None)], ())
+    results = aggregate_results([searched(0, "tog")], ["correctness"])
+    results = replace(results, metadata={**results.metadata, **beside})
+    (*_, taken, total) = spent_table(results).rows
+    assert taken == ["earlier attempts, failed or lost", None, None, None]
+    assert total[1:] == [None, None, None]
+    assert "an unknown part is of earlier attempts" in [*describe_costs(results)][-1]
+
+
+def test_measures_of_different_questions_have_their_n_beside_them():
+    def measured(number: int, **values: float | None) -> MeasuredAnswer:
+        nothing = {form.name: None for form in FORMS}
+        every = {**nothing, **values}
+        return MeasuredAnswer(f"q{number}", "a", "tog", FORMS, every, 1, 0, True, 9)
+
+    rows = [measured(n, hit_rate=1.0, aspect_coverage=None if n else 0.5) for n in range(12)]
+    (table,) = measures_tables(summarize_measures(rows))
+    assert table.texts == [["tog", "100 (75-100) n 12", "50.0 n 1"]]
+    (table,) = measures_tables(summarize_measures(rows[1:]))
+    assert table.texts == [["tog", "100 (74-100)"]]
+    assert table.note.startswith("Over 11 questions, as labels allow.")
 
 
 def test_repeats_say_what_flips():

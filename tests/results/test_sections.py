@@ -205,7 +205,7 @@ def test_a_rubric_that_stays_unreadable_is_unscored_and_asked_again(make_evaluat
     server.behaviour = Behaviour(offline_reply(), faults=broken)
     evaluation = make_evaluation(server.base_url, methods=["basic"], judge={"rubric": True})
     first = evaluation.done(code=INCOMPLETE)
-    assert f"rubric: {len(ROWS)} judgments are unscored" in first.output
+    assert f"rubric: {len(ROWS)} judgments unscored" in first.output
     assert "--retry-errors" in first.output
     found = evaluation.read_results("summary")["rubric"]["basic"]["relevance"]
     assert (found["n_planned"], found["n_scored"], found["mean"]) == (len(ROWS), 0, None)

@@ -148,6 +148,7 @@ def test_missing_verdicts_can_undo_equivalence():
     assert words((40, 40, 940, 50)) == ["unresolved: 50 missing pairs could move it past ±5 points"]
     few = "undecided: 94 % of the pairs that were planned have both verdicts"
     assert words((40, 40, 920, 60)) == [few]
+    assert words((4, 4, 28, 2)) == [few]  # 94.7 % is not 95
 
 
 def test_a_family_without_pairs_has_no_figures():

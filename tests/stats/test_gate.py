@@ -62,6 +62,11 @@ def test_nothing_to_compare_is_inconclusive(pairs):
 
 
 def test_missing_verdicts_decide_nothing():
+    said = str(decide(pairs_of(0, 0, 99), coverages=(0.9499, 1.0)).reason)
+    assert "gave 94.9% of" in said
+    said = str(decide(pairs_of(0, 0, 99), coverages=(0.9796, 1.0)).reason)
+    assert "98.0% of" in said
+    assert "2.1 points apart, over 2" in said
     missing = [*pairs_of(0, 0, 94), *[(None, 1)] * 6]
     assert "under 95 %" in str(decide(missing, margin=0.2).reason)
     assert decide([*pairs_of(9, 0, 85), *[(1, None)] * 6]).outcome is INCONCLUSIVE

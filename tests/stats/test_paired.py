@@ -321,6 +321,15 @@ def test_real_differences_flip_by_document(alternative):
     assert p == pytest.approx(expected)
 
 
+def test_means_of_three_searches_tie_as_their_thirds_do():
+    thirds = [3, 2, 2, 1, 1, 1, -1, -1, -1, -2, 2, 1]
+    result = paired_scale([(third / 3, 0) for third in thirds])
+    assert result.test.endswith("exact")
+    assert result.p == pytest.approx(exact_sign_flip(Counter(thirds), lower=False))
+    tiny = paired_scale([(third / 3e4, 0) for third in thirds])  # as dollars are
+    assert tiny.p == pytest.approx(result.p)
+
+
 def test_real_differences_of_documents_that_move_together_are_less_sure():
     documents = [number // 5 for number in range(100)]
     values = [(number % 20 - 9.7) / 10 for number in documents]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import compress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -64,9 +65,10 @@ class Joined(NamedTuple):
 class MetricPairs(NamedTuple):
     """The questions of one method on one metric, as the gate and the difference see them.
 
-    ``scores`` are (new, baseline) of every question that the baseline holds, see ``gate_score``;
-    the new score is None where the new run lacks the question, its verdict, or judged it by another
-    accepted answer (``n_other_reference`` of them). ``documents`` are theirs.
+    ``scores`` are (new, baseline) of every question that the baseline holds, see ``gate_score``,
+    but for those that neither run judged; the new score is None where the new run lacks the
+    question, its verdict, or judged it by another accepted answer (``n_other_reference`` of them).
+    ``documents`` are theirs.
     """
 
     scores: list[tuple[Score, Score]]
@@ -243,7 +245,8 @@ def compare_runs(
     joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
     doubts = check_questions(joined)
     keys = [(method, metric) for method in chosen for metric in metrics]
-    pairs = {key: _pair_scores(joined[key[0]], key[1]) for key in keys}
+    judged = {key: _judged_rows(joined[key[0]], key[1]) for key in keys}
+    pairs = {key: _pair_scores(judged[key], key[1]) for key in keys}
     sides = new.metadata, baseline.metadata
     changed = {key: changed_indexes(*sides, key[0], pairs[key].documents) for key in keys}
     decisions = decide_gates(
@@ -251,7 +254,7 @@ def compare_runs(
             key: GateCase(
                 pairs[key].scores,
                 margins[key[1]],
-                _compute_coverages(joined[key[0]], key[1]),
+                _compute_coverages(judged[key], key[1]),
                 pairs[key].documents,
                 *judge_changes(changed[key], accept_index_change),
             )
@@ -270,7 +273,7 @@ def compare_runs(
             n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
-            questions=tuple(_list_changes(joined[key[0]], pairs[key], key)),
+            questions=tuple(_list_changes(joined[key[0]], judged[key], pairs[key], key)),
         )
         for key, result in zip(
             keys, correct_family([_compute_difference(pairs[key]) for key in keys]), strict=True
@@ -369,27 +372,19 @@ def _compute_difference(pairs: MetricPairs) -> PairedDifference:
     return paired_binary(counts, view_documents=bool(counts) and all(pairs.documents))
 
 
-def _compute_coverages(joined: Joined, metric: str) -> tuple[float, float]:
-    """Return the share, in each run, of the verdicts asked of the judge that exist.
+def _compute_coverages(joined: Joined, metric: str) -> tuple[float | None, float | None]:
+    """Return the share, in each run, of the verdicts asked of the judge that exist; None of none.
 
-    Of the joined questions; a response that was not judged counts as missing. Of a failed search,
-    and of correctness where a question has no answer, the judge was never asked.
+    Of the joined questions; a response that was not judged counts as missing. Of a failed search
+    the judge was never asked.
     """
 
-    def share(side: int) -> float:
-        states = Counter(
-            pair[side].states[metric]
-            for pair in joined.pairs
-            if metric != "correctness" or _has_reference(pair[side])
-        )
+    def share(side: int) -> float | None:
+        states = Counter(pair[side].states[metric] for pair in joined.pairs)
         n_asked = states.total() - sum(states[state] for state in NEVER_ASKED)
-        return states[State.SCORED] / n_asked if n_asked else 1.0
+        return states[State.SCORED] / n_asked if n_asked else None
 
     return share(0), share(1)
-
-
-def _has_reference(row: Row) -> bool:
-    return row.reference is not None or row.states["correctness"] is not State.NOT_JUDGED
 
 
 def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
@@ -421,6 +416,18 @@ def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joine
         new=[row for key, row in now.items() if key not in then],
         baseline=[row for key, row in then.items() if key not in now],
     )
+
+
+def _judged_rows(joined: Joined, metric: str) -> Joined:
+    """Return the rows without the questions that neither run judged.
+
+    They have no answer, or one that leaves nothing to judge: no verdict on them is missing.
+    """
+    is_judged = [
+        not new.states[metric] is old.states[metric] is State.NOT_JUDGED
+        for new, old in joined.pairs
+    ]
+    return joined._replace(pairs=list(compress(joined.pairs, is_judged)))
 
 
 def _pair_scores(joined: Joined, metric: str) -> MetricPairs:
@@ -466,13 +473,17 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
     return warnings
 
 
-def _list_changes(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[QuestionChange]:
+def _list_changes(
+    joined: Joined, judged: Joined, pairs: MetricPairs, key: MetricKey
+) -> list[QuestionChange]:
     def record(new: Row, old: Row, kind: Change, told: str) -> QuestionChange:
         seconds, question = None if new is old else new.latency_s, new.question or old.question
         return QuestionChange(*key, *old.key, question, kind, told, seconds)
 
     changes: list[QuestionChange] = []
-    for (new, old), scores in zip(joined.pairs, pairs.scores, strict=False):
+    by_key = dict(zip((new.key for new, _ in judged.pairs), pairs.scores, strict=False))
+    for new, old in joined.pairs:
+        scores = by_key.get(new.key, (None, None))
         kind, told = _compare_question(new, old, key[1])
         if kind not in ("unscored", "search failed") and None in scores:
             kind, told = "not compared", "its accepted answer is another now"

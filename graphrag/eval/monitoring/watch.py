@@ -13,6 +13,7 @@ from typing import TypeAlias
 from graphrag.eval.compare.changes import MetricKey, list_setup_changes
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
+from graphrag.eval.stats.gates import percent_below
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import NEVER_ASKED, State
 from graphrag.eval.stats.paired import MIN_COVERAGE, holm
@@ -126,9 +127,9 @@ class NextRound:
 
 @dataclass(slots=True)
 class _Side:
-    """Verdicts of the baseline's runs, or of the passes, on the ``questions``."""
+    """Verdicts of the baseline's runs, or of the passes, on the ``questions`` of the baseline."""
 
-    questions: Collection[_Question]
+    questions: Mapping[_Question, tuple[Row, Sequence[str]]]
     verdicts: dict[MetricKey, dict[_Question, list[int]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -143,7 +144,9 @@ class _Side:
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
-                if row.states[metric] not in NEVER_ASKED:
+                kept = self.questions[question][0].states[metric]
+                is_judged = not kept is row.states[metric] is State.NOT_JUDGED
+                if is_judged and row.states[metric] not in NEVER_ASKED:
                     self.expected[key] += 1
                     self.obtained[key] += row.states[metric] is State.SCORED
                 score = paired_score(row, metric)
@@ -254,8 +257,8 @@ def describe_figure(figure: WatchedFigure) -> str:
         test = f"p = {figure.p_holm:.2g} where an alarm needs {LOOK_LEVEL:.2g} or less"
     elif figure.coverage < MIN_COVERAGE:
         test = (
-            f"not decided, as the judge gave {figure.coverage:.1%} of the verdicts asked of it, "
-            "under 95 %"
+            f"not decided, as the judge gave {percent_below(figure.coverage)} of the verdicts "
+            "asked of it, under 95 %"
         )
     else:
         test = f"looked at after pass {look}" if look else "not looked at any more"

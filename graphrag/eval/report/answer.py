@@ -343,14 +343,16 @@ class _Basis:
         results, summaries = self._results, self._outcomes.values()
         documents = results.by_movie
         trials = 1 if results.repeats is None else results.repeats.n_trials
+        n_failed = sum(result.failure is not None for result in results.results)
+        n_unjudged = sum(summary.n_not_judged + summary.n_search_failed for summary in summaries)
         missing = (
-            ("search", "searches", "failed", sum(summary.n_search_failed for summary in summaries)),
+            ("search", "searches", "failed", n_failed),
             ("search", "searches", "not made", self._n_not_made()),
             (
                 *("verdict", "verdicts", "missing"),
                 sum(summary.n_judge_failed + summary.n_judge_unparseable for summary in summaries),
             ),
-            ("answer", "answers", "not judged", sum(summary.n_not_judged for summary in summaries)),
+            ("answer", "answers", "not judged", n_unjudged - n_failed),
         )
         parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
         declined = any(result.abstained for result in results.results)

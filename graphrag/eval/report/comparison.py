@@ -68,7 +68,7 @@ def answer_comparison(
     }
     who = join_names(list(dict.fromkeys(item.method for item in decisive)))
     n_wrong, n_right = (sum(flip.newly == word for flip in flips) for word in ("wrong", "right"))
-    dropped = next(filter(None, (_dropped(item) for item in comparison.items)), "")
+    dropped = _dropped(*comparison.items)
     counts = [item.decision.n_pairs for item in comparison.items or decided]
     n_pairs, more = max(counts, default=0), max((_more(i.decision) for i in items), default=0)
     chip: Chip = "PASS"
@@ -91,8 +91,8 @@ def answer_comparison(
     return Answer(
         chip,
         f"{_changed_budgets(comparison)}{headline}",
-        f"{counted(n_pairs, 'question')} in both runs{_answers(comparison, counts)}, {n_wrong:,} "
-        f"newly wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
+        f"{counted(n_pairs, 'question')} compared{_answers(comparison, counts)}, {n_wrong:,} newly "
+        f"wrong, {n_right:,} newly right{f'; left out: {dropped}' if dropped else ''}.",
         tell_reasons(reasons),
         "",
         _costs(comparison, usages) if usages else "",
@@ -261,13 +261,13 @@ def describe_decision(item: MethodComparison | FigureComparison) -> str:
     return f"{item.method}, {item.metric}: {why}{'' if note is None else f'; {note}'}"
 
 
-def _dropped(item: MethodComparison) -> str:
-    """Say how many questions make no pair, and why; "" of none."""
+def _dropped(*items: MethodComparison) -> str:
+    """Say how many answers of the items make no pair, and why; "" of none."""
     why = {
-        "without both verdicts": item.n_without_verdict,
-        "only in the baseline": len(item.only_baseline),
-        "only in the new run": len(item.only_new),
-        "with another accepted answer now": item.n_other_reference,
+        "without both verdicts": sum(item.n_without_verdict for item in items),
+        "only in the baseline": sum(len(item.only_baseline) for item in items),
+        "only in the new run": sum(len(item.only_new) for item in items),
+        "with another accepted answer now": sum(item.n_other_reference for item in items),
     }
     parts = [f"{n:,} {reason}" for reason, n in why.items() if n]
     return ", ".join(parts)
@@ -312,7 +312,7 @@ def _costs(comparison: RunComparison, usages: Mapping[str, Usage]) -> str:
             costs.append(f"{side} not known here")
             continue
         tokens = f"{usage.tokens:,} tokens" if usage.is_counted else "tokens not counted"
-        if usage.cached_prompt_tokens is not None:
+        if usage.is_counted and usage.cached_prompt_tokens is not None:
             tokens += f", {usage.cached_prompt_tokens:,} of them cached"
         if usage.reused_replies:
             tokens += f", {usage.reused_replies:,} replies of the judge from earlier runs"

@@ -294,13 +294,14 @@ def describe_comparisons(analysis: "Analysis") -> Iterator[str]:
         (decided, family), dropped = pair.decided, pair.result.n_dropped_pairs
         if family is None:
             continue
-        end = f" ({counted(dropped, 'question')} without both verdicts left out)" if dropped else ""
+        n = counted(decided.n_pairs, "question")
+        end = f" ({counted(dropped, 'pair')} of searches without both verdicts)" if dropped else ""
         if pair.is_corrected:
             end = f"; by the judge alone {points(pair.result.difference)}"
         yield (
             f"{pair.a} - {pair.b}: {points(decided.difference, UNKNOWN)} "
-            f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}), "
-            f"{p_value(decided.p_holm)}: {pair.verdict}{end}"
+            f"({span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)}) over "
+            f"{n}, {p_value(decided.p_holm)}: {pair.verdict}{end}"
         )
 
 
@@ -399,10 +400,11 @@ def describe_costs(results: "EvaluationResults") -> Iterator[str]:
             "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
         )
     for what, (calls, tokens, usd) in run_tables.spent_beside(results).items():
-        yield (
-            f"Of what the run took, {counted(calls, 'call')}, {tokens:,} tokens and "
-            f"{money(usd, '$', UNKNOWN)} are of {what}."
-        )
+        amounts = "an unknown part is"
+        if calls is not None:
+            dollars = money(usd, "$", f"dollars {UNKNOWN}")
+            amounts = f"{counted(calls, 'call')}, {tokens:,} tokens and {dollars} are"
+        yield f"Of what the run took, {amounts} of {what}."
 
 
 def describe_price(model: str) -> str:
@@ -431,10 +433,11 @@ def describe_failures(results: "EvaluationResults") -> Iterator[str]:
         failures = [(m, by_metric[m]) for m in METRICS for by_metric in unscored if m in by_metric]
         if failures:
             n, cause = len(unscored), failures[0][1]
+            n_answered = len(searches) - len(causes)
             missing = Counter(metric for metric, _ in failures)
             counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
             yield (
-                f"{method}: verdicts on {n:,} of {counted(len(searches), 'response')} are "
+                f"{method}: verdicts on {n:,} of {counted(n_answered, 'response')} are "
                 f"unscored and left out, {counts}, e.g. {cause.message}"
             )
 

@@ -17,6 +17,7 @@ from graphrag.eval.report.cells import (
     has_two_means,
     mean_and_n,
     mean_cell,
+    mean_with_n,
     number,
     p_value,
     percent,
@@ -213,15 +214,15 @@ _BESIDE = {
 }
 
 
-def spent_beside(results: "EvaluationResults") -> dict[str, tuple[int, int, float | None]]:
+def spent_beside(results: "EvaluationResults") -> dict[str, list[Any]]:
     """Return what is part of no result -> its calls, tokens and dollars (None: unknown)."""
     usages: dict[str, Any] = {what: results.metadata.get(name) for name, what in _BESIDE.items()}
     return {
-        what: (
+        what: [
             usage["calls"],
-            sum(count for name, count in usage.items() if name.endswith("_tokens")),
+            sum_known(count for name, count in usage.items() if name.endswith("_tokens")),
             usage["cost_usd"],
-        )
+        ]
         for what, usage in usages.items()
         if usage
     }
@@ -243,7 +244,7 @@ def spent_table(results: "EvaluationResults") -> Table:
     spent["judging"] = [sum_known(row[f"judge_{n}"] for row in by_method.values()) for n in names]
     if further:
         spent["further judges"] = [further[name] for name in names]
-    spent |= {what: [*taken] for what, taken in spent_beside(results).items()}
+    spent |= spent_beside(results)
     spent["total"] = [sum_known(column) for column in zip(*spent.values(), strict=True)]
     paid = any(amounts[2] != 0 for amounts in spent.values())
     columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
@@ -318,7 +319,7 @@ def pairs_table(analysis: "Analysis") -> Table:
         rows.append(
             [
                 f"{pair.a} - {pair.b}",
-                pair.result.n_pairs,
+                decided.n_pairs,
                 decided.difference,
                 (limits.low_simultaneous, limits.high_simultaneous),
                 f"{decided.n10} : {decided.n01}",
@@ -392,19 +393,22 @@ def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]
         full = [f for f in forms if len(measures) > 1 and set(means[f.name]) == {1}]
         columns = [form for form in forms if form not in full]
         sizes = {row.measures[form.name].estimate.n for row in measures.values() for form in forms}
-        least, most = min(sizes), max(sizes)
-        n = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        note = f"Over {n} questions, as labels allow. {EACH_ALONE}"
+        sizes.discard(0)
+        note = f"Over {counted(max(sizes), 'question')}, as labels allow. {EACH_ALONE}"
+        if is_mixed := len(sizes) > 1:
+            note = f"n: questions with what a measure needs. {EACH_ALONE}"
+        render = mean_with_n if is_mixed else percent
         if full:
             note = f"100 % in every row: {', '.join(form.heading for form in full)}. {note}"
         yield Table(
             f"{title}, in % (95 % interval)",
             [METHOD, *((form.heading, "percent") for form in columns)],
             [
-                [method, *(percent(row.measures[form.name].estimate) for form in columns)]
+                [method, *(render(row.measures[form.name].estimate) for form in columns)]
                 for method, row in measures.items()
             ],
             note,
+            most=3 if is_mixed else 0,
         )
 
 

@@ -44,7 +44,7 @@ from graphrag.eval.store.database import (
 )
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import RunNote, read_notes
-from graphrag.eval.store.records import Run, RunSetup
+from graphrag.eval.store.records import CLAIMS, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_labels import label_names
@@ -144,13 +144,14 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
+    by_claim = CLAIMS in run.setup.further
     for outcome in store.outlines(run.run_id).values():
         if outcome.trial and not every_trial:
             continue
         sample = samples.get(outcome.sample_id, NOT_KEPT)
         has_failed, judged = outcome.failure is not None, verdicts.get(outcome.unit, {})
         if has_failed:
-            judged = dict.fromkeys(judgeable(sample, METRICS), _FAILED)
+            judged = dict.fromkeys(judgeable(sample, METRICS, by_claim), _FAILED)
         rows.append(
             Row(
                 outcome.sample_id or sample.question,

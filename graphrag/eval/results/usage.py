@@ -124,7 +124,7 @@ def describe_beside(
     """Return the metadata of what a run paid for beside its results; empty if it took nothing.
 
     ``earlier_attempts``: what was asked again, or lost its part. ``unfinished_answers``: what is no
-    result yet, and goes on.
+    result yet, and goes on. Null are counts that something which does not count had a part in.
     """
     parts = {"earlier_attempts": forgotten, "unfinished_answers": unfinished}
     described = {name: _describe_usages(usages) for name, usages in parts.items()}
@@ -141,7 +141,8 @@ def _describe_usages(usages: Sequence[Usage]) -> dict[str, object]:
     }
     if usage.is_counted and not any(counts.values()):
         return {}
-    return {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}
+    known = counts if usage.is_counted else dict.fromkeys(counts)
+    return {"searches": len(usages), **known, "cost_usd": usage.cost_usd}
 
 
 def is_judged(result: QueryResult) -> bool:

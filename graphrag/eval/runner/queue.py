@@ -210,7 +210,13 @@ class RunRequest:
         responses = store.outlines(run_id, with_texts=True)
         verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
         results = [
-            _result_of(u, responses[u.key], verdicts.get(u.key, {}), usages.get(u.key, []))
+            _result_of(
+                u,
+                responses[u.key],
+                verdicts.get(u.key, {}),
+                usages.get(u.key, []),
+                config.judges_claims,
+            )
             for u in self.units
             if self.is_done(u, config)
         ]
@@ -449,13 +455,14 @@ def _result_of(
     response: StoredResponse,
     verdicts: Mapping[str, JudgeResult],
     usages: Sequence[Usage],
+    by_claim: bool,
 ) -> QueryResult:
     return QueryResult(
         imdb_key=unit.sample.imdb_key,
         question=unit.sample.question,
         method=unit.method,
         response=response.response,
-        scores=failed_search_scores(judgeable(unit.sample, METRICS))
+        scores=failed_search_scores(judgeable(unit.sample, METRICS, by_claim))
         if response.failure
         else MetricScores.of(verdicts),
         efficiency=EfficiencyMetrics.of(response.latency_s, response.usage),

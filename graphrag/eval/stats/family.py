@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import floor, sqrt
 from typing import NamedTuple
 
 from graphrag.eval.stats.intervals import mean_real, scipy_special
@@ -251,7 +251,7 @@ def verdict_in_words(
     if result.difference is None or result.p is None:
         return "nothing to compare"
     if not has_verdicts(result):
-        share = f"{100 * (result.coverage or 0):.0f} %"
+        share = f"{floor(100 * (result.coverage or 0) + _EDGE)} %"  # under 95 % it isn't 95
         return f"undecided: {share} of the pairs that were planned have both verdicts"
     missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
     sign = shown_sign(result)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import ceil
+from math import ceil, floor
 from statistics import fmean
 from typing import Self, TypeVar
 
@@ -240,13 +240,13 @@ def _incompleteness(
         if share < MIN_COVERAGE:
             return Reason(
                 f"the judge gave {{}} of the verdicts asked of it in the {run}, under 95 %",
-                (f"{share:.1%}",),
+                (percent_below(share),),
             )
     if new is not None and old is not None and abs(new - old) > MAX_COVERAGE_GAP + 1e-12:
         return Reason(
             "the judge gave {} of the verdicts asked of it in the new run and {} in the baseline, "
             "{} points apart, over 2",
-            (f"{new:.1%}", f"{old:.1%}", f"{100 * abs(new - old):.1f}"),
+            (f"{new:.1%}", f"{old:.1%}", f"{ceil(1000 * abs(new - old) - 1e-9) / 10:.1f}"),
         )
     if n_pairs == 0:
         return Reason("there is no question with both verdicts")
@@ -254,7 +254,7 @@ def _incompleteness(
         return Reason(
             "{} of the baseline's {} scored questions have a verdict to hold against it, {}, under "
             "95 %",
-            (f"{n_pairs:,}", f"{n_baseline:,}", f"{n_pairs / n_baseline:.1%}"),
+            (f"{n_pairs:,}", f"{n_baseline:,}", percent_below(n_pairs / n_baseline)),
         )
     return None
 
@@ -292,6 +292,11 @@ def _answer(
         "loss of {} points",
         (loss, f"{100 * draft.margin:g}"),
     )
+
+
+def percent_below(share: float) -> str:
+    """Return a share that is under a bound in per cent, rounded down: 94.96 is not 95.0."""
+    return f"{floor(1000 * share + 1e-9) / 10:.1f}%"
 
 
 def _p_in_words(p: float) -> str:
@@ -398,7 +403,7 @@ def _answer_on_amount(decision: AmountDecision) -> tuple[GateOutcome, Reason]:
             (
                 f"{decision.n_pairs:,}",
                 f"{decision.n_baseline:,}",
-                f"{decision.n_pairs / decision.n_baseline:.1%}",
+                percent_below(decision.n_pairs / decision.n_baseline),
             ),
         )
     if low is None or high is None or margin is None:

@@ -126,7 +126,10 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
     causes = Counter(judgement.cause for judgement in failed if judgement.cause)
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
     notes = (
-        *(f"{kind}: {n} judgments are unscored, in full or in part" for kind, n in kinds.items()),
+        *(
+            f"{kind}: {counted(n, 'judgment')} unscored, in full or in part"
+            for kind, n in kinds.items()
+        ),
         *(f"{counted(n, 'answer')} ungraded: {why}" for why, n in causes.items()),
         *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
     )
