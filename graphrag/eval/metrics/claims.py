@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from graphrag.eval.metrics.evidence import fold_text
-from graphrag.eval.metrics.judge import (
-    JudgeModel,
-    Numbered,
-    fill_prompt,
-    rule_on,
-    write_prompt,
-)
+from graphrag.eval.metrics.judge import JudgeModel, Numbered, fill_prompt, rule_on, write_prompt
 from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
 from graphrag.eval.metrics.traced import Citation, read_citations
 from graphrag.eval.records.verdicts import Failure, JudgeResult

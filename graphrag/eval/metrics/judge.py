@@ -22,12 +22,7 @@ from graphrag.eval.records.judged import JUDGED_METRICS, REFUSAL
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
 from graphrag.eval.records.verdicts import MetricScores as MetricScores
-from graphrag.query.calls import (
-    CutOffReplyError,
-    is_refusal,
-    name_remedy,
-    read_failure,
-)
+from graphrag.query.calls import CutOffReplyError, is_refusal, name_remedy, read_failure
 from graphrag.query.index_header import model_name
 from graphrag.query.models import CountedCompletion
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply

@@ -11,12 +11,7 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from graphrag.eval.metrics.evaluable import EvaluableQueryResult
-from graphrag.eval.metrics.judge import (
-    JudgeModel,
-    ReasonedForm,
-    Unanswered,
-    fill_prompt,
-)
+from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply

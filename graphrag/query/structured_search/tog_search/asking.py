@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from graphrag.query.calls import CutOffReplyError
-from graphrag.query.replies import (
-    ReplyForm,
-    UnreadableReplyError,
-    bound_in_force,
-    read_reply,
-)
+from graphrag.query.replies import ReplyForm, UnreadableReplyError, bound_in_force, read_reply
 from graphrag.query.usage import CUT_OFF, OutputBound
 
 if TYPE_CHECKING:

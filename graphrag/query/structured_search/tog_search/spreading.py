@@ -91,8 +91,7 @@ def find_seeds(names: Sequence[int], texts: Mapping[int, float], store: GraphSto
     n = len(arrays.unit_topics)
     standing = {name: 1 / store.standing(name) for name in with_texts}
     telling = max(
-        (math.log(n * weight) / math.log(n) for weight in standing.values() if n > 1),
-        default=0.0,
+        (math.log(n * weight) / math.log(n) for weight in standing.values() if n > 1), default=0.0
     )
     if not standing:  # of an index without texts
         standing = dict.fromkeys(names, 1.0)
