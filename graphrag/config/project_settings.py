@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.config.models.strict_section import name_problem, nearest
+from graphrag.config.models.strict_section import explain_first, nearest
 from graphrag.config.models.tog_search_config import (
     PPRSearchConfig,
     RankedSearchConfig,
@@ -102,10 +102,7 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
     try:
         return ProjectConfig.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
-        msg = f"{path}: {where}: {redact(name_problem(first))}"
-        raise SettingsError(msg) from error
+        raise SettingsError(f"{path}: {redact(explain_first(error))}") from error
 
 
 def unknown_settings(root: Path | str) -> list[UnusedSetting]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema
 
+from graphrag.config.models.strict_section import explain_first
 from graphrag.query.calls import Answer, GarbledReplyError
 from graphrag.query.methods import section_name
 from graphrag.query.model_facts import known_facts
@@ -254,9 +255,7 @@ def _explain(objects: list[_Object], problem: ValidationError | None) -> str:
         return "it is not JSON"
     if len(objects) > 1:
         return f"none of the {len(objects)} JSON objects in it has the form"
-    first = problem.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+    return explain_first(problem)
 
 
 def _read_list(text: str, objects: list[_Object], form: type[BaseModel]) -> list[_Object]:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 
@@ -27,6 +27,13 @@ def name_problem(error: ErrorDetails) -> str:
     """Return what is wrong with a value, in the words of the check of ours that refused it."""
     raised = error.get("ctx", {}).get("error")
     return error["msg"] if raised is None else str(raised)
+
+
+def explain_first(error: ValidationError) -> str:
+    """Return where the first problem of values is, and what it is."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {name_problem(first)}" if where else name_problem(first)
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """``graphrag eval show``: the runs of a store, or one of them and its questions."""
 
-import json as json_
 import sys
 from dataclasses import replace
 from typing import Annotated
@@ -14,6 +13,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
 from graphrag.text.console import open_console
 from graphrag.text.controls import escape_controls
+from graphrag.text.json_pieces import whole_json
 
 
 def show(
@@ -72,8 +72,7 @@ def history(
         runs = list_runs(store_path)
     if json:
         listed = [run.to_dict() for run in runs]
-        text = json_.dumps(listed, ensure_ascii=False, indent=2, allow_nan=False)
-        sys.stdout.write(f"{escape_controls(text)}\n")
+        sys.stdout.write(escape_controls(whole_json(listed)))
     else:
         show_parts(open_console(), [runs_table(runs)])
     return DONE

@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
+from graphrag.config.models.strict_section import explain_first
 from graphrag.eval.dataset.drafts import DECLINED
 from graphrag.eval.dataset.files import ROWS_UNDER, read_rows, read_values
 from graphrag.eval.dataset.samples import Assertion
@@ -398,9 +399,7 @@ def read_entries(name: str, files: Iterable[Path], reading: Reading) -> Iterator
             try:
                 entries = list(FORMATS[name].model(row)[0].model_validate(row).entries())
             except ValidationError as error:
-                first = error.errors()[0]
-                place = ".".join(map(str, first["loc"]))
-                reading.note(_NOT_READ, f"{where}: {place}: {first['msg']}")
+                reading.note(_NOT_READ, f"{where}: {explain_first(error)}")
                 continue
             yield from ((where, entry) for entry in entries)
 

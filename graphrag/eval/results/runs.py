@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphrag.config.models.strict_section import explain_first
 from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.further import SCORERS
 from graphrag.eval.metrics.judge import judgeable
@@ -234,11 +235,9 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error}.") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
         raise UsageError(
             f"{path} is not a baseline.json, which compare RUN --pin writes "
-            f"({f'{where}: ' if where else ''}{first['msg']}); name the run itself."
+            f"({explain_first(error)}); name the run itself."
         ) from error
     return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
 
