@@ -205,6 +205,7 @@ async def test_what_is_undefined_has_its_score():
         (EntityExtractionEvaluator(), {"entities": []}, {"extracted_entities": []}, 1.0),
         (EntityExtractionEvaluator(), {"entities": ["A b"]}, {"extracted_entities": []}, 0.0),
         (EntityExtractionEvaluator(), {"entities": []}, EXTRACTED, 0.0),
+        (EntityExtractionEvaluator(), {"entities": [{"name": "paris"}, "x"]}, EXTRACTED, 0.5),
         (ResponseRelevanceEvaluator(), {}, ANSWERED, 0.0),
         (ResponseCompletenessEvaluator(), {}, ANSWERED, 1.0),
         (ProcessingTimeEvaluator(), {}, {}, 1.0),

@@ -365,6 +365,9 @@ async def test_a_configured_project_gives_components(evaluation):
     assert {result.metric for result in report.results} == set(EvaluationMetric) - {
         EvaluationMetric.USER_SATISFACTION
     }
+    evaluation.configure(methods=["tog", "basic"], judge={"pairwise": [["tog", "basic"]]})
+    config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    assert set(project_components(config, "basic")) == set(components)
     with pytest.raises(ConfigError, match="did you mean 'clock'"):
         project_components(config, "basic", "clok")
     with pytest.raises(ConfigError):

@@ -28,6 +28,7 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     TestCase,
 )
+from graphrag.eval.suite.evaluators import make_evaluator
 from graphrag.eval.suite.running import run_suites
 from graphrag.eval.suite.summary import (
     CaseResult,
@@ -238,6 +239,20 @@ async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation):
             await run_suites([parse_suite(EXTRACTION)] * 2, config_of(evaluation))
         assert store.runs() == []
     assert judge.asked == []
+
+
+async def test_a_number_that_is_expected_stands_for_its_text(tmp_path):
+    expected = {"keywords": [1912, "Utah"], "aspects": [1912]}
+    case = {"id": "a", "input_data": {"question": "When?"}, "expected_output": expected}
+    for name, parts in (
+        ("query_response", {"keywords": 0.5, "aspects": 1.0}),
+        ("response_relevance", {"response_relevance": 0.5}),
+        ("response_completeness", {"response_completeness": 1.0}),
+    ):
+        suite = parse_suite({"name": "numbers", "evaluator": name, "cases": [case]})
+        evaluator = make_evaluator(suite, tmp_path)
+        result = await evaluator.evaluate(suite.cases[0], {"answer": "In 1912."})
+        assert result.parts == parts
 
 
 async def test_a_passage_is_extracted_as_the_project_would(evaluation):

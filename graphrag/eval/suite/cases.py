@@ -5,15 +5,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Annotated, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, name_problem, nearest
 from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
+from graphrag.text.json_records import fields_of
 
 EVALUATION_FILE = "evaluation.yml"
 SUITES_FOLDER = Path("eval") / "suites"
@@ -48,10 +56,6 @@ class Thresholds(StrictSection):
         return score is not None and score >= self.passing
 
 
-LISTED_THRESHOLDS = Thresholds(passing=0.7, warning=0.5)
-"""Of a suite that is a list of cases."""
-
-
 class Suite(StrictSection):
     """Test cases that one evaluator scores."""
 
@@ -84,6 +88,10 @@ def check_ids(cases: Sequence[TestCase]) -> None:
             raise ValueError(f"two cases have the id {case_id!r}; ids must be unique")
 
 
+Name = Annotated[str, BeforeValidator(lambda value: next(fields_of(value, "name"), value))]
+"""A name, or what has one."""
+
+
 class CaseInput(StrictSection):
     """What a case may give; ``language`` and ``context`` are only kept."""
 
@@ -96,18 +104,20 @@ class CaseInput(StrictSection):
 
 
 class CaseExpected(StrictSection):
-    """What may be expected of a case."""
+    """What may be expected of a case; a number stands for its text."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     answer: str | None = None
     keywords: list[str] = Field(default_factory=list[str])
     aspects: list[str] = Field(default_factory=list[str])
-    entities: list[str] | None = None
+    entities: list[Name] | None = None
     relationships: list[tuple[str, str]] | None = None
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     max_processing_time: float | None = Field(default=None, gt=0)
 
 
-def read_case(
+def check_case(
     case: TestCase, takes: Collection[str], expects: Collection[str]
 ) -> tuple[CaseInput, CaseExpected]:
     """Check what a :func:`framework_case` holds for an evaluator that takes and expects so much.
@@ -115,16 +125,24 @@ def read_case(
     ``takes`` and ``expects`` are keys beside those that every case may give, and the time limit.
     ValueError if it holds anything else, or no question where one is taken.
     """
-    case_input = _read(CaseInput, case, "input_data", {"index", "language", "context", *takes})
+    input_keys = {"index", "language", "context", *takes}
+    case_input = _read(CaseInput, case.input_data, "input_data", input_keys)
     if "query" in takes and case_input.query is None:
         raise ValueError("input_data.question is missing")
     expected_keys = {*expects, "max_processing_time"} if expects else set[str]()
-    return case_input, _read(CaseExpected, case, "expected_output", expected_keys)
+    return case_input, _read(CaseExpected, case.expected_output, "expected_output", expected_keys)
 
 
-def _read(form: type[Form], case: TestCase, where: str, keys: Collection[str]) -> Form:
+def read_expected(case: TestCase, keys: Collection[str]) -> CaseExpected:
+    """Return what a case expects under these keys, whatever else it holds; ValueError as above."""
+    values = mapping_of(case.expected_output)
+    named = {key: values[key] for key in keys if values.get(key) is not None}
+    return _read(CaseExpected, named, "expected_output", keys)
+
+
+def _read(form: type[Form], values: object, where: str, keys: Collection[str]) -> Form:
     try:
-        section = form.model_validate(getattr(case, where))
+        section = form.model_validate(values)
     except ValidationError as error:
         raise ValueError(f"{where}: {explain_values(error)}") from error
     for key in sorted(section.model_fields_set - {*keys}):
@@ -169,7 +187,7 @@ def read_suite(
     values = read_values_of(file)
     if isinstance(values, list):
         cases = cast("list[object]", values)
-        unstated = unstated or LISTED_THRESHOLDS
+        unstated = unstated or Thresholds(passing=0.7, warning=0.5)
         values = {"evaluator": evaluator or _evaluator_of(cases, file), "cases": cases}
     if not isinstance(values, dict):
         kind = type(values).__name__

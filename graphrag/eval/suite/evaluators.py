@@ -1,34 +1,29 @@
-"""The evaluators: five of one metric each, satisfaction, two that weigh several parts."""
+"""The evaluators, one family: five of one metric each, two that weigh parts; and satisfaction."""
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_args
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.metrics.entities import Extraction, NameRule, score_entities, score_relationships
+from graphrag.eval.metrics.entities import NameRule, score_entities, score_relationships
 from graphrag.eval.metrics.evidence import phrase_key
 from graphrag.eval.metrics.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.runner.methods import load_method
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.suite.cases import (
     CaseExpected,
-    CaseInput,
+    Name,
     Suite,
+    check_case,
     explain_values,
     framework_case,
-    read_case,
+    read_expected,
 )
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
@@ -45,49 +40,57 @@ if TYPE_CHECKING:
 
 Measure = Literal["f1", "precision", "recall"]
 Part = Literal["answer", "keywords", "aspects", "time"]
+Scored = tuple[float, dict[str, object]]
+"""A score in [0, 1], and what it rests on."""
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
-
-
-def _name_of(value: object) -> object:
-    return value if isinstance(value, str) else next(fields_of(value, "name"), None)
-
-
-_Listed = TypeVar("_Listed")
-_NAMES = TypeAdapter(list[Annotated[str, BeforeValidator(_name_of)]])
-_TEXTS = TypeAdapter(list[str], config=ConfigDict(coerce_numbers_to_str=True))
-_PAIRS = TypeAdapter(list[tuple[str, str]])
+_Values = TypeVar("_Values")
+_NAMES, _PAIRS = TypeAdapter(list[Name]), TypeAdapter(list[tuple[str, str]])
 
 
 class MetricEvaluator(BaseEvaluator):
-    """An evaluator of one metric, asked of the cases that name what it compares with.
+    """An evaluator of what cases expect.
 
-    ``compared`` is that key of the expected output; ``measured`` the key of the output that must be
-    there instead.
+    ``compared`` is the one expectation that it looks at, if it is one; ``measured`` the key of the
+    output that must be there. In a suite of a project a case may give ``takes``, and expect
+    ``expects`` and a time limit.
     """
 
     version: ClassVar[int] = 1
-    needs: ClassVar[tuple[str, ...]] = ("methods",)
     metric: ClassVar[EvaluationMetric]
     takes: ClassVar[tuple[str, ...]] = ("query",)
     expects: ClassVar[tuple[str, ...]] = ("keywords", "aspects")
     compared: ClassVar[str] = ""
     measured: ClassVar[str] = ""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a suite of a project must have: a method to ask."""
+        return ("methods",)
+
     def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Whether it can be asked of this case."""
+        """Whether a case names what is compared, or its output has what is measured."""
         if self.measured:
             return system_output.get(self.measured) is not None
         return self.compared in mapping_of(test_case.expected_output)
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case of a project's suite whose question or expectation is missing."""
-        _, expected = read_case(case, self.takes, self.expects)
+        """Refuse a case of a project's suite that can't be scored."""
+        _, expected = check_case(case, self.takes, self.expects)
         if self.compared and not getattr(expected, self.compared):
             raise ValueError(f"expected_output.{self.compared} is missing")
 
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Score a case; ValueError where it, or the output, holds nothing that can be scored."""
+        keys = (self.compared,) if self.compared else (*self.expects, "max_processing_time")
+        expected = read_expected(test_case, keys)
+        return _result(self.metric, *await self._score(test_case, expected, system_output))
+
+    @abstractmethod
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored: ...
+
 
 class EntityExtractionEvaluator(MetricEvaluator):
-    """F1 of the extracted entity names against the expected ones.
+    """F1 of the names in ``extracted_entities`` against the expected ``entities``.
 
     ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
     undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
@@ -97,90 +100,86 @@ class EntityExtractionEvaluator(MetricEvaluator):
     metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
     compared = "entities"
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Compare ``extracted_entities``; ValueError without a list of named entities."""
-        entities = mapping_of(test_case.expected_output).get("entities")
-        expected = _read(_NAMES, entities or (), "the expected entities")
-        extracted = _read(_NAMES, system_output.get("extracted_entities"), "extracted_entities")
-        scores = score_entities(extracted, expected)
-        nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
+        names = expected.entities or []
+        extracted = _read(_NAMES, output.get("extracted_entities"), "extracted_entities")
+        match = score_entities(extracted, names)
+        undefined = float(match.n_found == match.n_expected == 0)
         precision, recall, f1 = (
-            nothing if value is None else value
-            for value in (scores.precision, scores.recall, scores.f1)
+            undefined if value is None else value
+            for value in (match.precision, match.recall, match.f1)
         )
-        details: dict[str, object] = {
+        return f1, {
             "precision": precision,
             "recall": recall,
             "f1_score": f1,
-            "true_positives": scores.n_matched,
-            "false_positives": scores.n_found - scores.n_matched,
-            "false_negatives": scores.n_expected - scores.n_matched,
-            "expected_entities": expected,
+            "true_positives": match.n_matched,
+            "false_positives": match.n_found - match.n_matched,
+            "false_negatives": match.n_expected - match.n_matched,
+            "expected_entities": names,
             "extracted_entities": extracted,
         }
-        return _result(self.metric, f1, details)
 
 
 class ResponseRelevanceEvaluator(MetricEvaluator):
-    """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
+    """Share of the expected ``keywords`` that the answer names, whole words; 0 without keywords."""
 
     metric = EvaluationMetric.RESPONSE_RELEVANCE
     compared = "keywords"
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for the ``keywords``; ValueError without an answer, or a keyword with a letter."""
-        keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
+        keywords, answer = expected.keywords, _answer(output)
         score = keyword_relevance(keywords, answer) if keywords else 0.0
         if score is None:
             raise ValueError("no keyword has a letter or digit")
         total = len({key for key in map(phrase_key, keywords) if key})
-        details: dict[str, object] = {
+        return score, {
             "matched_keywords": round(score * total),
             "total_keywords": total,
             "response_length": len(answer),
             "expected_keywords": keywords,
         }
-        return _result(self.metric, score, details)
 
 
 class ResponseCompletenessEvaluator(MetricEvaluator):
-    """Share of the expected aspects of which any content word is in the answer; 1 without."""
+    """Share of the expected ``aspects`` of which any content word is in the answer; 1 without."""
 
     metric = EvaluationMetric.RESPONSE_COMPLETENESS
     compared = "aspects"
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for the ``aspects``; ValueError without an answer, or content words in each."""
-        aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
+        aspects, answer = expected.aspects, _answer(output)
         shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
         if None in shares:
             raise ValueError(f"the aspect {aspects[shares.index(None)]!r} has no content word")
         covered = sum(share == 1 for share in shares)
-        details: dict[str, object] = {
+        return covered / len(aspects) if aspects else 1.0, {
             "covered_aspects": covered,
             "total_aspects": len(aspects),
             "response_length": len(answer),
             "expected_aspects": aspects,
         }
-        return _result(self.metric, covered / len(aspects) if aspects else 1.0, details)
 
 
 class GraphConnectivityEvaluator(MetricEvaluator):
-    """Entities of the largest connected part of the graph by all entities."""
+    """Entities of the largest connected part of the ``graph`` by all of its entities.
+
+    The graph has ``entities``, names, and ``relationships``, pairs of them.
+    """
 
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
-    needs = ("index",)
     takes = expects = ()
     measured = "graph"
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """A built index."""
+        return ("index",)
 
-        ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
-        """
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
         from graphrag.eval.validation.graph import graph_connectivity
 
-        graph = mapping_of(system_output.get("graph"))
+        graph = mapping_of(output.get("graph"))
         names = _read(_NAMES, graph.get("entities"), "the entities of the graph")
         what = "the relationships of the graph, each a pair (source, target) of names"
         pairs = _read(_PAIRS, graph.get("relationships") or (), what)
@@ -188,34 +187,43 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         n, largest, isolated = graph_connectivity(names, *ends)
         if not n:
             raise ValueError("the graph has no entities")
-        details: dict[str, object] = {
+        return largest / n, {
             "connectivity_ratio": largest / n,
             "isolated_entities": isolated,
             "largest_component_size": largest,
         }
-        return _result(self.metric, largest / n, details)
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):
-    """The time against its limit, see :func:`graphrag.eval.metrics.time_score`."""
+    """The ``processing_time``, 0 if not given, against its limit, 5 s unless the case has one.
+
+    See :func:`graphrag.eval.metrics.time_score`.
+    """
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
     compared = "max_processing_time"
     measured = "processing_time"
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Hold ``processing_time`` (0 if not given) against the limit, 5 s unless the case has one.
-
-        ValueError if the time is None or negative, or the limit not positive.
-        """
-        taken = cast("float | None", system_output.get("processing_time", 0.0))
-        if taken is None:
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
+        seconds = _seconds({"processing_time": 0.0, **output})
+        if seconds is None:
             raise ValueError("the search has no time")
-        seconds, expected = float(taken), mapping_of(test_case.expected_output)
-        limit = float(cast("float", expected.get("max_processing_time", 5.0)))
-        score = cast("float", time_score(seconds, limit))
+        limit = expected.max_processing_time or 5.0
         times = {"processing_time": seconds, "expected_max_time": limit}
-        return _result(self.metric, score, {**times, "within_limit": seconds <= limit})
+        return cast("float", time_score(seconds, limit)), {
+            **times,
+            "within_limit": seconds <= limit,
+        }
+
+
+FIVE: tuple[type[MetricEvaluator], ...] = (
+    EntityExtractionEvaluator,
+    ResponseRelevanceEvaluator,
+    ResponseCompletenessEvaluator,
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+)
+"""What a framework begins with; they are asked where they apply."""
 
 
 class UserSatisfactionEvaluator(BaseEvaluator):
@@ -234,17 +242,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
         return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
 
 
-FIVE: tuple[type[MetricEvaluator], ...] = (
-    EntityExtractionEvaluator,
-    ResponseRelevanceEvaluator,
-    ResponseCompletenessEvaluator,
-    GraphConnectivityEvaluator,
-    ProcessingTimeEvaluator,
-)
-"""What a framework begins with."""
-
-
-class EntityExtraction(StrictSection, BaseEvaluator):
+class EntityExtraction(StrictSection, MetricEvaluator):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
@@ -258,7 +256,8 @@ class EntityExtraction(StrictSection, BaseEvaluator):
     """
 
     model_config = ConfigDict(frozen=True)
-    version: ClassVar[int] = 1
+    metric: ClassVar[EvaluationMetric] = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+    expects: ClassVar[tuple[str, ...]] = ("entities", "relationships", "aliases")
 
     source: Literal["text", "index"] = "text"
     entities: Measure = "f1"
@@ -270,30 +269,24 @@ class EntityExtraction(StrictSection, BaseEvaluator):
         return ("index",) if self.source == "index" else ()
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case whose input or expected output can't be used."""
-        inputs, expected = self._read(case)
+        """Refuse a case that expects nothing, or has no text to read."""
+        takes = ("text", "document") if self.source == "index" else ("text",)
+        inputs, expected = check_case(case, takes, self.expects)
         if expected.entities is None and expected.relationships is None:
             raise ValueError("expected_output: expects neither entities nor relationships")
         if self.source == "text" and not (inputs.text or "").strip():
             raise ValueError("input_data.text is missing")
 
-    def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
-        takes = ("text", "document") if self.source == "index" else ("text",)
-        return read_case(case, takes, ("entities", "relationships", "aliases"))
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Compare the ``extraction``."""
-        _, expected = self._read(test_case)
-        extraction = cast("Extraction", system_output["extraction"])
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
         rule = NameRule(aliases=expected.aliases)
         parts: dict[str, float] = {}
-        details: dict[str, object] = {}
+        details: dict[str, object] = {"parts": parts}
         reasons: list[str] = []
         for name, compare in (("entities", score_entities), ("relationships", score_relationships)):
             names: Any = getattr(expected, name)
             if names is None:
                 continue
-            match = compare(getattr(extraction, name), names, rule)
+            match = compare(getattr(output["extraction"], name), names, rule)
             measure: Measure = getattr(self, name)
             value: float | None = getattr(match, measure)
             # Nothing found where nothing is expected is right.
@@ -305,16 +298,15 @@ class EntityExtraction(StrictSection, BaseEvaluator):
                 f"{name} {measure} {parts[name]:.2f} ({match.n_matched} of {match.n_expected} "
                 f"expected among {match.n_found} found)"
             )
-        seconds = cast("float | None", system_output.get("processing_time"))
-        if expected.max_processing_time is not None and seconds is not None:
-            parts["time"] = cast("float", time_score(seconds, expected.max_processing_time))
-            reasons.append(f"time {parts['time']:.2f}")
-        details |= {"parts": parts, "reason": "; ".join(reasons)}
-        score = sum(parts.values()) / len(parts)
-        return _result(EvaluationMetric.ENTITY_EXTRACTION_ACCURACY, score, details)
+        time = _time_part(expected, _seconds(output))
+        if time is not None:
+            parts["time"] = time
+            reasons.append(f"time {time:.2f}")
+        details["reason"] = "; ".join(reasons)
+        return sum(parts.values()) / len(parts), details
 
 
-class QueryResponse(StrictSection, BaseEvaluator):
+class QueryResponse(StrictSection, MetricEvaluator):
     """A method's answer against an expected answer, keywords, aspects and a time limit.
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
@@ -326,6 +318,8 @@ class QueryResponse(StrictSection, BaseEvaluator):
 
     model_config = ConfigDict(frozen=True)
     version: ClassVar[int] = 2
+    metric: ClassVar[EvaluationMetric] = EvaluationMetric.RESPONSE_RELEVANCE
+    expects: ClassVar[tuple[str, ...]] = ("answer", "keywords", "aspects")
 
     weights: dict[Part, float] = Field(default_factory=lambda: dict(_WEIGHTS))
 
@@ -341,46 +335,36 @@ class QueryResponse(StrictSection, BaseEvaluator):
         return ("methods", "judge") if self.weights.get("answer") else ("methods",)
 
     def check(self, case: TestCase) -> None:
-        """Refuse a case whose input or expected output can't be used."""
-        _, expected = self._read(case)
-        measured = self._measured(expected, "", 0.0)
-        measured["answer"] = 0.0 if expected.answer else None
-        if not any(self.weights.get(part) for part, value in measured.items() if value is not None):
+        """Refuse a case that expects nothing with a weight."""
+        _, expected = check_case(case, self.takes, self.expects)
+        judged = 0.0 if expected.answer else None
+        if not self._weighed(expected, "", 0.0, judged):
             names = ", ".join(get_args(Part))
             raise ValueError(f"expected_output names nothing that has a weight, of {names}")
 
-    def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
-        return read_case(case, ("query",), ("answer", "keywords", "aspects"))
-
-    @staticmethod
-    def _measured(
-        expected: CaseExpected, answer: str, seconds: float | None
-    ) -> dict[Part, float | None]:
-        """Return what is measured of the parts without the judge; None of what is not expected."""
-        limit = expected.max_processing_time
-        return {
+    def _weighed(
+        self, expected: CaseExpected, answer: str, seconds: float | None, judged: float | None
+    ) -> dict[Part, float]:
+        """Return the parts that are expected and have a weight; ``judged`` is the answer's."""
+        values: dict[Part, float | None] = {
+            "answer": judged,
             "keywords": keyword_relevance(expected.keywords, answer),
             "aspects": aspect_coverage(expected.aspects, answer),
-            "time": None if limit is None else time_score(seconds, limit),
+            "time": _time_part(expected, seconds),
         }
+        return {k: v for k, v in values.items() if v is not None and self.weights.get(k)}
 
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Compare the answer; the ``judge`` is asked where one is expected."""
-        inputs, expected = self._read(test_case)
-        answer = _answer(system_output)
-        seconds = cast("float | None", system_output.get("processing_time"))
-        measured = self._measured(expected, answer, seconds)
+    async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
+        answer, judged = _answer(output), None
         if expected.answer and self.weights.get("answer"):
-            judge = cast("Callable[[str, str, str], Awaitable[int]]", system_output["judge"])
-            measured["answer"] = float(await judge(inputs.query or "", expected.answer, answer))
-        parts: dict[str, float] = {}
+            judge = cast("Callable[[str, str, str], Awaitable[int]]", output["judge"])
+            question = str(mapping_of(case.input_data)["query"])
+            judged = float(await judge(question, expected.answer, answer))
+        parts = self._weighed(expected, answer, _seconds(output), judged)
         total = reached = 0.0
-        for part in get_args(Part):
-            weight, value = self.weights.get(part), measured.get(part)
-            if value is not None and weight:
-                parts[part] = value
-                total, reached = total + weight, reached + weight * value
-        details: dict[str, object] = {
+        for part, value in parts.items():
+            total, reached = total + self.weights[part], reached + self.weights[part] * value
+        return min(1.0, reached / total), {
             "missed_keywords": [
                 w for w in expected.keywords if keyword_relevance([w], answer) == 0
             ],
@@ -388,8 +372,6 @@ class QueryResponse(StrictSection, BaseEvaluator):
             "parts": parts,
             "reason": ", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
         }
-        score = min(1.0, reached / total)
-        return _result(EvaluationMetric.RESPONSE_RELEVANCE, score, details)
 
 
 _BUILT_IN: Mapping[str, type[BaseEvaluator]] = {
@@ -437,20 +419,25 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) 
     return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
 
 
-def _read(form: TypeAdapter[_Listed], values: object, what: str) -> _Listed:
+def _read(form: TypeAdapter[_Values], values: object, what: str) -> _Values:
     try:
         return form.validate_python(values)
     except ValidationError as error:
         raise ValueError(f"{what}: {explain_values(error)}") from error
 
 
-def _texts(test_case: TestCase, key: str) -> list[str]:
-    texts = mapping_of(test_case.expected_output).get(key) or ()
-    return _read(_TEXTS, texts, f"expected_output.{key}")
-
-
-def _answer(system_output: Output) -> str:
-    answer = next(fields_of(system_output.get("query_result", system_output), "answer"), None)
+def _answer(output: Output) -> str:
+    answer = next(fields_of(output.get("query_result", output), "answer"), None)
     if not isinstance(answer, str):
         raise ValueError("the output has no answer that is a text")
     return answer
+
+
+def _seconds(output: Output) -> float | None:
+    seconds: Any = output.get("processing_time")
+    return None if seconds is None else float(seconds)
+
+
+def _time_part(expected: CaseExpected, seconds: float | None) -> float | None:
+    limit_s = expected.max_processing_time
+    return None if limit_s is None else time_score(seconds, limit_s)

@@ -22,7 +22,7 @@ from graphrag.eval.suite.evaluation import (
     mapping_of,
     score_case,
 )
-from graphrag.eval.suite.evaluators import FIVE, MetricEvaluator
+from graphrag.eval.suite.evaluators import FIVE
 from graphrag.query.calls import describe_error
 
 ALPHA = 0.05
@@ -271,7 +271,7 @@ async def _score(
     results: list[EvaluationResult] = []
     problems = [] if output["success"] else [str(output["error"])]
     for metric, evaluator in evaluators.items():
-        if isinstance(evaluator, MetricEvaluator) and not (
+        if isinstance(evaluator, FIVE) and not (
             output["success"] and evaluator.applies(case, output)
         ):
             continue

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import (
     ConfigError,
@@ -20,6 +20,7 @@ from graphrag.eval.errors import (
     StoreError,
     UsageError,
 )
+from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
@@ -57,6 +58,7 @@ from graphrag.eval.suite.tools import (
     ProjectTools,
     graph_of,
     stopwatch,
+    with_methods,
 )
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
@@ -76,21 +78,45 @@ _NOT_COMPARED = "Parts of the scores are not compared: the baseline's are not ke
 class _Evaluation:
     """A case under a framework's names, to be evaluated by a method, or by none in a suite without.
 
-    The ids of its unit are compared with nothing but themselves.
+    ``index`` is "" where none is asked. The ids of its unit are compared with nothing but
+    themselves.
     """
 
     suite: Suite
     case: TestCase
     evaluator: BaseEvaluator
     method: str | None
-    index: str | None
+    index: str
     unit: Unit
+
+    @property
+    def views_index(self) -> bool:
+        """Whether the built index is looked into."""
+        has_document = "document" in mapping_of(self.case.input_data)
+        return has_document or "index" in needs_of(self.evaluator)
 
     @property
     def reads_index(self) -> bool:
         """Whether the index must be built, and not only its project be there."""
-        has_document = "document" in mapping_of(self.case.input_data)
-        return self.method is not None or has_document or "index" in needs_of(self.evaluator)
+        return self.method is not None or self.views_index
+
+    async def run(self, tools: CaseTools) -> dict[str, object]:
+        """Return what the project makes of the case, as evaluators see it."""
+        output: dict[str, object] = {"success": True}
+        asks = runs_by_component(self.case)
+        if isinstance(self.evaluator, EntityExtraction) and self.evaluator.source == "index":
+            inputs = mapping_of(self.case.input_data)
+            text, document = (cast("str | None", inputs.get(key)) for key in ("text", "document"))
+            tools.indexed(text, document)
+        else:
+            if "index" in needs_of(self.evaluator):
+                output["graph"] = graph_of(tools.look_up())
+            if asks:
+                output |= await run_case(self.case, tools.components())
+        if asks or tools.response.latency_s is not None:
+            # As the tools measured it: without what was waited for. They may have no time at all.
+            output["processing_time"] = tools.response.latency_s
+        return {**output, "extraction": tools.extraction}
 
     def result(
         self, response: StoredResponse, scored: EvaluationResult | Failure, judge_usage: Usage
@@ -129,8 +155,8 @@ class _Evaluators:
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Run a case by the component that fits it; what it gives is held until it is scored."""
         job, seconds = self._jobs[unit.key], stopwatch(log)
-        tools = CaseTools(self._project, job.method, job.index, log)
-        output = await self._attempt(_run(job, tools), log, "search")
+        tools = CaseTools(self._project, job.method, job.index, lambda: log)
+        output = await self._attempt(job.run(tools), log, "search")
         check_asked(log)
         answer, failure = tools.response, None
         text, context = answer.response, answer.context_text or ""
@@ -148,8 +174,8 @@ class _Evaluators:
         """Score a case, and say by correctness whether it passed; the result is kept whole."""
         job, output = self._jobs[unit.key], self._outputs.pop(unit.key, None)
         if output is None:  # its answer was kept by an earlier session
-            tools = CaseTools(self._project, job.method, job.index, log, response)
-            output = await self._attempt(_run(job, tools), log, "judge")
+            tools = CaseTools(self._project, job.method, job.index, lambda: log, response)
+            output = await self._attempt(job.run(tools), log, "judge")
 
         async def grade(question: str, ground_truth: str, answer: str) -> int:
             """Let the configured judge say whether an answer means the ground truth: 0 or 1."""
@@ -183,8 +209,8 @@ class _Evaluators:
             return _RESULT.validate_python(judgement.value)
         response = self._session.response(unit.key)
         assert response is not None
-        failure = response.failure or Failure("judge", "error", "its result was not kept")
-        return self._jobs[unit.key].result(response, failure, Usage())
+        assert response.failure is not None  # of a search; what it gave is scored before it is done
+        return self._jobs[unit.key].result(response, response.failure, Usage())
 
     async def _attempt(
         self, job: Awaitable[_Value], log: CallLog, stage: Literal["search", "judge"]
@@ -287,25 +313,6 @@ def _reason(result: EvaluationResult) -> str:
     return f"{result.metric} {result.share:.2f} ({details})"
 
 
-async def _run(job: _Evaluation, tools: CaseTools) -> dict[str, object]:
-    """Return what the project makes of a case, as evaluators see it."""
-    case, evaluator = job.case, job.evaluator
-    output: dict[str, object] = {"success": True}
-    asks = runs_by_component(case)
-    if isinstance(evaluator, EntityExtraction) and evaluator.source == "index":
-        text, document = (mapping_of(case.input_data).get(key) for key in ("text", "document"))
-        await tools.indexed(cast("str | None", text), cast("str | None", document))
-    else:
-        if "index" in needs_of(evaluator):
-            output["graph"] = graph_of(await tools.look_up())
-        if asks:
-            output |= await run_case(case, tools.components())
-    if asks or tools.response.latency_s is not None:
-        # As the tools measured it: without what was waited for. They may have no time at all.
-        output["processing_time"] = tools.response.latency_s
-    return {**output, "extraction": tools.extraction}
-
-
 async def _plan_suites(
     suites: Sequence[Suite], config: EvaluationConfig, judge: Judge | None
 ) -> tuple[RunPlan, dict[str, _Evaluation], ProjectTools]:
@@ -318,19 +325,19 @@ async def _plan_suites(
     jobs = [job for suite in suites for job in _evaluations_of(suite, config)]
     methods = list(dict.fromkeys(job.method for job in jobs if job.method is not None))
     if methods:
-        judge_alone = {**config.judge.model_dump(), "pairwise": False}
-        changes = {"root": config.root, "methods": methods, "judge": judge_alone}
-        config = parse_config({**config.model_dump(), **changes}, "the suites")
+        config = with_methods(config, methods, "the suites")
     if variants := [m for m in methods if m in config.variants and config.variants[m].index]:
         msg = f"{variants[0]} has an index of its own, and suites ask those under indexes alone"
         raise ConfigError(f"{msg}; name another method in the suite.")
     config = config.model_copy(update={"metrics": ("correctness",)})
     headers = await _read_headers(jobs, config)
+    viewed = {job.index for job in jobs if job.index and job.views_index}
+    views = {key: await IndexView.open(headers[key]) for key in viewed}
     samples = tuple({job.unit.sample.id: job.unit.sample for job in jobs}.values())
     setup = _setup(jobs, samples, config, headers, judge)
     details = RunDetails("suite", len(jobs), config.to_dict())
     plan = RunPlan(setup, samples, details, config, [job.unit for job in jobs])
-    return plan, {job.unit.key: job for job in jobs}, ProjectTools(config, headers, judge)
+    return plan, {job.unit.key: job for job in jobs}, ProjectTools(config, headers, views, judge)
 
 
 def _evaluations_of(suite: Suite, config: EvaluationConfig) -> Iterator[_Evaluation]:
@@ -360,7 +367,7 @@ def _evaluations_of(suite: Suite, config: EvaluationConfig) -> Iterator[_Evaluat
         for method in methods:
             label = suite.name if method is None else f"{suite.name}/{method}"
             unit = Unit(f"{sample.id} {method or suite.evaluator}", sample, label)
-            yield _Evaluation(suite, framework_case(case), evaluator, method, index, unit)
+            yield _Evaluation(suite, framework_case(case), evaluator, method, index or "", unit)
 
 
 async def _read_headers(
@@ -370,7 +377,7 @@ async def _read_headers(
     built = {job.index for job in jobs if job.reads_index}
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
-    for key in dict.fromkeys(job.index for job in jobs if job.index is not None):
+    for key in dict.fromkeys(job.index for job in jobs if job.index):
         root = {key: roots[key]}
         try:
             headers |= await read_headers(root) if key in built else read_model_settings(root)
@@ -405,7 +412,7 @@ def _setup(
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
     for job in jobs:
-        if job.index is None or job.unit.method in indexes.setdefault(job.index, {}):
+        if not job.index or job.unit.method in indexes.setdefault(job.index, {}):
             continue
         header = headers[job.index]
         description = (

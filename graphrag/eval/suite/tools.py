@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -87,41 +87,28 @@ class ModelExtractor:
 
 
 class ProjectTools:
-    """What the cases of a run share: open indexes and models, and a limit of calls without a log.
+    """What the cases of a run share: open indexes and models.
 
     ``config`` names every method that the suites ask, ``headers`` has every index that the cases
-    use. Without a ``judge`` the configured one is made when first needed.
+    use, ``views`` those that are looked into. Without a ``judge`` the configured one is made when
+    first needed.
     """
 
     def __init__(
         self,
         config: EvaluationConfig,
         headers: Mapping[str, IndexHeader],
+        views: Mapping[str, IndexView],
         judge: Judge | None = None,
     ) -> None:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
-        self.config = config
+        self.config, self.views = config, views
         self.runner = EvaluationRunner(config, judge, roots)
         self.extractor = cache(self._open_extractor)
-        self._limit = CallLimit(config.concurrency, config.patience_s)
         self._headers = headers
-        self._views: dict[str, IndexView] = {}
-        self._opening = asyncio.Lock()
-
-    def log(self) -> CallLog:
-        """Return a log for the calls of one search of its own."""
-        bound, allowed = search_limits(self.config)
-        return CallLog(self._limit, bound=bound, time=allowed)
 
     def _open_extractor(self, index: str) -> ModelExtractor:
         return ModelExtractor(self._headers[index].config)
-
-    async def view(self, index: str) -> IndexView:
-        """Return a built index, opened once."""
-        async with self._opening:
-            if index not in self._views:
-                self._views[index] = await IndexView.open(self._headers[index])
-            return self._views[index]
 
 
 def stopwatch(log: CallLog) -> Callable[[], float | None]:
@@ -142,24 +129,24 @@ class CaseTools:
     """The components by which a project answers one case, every call counted and bounded.
 
     They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
-    it names, or the only one that is configured). ``log`` takes the calls; None: each call of a
-    component has its own. ``kept``: the answer to the question, where there is one. ``response`` is
-    what the last call gave, and what it took, as far as that is not in the log; ``extraction`` what
-    it found.
+    it names, or the only one that is configured; "" where no component is asked). ``open_log``
+    gives what takes the calls of a component. ``kept``: the answer to the question, where there is
+    one. ``response`` is what the last call gave, and what it took, as far as that is not in the
+    log; ``extraction`` what it found.
     """
 
     def __init__(
         self,
         project: ProjectTools,
         method: str | None,
-        index: str | None,
-        log: CallLog | None = None,
+        index: str,
+        open_log: Callable[[], CallLog],
         kept: StoredResponse | None = None,
     ) -> None:
         self.response = StoredResponse("", "", "", "", "", None, Usage())
         self.extraction: Extraction | None = None
         self._project, self._method, self._index = project, method, index
-        self._log, self._kept = log, kept
+        self._open_log, self._kept = open_log, kept
 
     def components(self) -> dict[str, object]:
         """Return the tools as a framework's components, without a graph."""
@@ -172,9 +159,8 @@ class CaseTools:
         """
         if self._method is None:
             raise ConfigError("the suite names no methods that could answer a question")
-        unit = Unit("", Sample("", self._index or "", query, ""), self._method)
-        log = self._log or self._project.log()
-        answer = self._kept or await self._project.runner.search_unit(unit, log)
+        unit = Unit("", Sample("", self._index, query, ""), self._method)
+        answer = self._kept or await self._project.runner.search_unit(unit, self._open_log())
         self.response = answer
         if answer.failure is not None:
             raise CaseFailedError(answer.failure)
@@ -185,12 +171,12 @@ class CaseTools:
 
         CaseFailedError if a call failed for good.
         """
-        log = self._log or self._project.log()
+        log = self._open_log()
         bound, log.bound = log.bound, None  # as the release does: a long extraction is no fault
         seconds = stopwatch(log)
         try:
             with measure_calls(log):
-                extraction = await self._project.extractor(self._named_index())(text)
+                extraction = await self._project.extractor(self._index)(text)
         except Exception as error:
             check_asked(log)
             if is_refusal(error):
@@ -205,23 +191,23 @@ class CaseTools:
 
     async def process_document(self, document: str, metadata: object = None) -> dict[str, object]:
         """Return what the index holds of a document, as a graph; ``metadata`` is unused."""
-        return graph_of(await self.indexed(document=document))
+        return graph_of(self.indexed(document=document))
 
-    async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
+    def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
         """As :meth:`look_up`, and note it as what this case gave."""
         started = time.perf_counter()
-        extraction = await self.look_up(text, document)
+        extraction = self.look_up(text, document)
         self._note(extraction, text or document or "", time.perf_counter() - started)
         return extraction
 
-    async def look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
+    def look_up(self, text: str | None = None, document: str | None = None) -> Extraction:
         """Return what the built index holds of a passage or a document, or all that it holds.
 
         Of a ``text``, a passage, what was taken from the text units that hold it; a ``document``
         is a title or an id. CaseFailedError if there is no such text unit or document.
         """
         try:
-            return (await self._project.view(self._named_index())).extraction(text, document)
+            return self._project.views[self._index].extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
 
@@ -230,11 +216,6 @@ class CaseTools:
         text = f"Entities: {', '.join(extraction.entities)}\nRelationships: {', '.join(pairs)}"
         self.response = StoredResponse("", "", "", text, context, seconds, Usage())
         self.extraction = extraction
-
-    def _named_index(self) -> str:
-        if self._index is None:
-            raise CaseFailedError(Failure("judge", "error", "the case names no index"))
-        return self._index
 
 
 def graph_of(extraction: Extraction) -> dict[str, object]:
@@ -265,15 +246,30 @@ def project_components(
     elif index not in keys:
         msg = f"No index is configured for {index!r}{nearest(index, keys)}"
         raise ConfigError(as_sentence(msg))
-    changes = {"root": config.root, "methods": [method]}
-    asking = parse_config({**config.model_dump(), **changes}, "project_components")
+    asking = with_methods(config, [method], "project_components")
     # In a thread with a loop of its own, as the caller's may be running.
     with ThreadPoolExecutor(1) as pool:
-        headers, extraction = pool.submit(asyncio.run, _open(asking, index)).result()
-    tools = CaseTools(ProjectTools(asking, headers), method, index)
-    return {**tools.components(), "graph": graph_of(extraction)}
+        headers, view = pool.submit(asyncio.run, _open(asking, index)).result()
+    limit = CallLimit(asking.concurrency, asking.patience_s)
+
+    def open_log() -> CallLog:
+        bound, allowed = search_limits(asking)
+        return CallLog(limit, bound=bound, time=allowed)
+
+    tools = CaseTools(ProjectTools(asking, headers, {index: view}), method, index, open_log)
+    return {**tools.components(), "graph": graph_of(view.extraction())}
 
 
-async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHeader], Extraction]:
+async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHeader], IndexView]:
     headers = await read_headers({key: config.project_folders()[key]})
-    return headers, (await IndexView.open(headers[key])).extraction()
+    return headers, await IndexView.open(headers[key])
+
+
+def with_methods(config: EvaluationConfig, methods: Sequence[str], source: str) -> EvaluationConfig:
+    """Return a configuration that asks these methods alone, and judges no pairs of others.
+
+    ConfigError, which begins with ``source``, if there is no such method.
+    """
+    judge = {**config.judge.model_dump(), "pairwise": False}
+    changes = {"root": config.root, "methods": methods, "judge": judge}
+    return parse_config({**config.model_dump(), **changes}, source)
