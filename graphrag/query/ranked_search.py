@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
-from pydantic import BaseModel, ConfigDict
 
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
 from graphrag.query.calls import CutOffReplyError
@@ -15,7 +14,7 @@ from graphrag.query.counted_result import OnText, Outcome
 from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.models import CountedCompletion, CountedEmbedding
 from graphrag.query.passages import Passage, Passages, Selection, show_passages
-from graphrag.query.replies import UnreadableReplyError
+from graphrag.query.replies import ReplyForm, UnreadableReplyError
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
 from graphrag.query.usage import phase
 from graphrag.text.ranking import WordIndexes, best_of, fuse_scores
@@ -190,13 +189,11 @@ class RankedSearch:
         return await self._answering.answer(ranked, question, on_text)
 
 
-class NextSearch(BaseModel):
-    """Reply to a call that asks what is missing; an empty query ends the search."""
-
-    model_config = ConfigDict(extra="forbid")
+class NextSearch(ReplyForm):
+    """Reply to a call that asks what is missing; an empty query, or none, ends the search."""
 
     missing: str
-    query: str
+    query: str = ""
 
 
 @dataclass(slots=True)

@@ -106,11 +106,14 @@ _END_OF_THOUGHT = re.compile("</think>")
 _LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?::\*\*|\*\*:)", re.MULTILINE)
 _LIST = re.compile(r"\s*(?:```[\w-]*\s*)?\[\s*\{\}(?:\s*,\s*\{\})*\s*,?\s*\]\s*(?:```\s*)?")
 _PART = re.compile(
-    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*')"""
+    r"""(?P<text>"(?:(?:„|(?<=[\s(])"(?=\w))(?:[^"„\\]|\\.)*"(?!\s*[,:}\]])|[^"\\]|\\.)*\""""
+    r"""|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*')"""
     r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<extra>,(?=\s*[}\]]))|[\s:,]+|(?P<word>[\w.+-]+)",
     re.DOTALL,
 )
-"""A piece of JSON, or of what models write for it; an apostrophe within a word ends no text."""
+"""A piece of JSON, or of what models write for it; neither an apostrophe within a word nor a
+quotation in a text ends that text."""
+_MARK, _MARKS = re.compile(r'\\.|"', re.DOTALL), {r"\'": "'", '"': r"\""}
 _ESCAPE = re.compile(r"\\([\"\\/bfnrt]|u[0-9a-fA-F]{4})?")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -330,14 +333,8 @@ def _mend(text: str, start: int) -> _Object | None:
 
 
 def _mend_text(written: str) -> str:
-    quote, inner = written[0], written[1:-1]
-    if quote == "'":
-        inner = re.sub(r"""(\\[^'])|\\'|(")""", _requote, inner, flags=re.DOTALL)
+    inner = _MARK.sub(lambda mark: _MARKS.get(mark[0], mark[0]), written[1:-1])
     return '"' + _ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", inner) + '"'
-
-
-def _requote(match: re.Match[str]) -> str:
-    return match[1] or (r"\"" if match[2] else "'")
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -90,11 +90,18 @@ async def test_three_searches_at_most_each_with_its_share(remote, server):
     assert by_phase == sum(call.prompt_tokens for call in exploring)
 
 
-@pytest.mark.parametrize("said", ["", f"  {QUESTION.upper()} "])
-async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(said, remote, server):
+@pytest.mark.parametrize(
+    "reply",
+    [
+        missing(""),
+        missing(f"  {QUESTION.upper()} "),
+        '{"found": "all of it", "missing": "", "query": null}',
+    ],
+)
+async def test_who_misses_nothing_new_is_shown_what_hybrid_shows(reply, remote, server):
     for budget in (60, 150, 100_000):
         expected = await shown_by_hybrid(remote, QUESTION, max_context_tokens=budget)
-        result, _ = await ask(remote, server, missing(said), max_context_tokens=budget)
+        result, _ = await ask(remote, server, reply, max_context_tokens=budget)
         assert ids(result) == expected
         assert result.llm_calls == 2
 
