@@ -89,7 +89,8 @@ class Spending:
     def refuse(self, usd: float) -> AllowanceSpentError:
         """Return the error of a call that is not sent."""
         self.wanted_usd = usd
-        return AllowanceSpentError(f"the next call takes about ${usd:.4f}", self.allow_usd)
+        price = f"about ${usd:.4f}" if usd >= 0.0001 else "less than $0.0001"
+        return AllowanceSpentError(f"the next call takes {price}", self.allow_usd)
 
     def give_back(self, usd: float) -> None:
         """Return what was set aside for a call that has ended."""

@@ -221,6 +221,23 @@ def test_a_draft_in_a_file_of_its_own_says_what_was_sent_before_and_what_to_type
     ]
 
 
+def test_a_draft_that_came_short_asks_again_for_replies_that_can_not_be_used(evaluation, server):
+    draft, offline, requests = ("draft", "-n", "1", "--kinds", "fact"), offline_reply(), []
+
+    def reply(request: dict[str, Any]) -> str:
+        requests.append(request)
+        return offline(request) if len(requests) == 1 else "Yes."
+
+    server.behaviour = Behaviour(reply)
+    said = flat(evaluation.done(*draft, code=3).stdout)
+    assert "Ask again for replies that can't be used with: graphrag eval draft" in said
+    server.behaviour = Behaviour(offline)
+    said = flat(evaluation.done(*draft).stdout)
+    assert "1 question kept of 1" in said
+    assert "Ask again" not in said
+    assert "3 of the calls are of an earlier draft" in said, "the proposal, and two of its proof"
+
+
 def test_a_second_draft_into_the_same_file_is_told_so_and_sends_nothing(evaluation, server):
     draft, before = ("draft", "-n", "2", "--kinds", "fact"), len(server.records)
     with CallFile(drafted(evaluation).with_suffix(".calls.jsonl")):

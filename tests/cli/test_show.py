@@ -210,6 +210,8 @@ def test_wrong_use_is_one_sentence(finished):
         result = finished.done("show", *flags, code=USAGE)
         for sentence in sentences:
             assert sentence in flat(result.stderr)
+        if flags[0] == "--question":
+            assert "Reading run" not in result.stderr, "what is wrong is said before the wait"
 
 
 def test_a_question_is_shown_with_verdicts_evidence_and_way(finished):

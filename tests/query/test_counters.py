@@ -322,3 +322,8 @@ def test_a_watch_is_told_of_an_embedding_that_blocks(remote, server):
     ((attempt, texts),) = told
     assert (attempt.kind, texts) == ("embedding", ["hi"])
     assert log.usage().embedding_calls == len(server.of("embeddings")) == 1
+
+
+@pytest.mark.parametrize(("usd", "price"), [(0.0123, "about $0.0123"), (3e-5, "less than $0.0001")])
+def test_a_call_that_is_not_sent_is_never_said_to_cost_nothing(usd, price):
+    assert str(Spending(1e-5).refuse(usd)) == f"the next call takes {price}"

@@ -106,8 +106,13 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
     if stopped is not None:
         say(stopped, stderr=True)
         return code
-    short = not flags.dry_run and len(job.held) < len(job.bare)
-    return INCOMPLETE if short or any(drafted.short for drafted in job.drafted.values()) else DONE
+    results = job.drafted.values()
+    n_missing = 0 if flags.dry_run else len(job.bare) - len(job.held)
+    if n_missing or any(drafted.short for drafted in results):
+        code = INCOMPLETE
+    if code and any(drafted.unread for drafted in results):
+        say(f"Ask again for replies that can't be used with: {again()}", quiet=flags.quiet)
+    return code
 
 
 def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
@@ -178,6 +183,8 @@ async def _draft(job: _Job, kinds: Sequence[str], askers: Sequence[Asker]) -> No
                     await drafter.draft(materials[key], quotas[key], questions, drafted)
                 else:
                     await drafter.hold([r for r in job.bare if r.imdb_key == key], drafted)
+            if drafted.short or rows is not None:
+                calls.drop_last(drafted.unread)
             questions += [draft.question for draft, _ in drafted.kept]
 
 

@@ -73,10 +73,11 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
                 )
             show_suite_run(supervisor.console, store, run, flags.to)
             return DONE
+        if flags.question is not None:
+            question = _find_question(store, run.run_id, flags.question)
+            flags = replace(flags, question=question)
         with working(notes, f"Reading run {run.run_id}"):
             about, outcome = _read(store, place, run)
-        if flags.question is not None:
-            flags = replace(flags, question=_find_question(about, flags.question))
         if flags.asks and not outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
@@ -100,11 +101,11 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
     return DONE
 
 
-def _find_question(about: RunDescription, question: str) -> str:
+def _find_question(store: EvaluationStore, run_id: str, question: str) -> str:
     """Return the id of the question that has this id, or whose text begins so."""
-    run_id, ids = about.run.run_id, [sample.id for sample in about.samples]
-    start = fold_line(question)
-    matches = [s for s in about.samples if start and fold_line(s.question).startswith(start)]
+    samples, start = store.samples(run_id), fold_line(question)
+    ids = [sample.id for sample in samples]
+    matches = [s for s in samples if start and fold_line(s.question).startswith(start)]
     if not ids or question in ids:
         return question
     if len(matches) == 1:

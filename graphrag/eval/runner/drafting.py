@@ -249,8 +249,9 @@ class Drafted:
 
     ``held``: id of a dataset's row -> the assertions that were kept. ``short``: kind -> questions
     that are missing, where the materials or the tries were used up. ``n_kept_calls``: calls among
-    ``usages`` that an earlier draft made and kept, which are not sent again. ``is_rehearsal``:
-    whether an embedded model drafted.
+    ``usages`` that an earlier draft made and kept, which are not sent again. ``unread``: the keys
+    of each draft's calls whose last reply can't be used. ``is_rehearsal``: whether an embedded
+    model drafted.
     """
 
     kept: list[tuple[Draft, Proofs]] = field(default_factory=list[tuple[Draft, Proofs]])
@@ -259,6 +260,7 @@ class Drafted:
     usages: list[Usage] = field(default_factory=list[Usage])
     short: dict[str, int] = field(default_factory=dict[str, int])
     n_kept_calls: int = 0
+    unread: list[set[str]] = field(default_factory=list[set[str]])
     is_rehearsal: bool = False
 
     def causes(self) -> Counter[Cause]:
@@ -403,6 +405,8 @@ class Drafter:
                 with measure_calls(log):
                     return await ask(subject)
             except _Failed as error:
+                if error.cause is Cause.UNREADABLE:
+                    into.unread.append(log.counted)
                 return error
             finally:
                 into.usages.append(log.usage())

@@ -296,6 +296,9 @@ class CallFile:
         for line in lines:
             try:
                 kept = json.loads(line)
+                if "dropped" in kept:
+                    self._calls.pop(kept["dropped"], None)
+                    continue
                 attempts = _ATTEMPTS.validate_python(kept["attempts"])
                 self._calls[kept["key"]] = RecordedCall(kept["reply"], attempts)
             except (ValueError, KeyError, TypeError):
@@ -323,9 +326,17 @@ class CallFile:
         """Keep a call before anything is made of it."""
         self._calls[key] = call
         attempts = _ATTEMPTS.dump_python(call.attempts, mode="json")
-        line = redact_data(json.dumps({"key": key, "reply": call.reply, "attempts": attempts}))
+        self._write({"key": key, "reply": call.reply, "attempts": attempts})
+
+    def drop_last(self, drafts: Sequence[AbstractSet[str]]) -> None:
+        """Have the last call of each draft's sent again; what it cost stays counted."""
+        for key in {k for keys in drafts for k in [k for k in self._calls if k in keys][-1:]}:
+            del self._calls[key]
+            self._write({"dropped": key})
+
+    def _write(self, row: Mapping[str, object]) -> None:
         try:
-            self._file.write(f"{line}\n".encode())
+            self._file.write(f"{redact_data(json.dumps(row))}\n".encode())
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
