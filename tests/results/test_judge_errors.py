@@ -11,12 +11,12 @@ from graphrag.eval.report.cells import p_value
 from graphrag.eval.report.run import describe_comparisons, describe_uncorrected
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
-from graphrag.eval.results.labels import RunLabels, correct_comparisons, read_labels
+from graphrag.eval.results.labels import Labels, correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.store.whole_files import run_folder
 
 
-def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
+def analysed(rows: list[Row], labels: Mapping[str, Labels]) -> Analysis:
     return correct_comparisons(analyse(rows, METHODS, ["correctness"]), labels)
 
 

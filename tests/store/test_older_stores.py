@@ -38,7 +38,7 @@ from support.viewed_store import serving
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.connection import CleanConnection
 from graphrag.eval.store.database import EvaluationStore, open_store
-from graphrag.eval.store.notes import RunNote, keep_note, read_notes
+from graphrag.eval.store.notes import Note, keep_note, read_notes
 
 CHANGED_SINCE = {"answer", "loss", "break_even", "corrected_means", "metadata"}
 """Sections of the summary that later versions compute in another way, or say in other words."""
@@ -179,8 +179,8 @@ def test_it_becomes_a_store_of_today_with_a_copy_beside_it(path, tmp_path):
 def test_a_note_is_kept_on_an_older_store(path):
     with closing(sqlite3.connect(path)) as db:
         (run,) = db.execute("SELECT run_id FROM runs LIMIT 1").fetchone()
-    assert keep_note(path, run, RunNote("base"), RunNote()) == RunNote("base")
-    assert read_notes(path) == {run: RunNote("base")}
+    assert keep_note(path, run, Note("base"), Note()) == Note("base")
+    assert read_notes(path) == {run: Note("base")}
     assert copy_beside(path).is_file()
 
 
@@ -263,7 +263,7 @@ def test_beside_a_process_that_holds_the_folder_it_is_read_and_not_changed(path)
         with pytest.raises(StoreError, match="Another process is running"):
             EvaluationStore(path)
         with pytest.raises(StoreError, match="Another process is running"):
-            keep_note(path, run, RunNote("base"), RunNote())
+            keep_note(path, run, Note("base"), Note())
     assert path.read_bytes() == content
     with EvaluationStore(path) as store:
         assert len(store.runs()) == N_RUNS

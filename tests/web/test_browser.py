@@ -13,7 +13,7 @@ from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.command import Place
 from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.notes import RunNote, keep_note, read_notes
+from graphrag.eval.store.notes import Note, keep_note, read_notes
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_run_is_noted_and_found_again_by_that(page, served, runs):
     name = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert name == f"Label and note of {worse}"
     seen = read_notes(folder / "eval.db")[worse]
-    keep_note(folder / "eval.db", worse, RunNote("elsewhere"), seen)
+    keep_note(folder / "eval.db", worse, Note("elsewhere"), seen)
     page.keyboard.press("Enter")
     page.get_by_label("Label", exact=True).fill("here")
     page.get_by_role("button", name="Save").click()

@@ -35,7 +35,7 @@ from graphrag.text.command_lines import eval_line_here
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedRun:
+class AuditMaterial:
     """A run as far as the audit of one metric needs it.
 
     ``questions`` have no labels yet, ``texts`` are of each, and ``responses`` by question id and
@@ -120,7 +120,7 @@ class Audit:
     by_assertions: Mapping[str, JudgeAgreement] = field(default_factory=dict[str, JudgeAgreement])
 
 
-def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedRun:
+def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditMaterial:
     """Read a run (an id, the beginning of one, or "latest") with its verdicts on one metric.
 
     UsageError if there is no such run or metric, or the run has no verdict on it or no question
@@ -152,7 +152,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         if r.kind == "assertions"
     }
     stored = [response for response in store.responses(run.run_id).values() if response.trial == 0]
-    return AuditedRun(
+    return AuditMaterial(
         run.run_id,
         metric,
         run.status == "finished",
@@ -169,7 +169,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     )
 
 
-def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditItem]:
+def draw_items(run: AuditMaterial, n_questions: int, seed: int = 0) -> list[AuditItem]:
     """Draw questions at random within document x verdicts; return their scored responses.
 
     ``n_questions`` (>= 1) are wanted; more come when there are more strata, fewer when there are
@@ -201,12 +201,12 @@ def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditIt
     return items
 
 
-def _fingerprint(run: AuditedRun) -> str:
+def _fingerprint(run: AuditMaterial) -> str:
     """Return what makes group codes those of this run: any changed verdict changes them."""
     return hash_values([run.run_id, run.metric, *((q.key[1], q.stratum) for q in run.questions)])
 
 
-def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
+def _item_code(run: AuditMaterial, question: LabelledQuestion, method: str) -> str:
     """Return a code that only the store can be used to decipher."""
     name = question.key[1]
     response = run.responses[name, method]
@@ -216,7 +216,7 @@ def _item_code(run: AuditedRun, question: LabelledQuestion, method: str) -> str:
     )
 
 
-def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
+def analyse_audit(run: AuditMaterial, items: Sequence[AuditItem]) -> Audit:
     """Compare the judge with the labels, and correct its means and differences by them.
 
     ``items`` are as they were drawn, with labels; one that was taken out counts as not labeled.
@@ -249,7 +249,7 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
 
 
 def _assertion_agreement(
-    run: AuditedRun, questions: Sequence[LabelledQuestion]
+    run: AuditMaterial, questions: Sequence[LabelledQuestion]
 ) -> dict[str, JudgeAgreement]:
     """Hold the verdict and the assertions against the labels of the responses that have both."""
 
@@ -275,7 +275,7 @@ def _assertion_agreement(
     }
 
 
-def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
+def _read_labels(run: AuditMaterial, items: Sequence[AuditItem]) -> dict[tuple[str, str], int]:
     """Return (question id, method) -> label."""
     fingerprint = _fingerprint(run)
     by_code = {

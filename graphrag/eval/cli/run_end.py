@@ -41,7 +41,7 @@ from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
-from graphrag.eval.web.run_report import RunReport, make_report
+from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.command_lines import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
@@ -197,13 +197,13 @@ class Supervisor:
             return DONE
         return self._check_thresholds(config, report)
 
-    def report(self, description: RunDescription, outcome: RunOutcome) -> RunReport:
+    def report(self, description: RunDescription, outcome: RunOutcome) -> Report:
         """Compute what a run's end shows, and say that this goes on."""
         n = counted(len(outcome.results), "result")
         with working(self.notes, f"Computing the figures of {n}"):
             return make_report(description, outcome)
 
-    def show(self, report: RunReport, answers: bool = True) -> None:
+    def show(self, report: Report, answers: bool = True) -> None:
         """Print the answer of a run and what it rests on, or all its tables.
 
         A quiet run prints its answer alone, if it has one: ``answers`` is False of the rounds of
@@ -217,7 +217,7 @@ class Supervisor:
             parts = list_run(report.results, report.figures, report.notes, self._full)
             show(self.console, parts)
 
-    def write(self, report: RunReport, on_top: bool) -> None:
+    def write(self, report: Report, on_top: bool) -> None:
         """Write a run's files and say where they are.
 
         ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
@@ -278,7 +278,7 @@ class Supervisor:
         """Print a warning beside the results."""
         self.notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
-    def _check_thresholds(self, config: EvaluationConfig, report: RunReport) -> int:
+    def _check_thresholds(self, config: EvaluationConfig, report: Report) -> int:
         unknown: list[str] = []
         missed: list[str] = []
         analysis = report.results.analysis

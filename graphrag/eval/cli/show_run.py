@@ -34,7 +34,7 @@ from graphrag.eval.store.whole_files import (
     write_file,
     write_whole,
 )
-from graphrag.eval.web.run_report import RunReport, make_report
+from graphrag.eval.web.run_report import Report, make_report
 from graphrag.eval.web.two_runs import render_two_runs
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import open_console, say
@@ -181,7 +181,7 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
 
 def _show_tables(
     supervisor: Supervisor, description: RunDescription, outcome: RunOutcome, flags: ShowFlags
-) -> RunReport | None:
+) -> Report | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
     run = description.run
     for line in [*description.details.warnings, *description.unread]:
@@ -215,7 +215,7 @@ def _show_tables(
     return report
 
 
-def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> None:
+def _write(supervisor: Supervisor, report: Report, newest: Run | None) -> None:
     description = report.description
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
@@ -235,7 +235,7 @@ def _write(supervisor: Supervisor, report: RunReport, newest: Run | None) -> Non
 
 
 @asynccontextmanager
-async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
+async def _open_report(place: Place, run_id: str) -> AsyncGenerator[Report]:
     """Give what a run's files show, while the store that they are made from is open."""
     store_path = place.store_path()
     with many_records(), open_store(store_path) as store:

@@ -77,7 +77,7 @@ class LabelledQuestion(NamedTuple):
     labels: Mapping[str, int]
 
 
-RunLabels: TypeAlias = Sequence[LabelledQuestion] | str
+Labels: TypeAlias = Sequence[LabelledQuestion] | str
 """A run's questions with the labels of one metric; or why those can't be used."""
 
 
@@ -127,13 +127,13 @@ def keep_labels(
     return KeptLabels(metric, tuple(methods), _fingerprint(answered), tuple(labels))
 
 
-def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, RunLabels]:
+def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, Labels]:
     """Read the labels that imports left in a run's folder below that of eval.db, metric by metric.
 
     ``run_id`` is None of a file that names no run, which has no labels. The run's rows on the
     labeled metrics must be as they were.
     """
-    labels: dict[str, RunLabels] = {}
+    labels: dict[str, Labels] = {}
     for metric in METRICS if run_id is not None else ():
         path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
         if path.exists():
@@ -198,7 +198,7 @@ def _read(path: Path) -> KeptLabels | str:
         return f"{path.name} can't be read; {remedy}"
 
 
-def _join_labels(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
+def _join_labels(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> Labels:
     if isinstance(kept, str):
         return kept
     labels = grouped(
@@ -213,7 +213,7 @@ def _join_labels(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> Ru
     return questions
 
 
-def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
+def correct_comparisons(analysis: Analysis, labels: Mapping[str, Labels]) -> Analysis:
     """Decide the comparisons on labeled metrics, and the scores, by what labels correct them to.
 
     ``labels`` by metric, see ``read_labels``. A comparison that is not corrected keeps its own
@@ -229,7 +229,7 @@ def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> 
     return replace(analysis, comparisons=comparisons, corrected_means=means)
 
 
-def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
+def _correct(comparisons: Sequence[Comparison], labels: Labels) -> list[Comparison]:
     changes = [_correct_score(labels, [compared.a, compared.b]) for compared in comparisons]
     family: list[FamilyFigures | None] = [None] * len(comparisons)
     moved = [
@@ -255,7 +255,7 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
     return [_decide(*parts) for parts in zip(comparisons, changes, results, family, strict=True)]
 
 
-def _correct_score(labels: RunLabels, methods: Sequence[str]) -> Corrected:
+def _correct_score(labels: Labels, methods: Sequence[str]) -> Corrected:
     """Return the correction of a mean or a difference, or why there is none."""
     if isinstance(labels, str):
         return not_corrected(labels)

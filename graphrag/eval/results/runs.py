@@ -44,7 +44,7 @@ from graphrag.eval.store.database import (
     open_store,
 )
 from graphrag.eval.store.index_costs import IndexCost
-from graphrag.eval.store.notes import RunNote, read_notes
+from graphrag.eval.store.notes import Note, read_notes
 from graphrag.eval.store.records import CLAIMS, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
@@ -386,9 +386,9 @@ class StoredRun:
     label: str = ""
     note: str = ""
 
-    def with_note(self, note: RunNote | None) -> "StoredRun":
+    def with_note(self, note: Note | None) -> "StoredRun":
         """Return it with what people say of it; None for nothing."""
-        remark = note or RunNote()
+        remark = note or Note()
         return replace(self, label=remark.label, note=remark.note)
 
     def to_dict(self) -> dict[str, object]:

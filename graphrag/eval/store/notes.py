@@ -32,7 +32,7 @@ MOST_OF_A_LABEL, MOST_OF_A_NOTE = 60, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunNote:
+class Note:
     """What a run is called, in a line, and what is to be remembered of it; "" for nothing."""
 
     label: str = ""
@@ -42,24 +42,24 @@ class RunNote:
 class NoteConflict(UsageError):
     """Somebody else has changed a note meanwhile; ``current`` is what stands there."""
 
-    def __init__(self, current: RunNote) -> None:
+    def __init__(self, current: Note) -> None:
         super().__init__("This note has been changed elsewhere meanwhile.")
         self.current = current
 
 
-def read_notes(path: Path) -> dict[str, RunNote]:
+def read_notes(path: Path) -> dict[str, Note]:
     """Return run id -> what people say of it, of runs that have it; StoreError if it can't be."""
     with explain_errors(path), closing(open_connection(path, reads_only=True)) as db:
         return _notes(db)
 
 
-def keep_note(path: Path, run_id: str, note: RunNote, seen: RunNote) -> RunNote:
+def keep_note(path: Path, run_id: str, note: Note, seen: Note) -> Note:
     """Keep what is said of a run in place of what was seen there, and return it.
 
     NoteConflict if something else stands there; UsageError if there is no such run, or it is too
     long; StoreError if it can't be written.
     """
-    note = RunNote(" ".join(note.label.split()), note.note.strip())
+    note = Note(" ".join(note.label.split()), note.note.strip())
     if len(note.label) > MOST_OF_A_LABEL or len(note.note) > MOST_OF_A_NOTE:
         raise UsageError(
             f"A label has at most {MOST_OF_A_LABEL} characters, a note {MOST_OF_A_NOTE:,}; "
@@ -70,7 +70,7 @@ def keep_note(path: Path, run_id: str, note: RunNote, seen: RunNote) -> RunNote:
     with explain_errors(path), closing(open_beside(path)) as db, db.transaction():
         if db.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone() is None:
             raise UsageError(f"{path} holds no run {run_id!r} any more; open the page again.")
-        current = _notes(db).get(run_id, RunNote())
+        current = _notes(db).get(run_id, Note())
         if current not in (seen, note):
             raise NoteConflict(current)
         db.execute(_TABLE)
@@ -78,8 +78,8 @@ def keep_note(path: Path, run_id: str, note: RunNote, seen: RunNote) -> RunNote:
     return read_notes(path)[run_id]
 
 
-def _notes(db: CleanConnection) -> dict[str, RunNote]:
+def _notes(db: CleanConnection) -> dict[str, Note]:
     if db.execute(_IS_THERE).fetchone() is None:
         return {}
     rows = db.execute("SELECT run_id, label, note FROM run_notes").fetchall()
-    return {str(run): RunNote(str(label), str(note)) for run, label, note in rows}
+    return {str(run): Note(str(label), str(note)) for run, label, note in rows}

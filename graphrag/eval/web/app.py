@@ -18,7 +18,7 @@ from graphrag.eval.annotation.review import Decision, Review
 from graphrag.eval.annotation.sheet import Mark, MarkChange, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.store.notes import RunNote, keep_note
+from graphrag.eval.store.notes import Note, keep_note
 from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import render_labels
 from graphrag.eval.web.page import render
@@ -36,8 +36,8 @@ _FRESH_S = 10
 
 
 class _NoteChange(NamedTuple):
-    wanted: RunNote
-    seen: RunNote
+    wanted: Note
+    seen: Note
 
 
 def make_app(
@@ -82,7 +82,7 @@ def make_app(
             html = store.page(place=place, told=redact(text))
             return HTMLResponse(html, 404 if isinstance(error, NotFound) else 400, own_policy(html))
 
-    def keep_run_note(request: Request, change: _NoteChange) -> RunNote:
+    def keep_run_note(request: Request, change: _NoteChange) -> Note:
         run_id = request.path_params["run"]
         return keep_note(store_path, run_id, change.wanted, change.seen)
 

@@ -62,7 +62,7 @@ _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
+class Report:
     """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
 
     Files are made while the run's store is open: contexts are read from it.
@@ -109,7 +109,7 @@ class RunReport:
         )
 
 
-def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
+def make_report(description: RunDescription, outcome: RunOutcome) -> Report:
     """Compute what a run's tables and files show."""
     results = _describe_run(description, outcome)
     figures = compute_figures(
@@ -133,7 +133,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         *(f"{counted(n, 'answer')} ungraded: {why}" for why, n in causes.items()),
         *(f"{counted(n, 'answer')} unmeasured: {why}" for why, n in failures.items()),
     )
-    return RunReport(results, figures, notes, description)
+    return Report(results, figures, notes, description)
 
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
