@@ -57,11 +57,12 @@ gc.set_threshold(10_000)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Import what the tests need without looking for what could be freed."""
+    """Import what the tests need without looking for what could be freed, then or later."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 

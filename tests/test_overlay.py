@@ -2,17 +2,20 @@
 
 Each test starts processes that see graphrag's or the project's own source changed: a path hook,
 put in place by ``sitecustomize`` after the overlay has started, replaces text while a module is
-loaded. No file is changed.
+loaded. No file is changed. Most are forked from one that has imported large packages; a whole
+overlay, and what is imported for help, are seen in interpreters of their own.
 """
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from support.forked_starts import ForkedStarts
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +69,13 @@ _QUERY = '@app.command("query")'
 _OFF = "could not be extended"
 
 
-def run(words, folder, edits=None, **variables):
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedStarts]:
+    with ForkedStarts(tmp_path_factory.mktemp("starts")) as starts:
+        yield starts
+
+
+def run(words, folder, edits=None, forked=None, **variables):
     folder.mkdir(exist_ok=True)
     (folder / "sitecustomize.py").write_text(_EDIT)
     environment = {k: v for k, v in os.environ.items() if k not in ("GTOG_OVERLAY", "PYTHONPATH")}
@@ -75,11 +84,13 @@ def run(words, folder, edits=None, **variables):
         "PYTHONPATH": str(folder),
         "COLUMNS": "200",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
+    } | variables
+    if forked is not None:
+        return forked.run(words, folder, environment)
     return subprocess.run(
         [str(word) for word in words],
         cwd=folder,
-        env=environment | variables,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=120,
@@ -87,9 +98,9 @@ def run(words, folder, edits=None, **variables):
     )
 
 
-def look(folder, edits, *modules, **variables):
+def look(folder, edits, *modules, forked=None):
     """What a process sees that imports these modules, then the command line; its warnings."""
-    done = run([sys.executable, "-c", _LOOK, *modules], folder, edits, **variables)
+    done = run([sys.executable, "-c", _LOOK, *modules], folder, edits, forked)
     assert done.returncode == 0, done.stderr
     warnings = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
     return json.loads(done.stdout), warnings
@@ -130,8 +141,10 @@ def assert_released(seen):
     ],
     ids=["renamed", "changed", "ours-broken", "half-done", "api", "config", "completion"],
 )
-def test_the_release_works_where_ours_can_t_be_added(broken, old, new, loaded, cause, tmp_path):
-    seen, warnings = look(tmp_path / "broken", {broken: [old, new]}, *loaded)
+def test_the_release_works_where_ours_can_t_be_added(
+    broken, old, new, loaded, cause, tmp_path, forked
+):
+    seen, warnings = look(tmp_path / "broken", {broken: [old, new]}, *loaded, forked=forked)
 
     assert_released(seen)
     renamed = "ask" in new
@@ -148,14 +161,14 @@ def test_the_release_works_where_ours_can_t_be_added(broken, old, new, loaded, c
         assert seen["api"]["local_search"] == "graphrag.api.query"
 
 
-def test_nothing_is_added_to_another_release_and_our_commands_say_why(tmp_path):
+def test_nothing_is_added_to_another_release_and_our_commands_say_why(tmp_path, forked):
     """The folder's metadata say that another graphrag is installed."""
     folder = tmp_path / "3.4.0"
     info = folder / "graphrag-3.4.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: graphrag\nVersion: 3.4.0\n")
     cause = "graphrag 3.4.0 is installed, and gtog needs 3.3"
-    seen, warnings = look(folder, {}, "graphrag.config.load_config", "graphrag.api")
+    seen, warnings = look(folder, {}, "graphrag.config.load_config", "graphrag.api", forked=forked)
 
     assert_released(seen)
     assert seen["config"] == "graphrag.config.models.graph_rag_config"
@@ -169,7 +182,7 @@ def test_nothing_is_added_to_another_release_and_our_commands_say_why(tmp_path):
         [script("gtog"), "eval", "--help"],
         [sys.executable, "-m", "graphrag.eval", "history"],
     ):
-        done = run(command, folder)
+        done = run(command, folder, forked=forked)
         assert done.returncode == 2, (command, done.stderr)
         warning, error = done.stderr.splitlines()
         assert warning.startswith("Warning: graphrag runs as released, without gtog: ")
@@ -189,7 +202,7 @@ def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):
     assert "eval_config.yaml does not exist" in seen["eval"][1]
 
 
-def test_the_variable_switches_the_start_off(tmp_path):
+def test_the_variable_switches_the_start_off(tmp_path, forked):
     folder = tmp_path / "off"
     program = dedent(
         """
@@ -199,19 +212,20 @@ def test_the_variable_switches_the_start_off(tmp_path):
         print([f.__module__ for f in sys.meta_path if hasattr(f, "__module__")])
         """
     )
-    done = run([sys.executable, "-c", program], folder, GTOG_OVERLAY="0")
+    done = run([sys.executable, "-c", program], folder, forked=forked, GTOG_OVERLAY="0")
     groups, finders = done.stdout.splitlines()
 
     assert groups == "[] True"
     assert "graphrag_overlay" not in finders
     assert done.stderr == ""
-    assert run([script("graphrag"), "eval"], folder, GTOG_OVERLAY="0").returncode == 2
-    asked = run([script("gtog"), "eval", "--help"], folder, GTOG_OVERLAY="0")
+    off = {"forked": forked, "GTOG_OVERLAY": "0"}
+    assert run([script("graphrag"), "eval"], folder, **off).returncode == 2
+    asked = run([script("gtog"), "eval", "--help"], folder, **off)
     assert asked.returncode == 0, asked.stderr
     assert "--methods" in asked.stdout
 
 
-def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path):
+def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path, forked):
     program = dedent(
         """
         import graphrag.api, graphrag.cli.main
@@ -223,7 +237,8 @@ def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path):
         print(before, hasattr(graphrag.api, "tog_search"), groups)
         """
     )
-    done = run([sys.executable, "-c", program], tmp_path / "late", GTOG_OVERLAY="0")
+    words = [sys.executable, "-c", program]
+    done = run(words, tmp_path / "late", forked=forked, GTOG_OVERLAY="0")
 
     assert done.stdout.splitlines() == ["False True ['eval']"], done.stderr
 
