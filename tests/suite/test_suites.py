@@ -359,6 +359,19 @@ async def test_a_run_of_another_bound_of_replies_is_another_run(evaluation):
     assert all(setup.keys().isdisjoint({"trials", "further"}) for setup in setups)
 
 
+async def test_a_suite_is_of_its_index_whichever_case_looks_into_it(evaluation):
+    cases = [
+        {"id": "text", "input_data": {"text": PASSAGE}},
+        {"id": "document", "input_data": {"document": "CLOCK.txt"}},
+    ]
+    with EvaluationStore(evaluation.store_path) as store:
+        for some in (cases[:1], cases):
+            own = {"name": "own", "evaluator": f"{__name__}:Failing", "cases": some}
+            await run_suites([parse_suite(own)], config_of(evaluation), store)
+        both, text = (run.setup.root["indexes"]["clock"]["own"] for run in store.runs())
+    assert both.keys() - text.keys() == {"index"}
+
+
 async def test_what_is_judged_beside_correctness_in_a_run_is_left_out(evaluation):
     pairs, by_claim = [["tog", "local"]], {"by": "claim"}  # which the embedded judge is refused
     evaluation.configure(

@@ -206,8 +206,7 @@ class EvaluationFramework:
     def detect_regressions(self, report: EvaluationReport) -> list[MetricRegression]:
         """Test each metric that both reports have, on the cases that both have.
 
-        Empty without a report given to :meth:`set_baseline`. See
-        :func:`graphrag.eval.suite.find_regressions` for the test.
+        Empty without a report given to :meth:`set_baseline`. :func:`find_regressions` is the test.
         """
         then = self._baseline_of(report.test_suite_name) or self._baseline_of(*self._baseline)
         return find_regressions(_shares_of(report.results), _shares_of(then))

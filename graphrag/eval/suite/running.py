@@ -411,17 +411,17 @@ def _setup(
         judge_setup[f"suite {name}"] = digest
     methods = MethodSet(config)
     indexes: dict[str, dict[str, dict[str, object]]] = {}
-    for job in jobs:
-        if not job.index or job.unit.method in indexes.setdefault(job.index, {}):
+    for (index, label), of_label in grouped(((j.index, j.unit.method), j) for j in jobs).items():
+        if not index:
             continue
-        header = headers[job.index]
+        header, method = headers[index], of_label[0].method
+        built = {"index": header.fingerprint} if any(j.reads_index for j in of_label) else {}
         description = (
             ModelExtractor(header.config).describe()
-            if job.method is None
-            else methods.describe(job.method, header)
+            if method is None
+            else methods.describe(method, header)
         )
-        built = {"index": header.fingerprint} if job.reads_index else {}
-        indexes[job.index][job.unit.method] = {**built, **description}
+        indexes.setdefault(index, {})[label] = {**built, **description}
     labels = tuple(dict.fromkeys(job.unit.method for job in jobs))
     asking = config.model_copy(update={"methods": labels, "trials": 1, "equal_terms": None})
     sections = describe_setup(asking, samples, indexes, judge_setup).root
