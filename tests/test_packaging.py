@@ -1,9 +1,12 @@
 """The project installed beside the released graphrag, and taken away again.
 
 One environment serves them all: it gets the release, then the project in each way that people
-install it, and after each of them the project is uninstalled.
+install it, and after each of them the project is uninstalled. What a user sees of the release
+alone is looked at once, when the project has been there twice and is gone: the release's files
+and what an interpreter imports as it starts are then as they were before.
 """
 
+import ast
 import json
 import os
 import re
@@ -81,6 +84,11 @@ class Environment:
         """What a user of this environment sees of graphrag, from a folder that isn't ours."""
         return json.loads(run(self.python, "-I", "-c", _LOOK))
 
+    def start(self) -> str:
+        """Return what an interpreter has imported, and what will import for it, as it starts."""
+        code = "import sys; print(sorted(sys.modules), sys.meta_path, sys.path_hooks, sys.path)"
+        return re.sub(r" at 0x\w+", "", run(self.python, "-I", "-c", code))
+
     @property
     def site(self) -> Path:
         return next(self.folder.rglob("site-packages"))
@@ -117,8 +125,23 @@ class Released:
     """An environment with nothing but the release, and what it was like."""
 
     environment: Environment
-    look: dict[str, object]
     files: dict[str, str]
+    start: str
+
+    @property
+    def names(self) -> list[str]:
+        """What the release's API names, read from its source."""
+        source = self.environment.site / "graphrag" / "api" / "__init__.py"
+        (named,) = [
+            node.value
+            for node in ast.parse(source.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node)
+        ]
+        return sorted(ast.literal_eval(named))
+
+    def assert_untouched(self) -> None:
+        assert self.environment.files() == self.files
+        assert self.environment.start() == self.start
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +150,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     run(find_uv_bin(), "venv", "--seed", "--python", sys.executable, environment.folder)
     environment.uv("install", f"graphrag=={version('graphrag')}", "hatchling", "editables")
     copy_compiled(environment.site)
-    return Released(environment, environment.look(), environment.files())
+    return Released(environment, environment.files(), environment.start())
 
 
 @pytest.mark.parametrize(
@@ -150,23 +173,31 @@ def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
     try:
         seen = environment.look()
         files = environment.files()
+        start = environment.start()
     finally:
         uninstall(environment)
 
     assert files.items() >= released.files.items(), "files of the release were changed"
-    assert {"tog_search", *released.look["names"]} <= set(seen["names"])
+    assert "graphrag_overlay" in start
+    assert {"tog_search", *released.names} <= set(seen["names"])
     assert seen["functions"]["local_search"] == "graphrag.api.search"
     assert "--methods" in seen["eval"]
     assert "tog" in seen["query"]
     assert "prompt-tune" in seen["help"]
     assert len(seen["ours"]) == 3
     assert seen["offline"] == [True, True]
-    assert environment.files() == released.files
+    released.assert_untouched()
 
 
 def test_once_the_project_is_gone_all_is_as_before(released):
-    assert released.environment.look() == released.look
-    assert (released.look["eval"], released.look["ours"]) == (None, [])
+    released.assert_untouched()
+    assert "graphrag_overlay" not in released.start
+    seen = released.environment.look()
+    assert seen["names"] == released.names
+    assert seen["functions"]["local_search"] == "graphrag.api.query"
+    assert "prompt-tune" in seen["help"]
+    assert "tog" not in seen["query"]
+    assert (seen["eval"], seen["ours"], seen["offline"]) == (None, [], [False, False])
 
 
 def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(archives, released):
