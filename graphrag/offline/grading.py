@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 from graphrag.offline import OfflineModelError
@@ -111,17 +112,12 @@ def _judge_refusal(question: str, predicted: str) -> Verdict:
     return f"The response {'abstains' if abstains else 'answers'}.", int(abstains)
 
 
-def _judge_sufficiency(ground_truth: str, context: str) -> Verdict:
-    """1 when the context contains 0.6 of the ground truth's terms."""
-    return _judge_recall("context", ground_truth, context)
-
-
 RULES: dict[str, Rule] = {
     "correctness": Rule(("question", "ground_truth", "predicted"), _judge_correctness),
     "faithfulness": Rule(("context", "answer"), _judge_faithfulness),
     "relevance": Rule(("question", "context"), _judge_relevance),
     "completeness": Rule(("question", "answer"), _judge_completeness),
-    "sufficiency": Rule(("question", "ground_truth", "context"), _judge_sufficiency),
+    "sufficiency": Rule(("question", "ground_truth", "context"), partial(_judge_recall, "context")),
     "refusal": Rule(("question", "predicted"), _judge_refusal),
 }
 """Metric -> its rule; nothing else is judged."""

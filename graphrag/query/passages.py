@@ -183,7 +183,8 @@ def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:
     characters. A word is never cut.
     """
     if not n_tokens or n_tokens != n_tokens:
-        n_tokens = _count(text) if len(text.encode("utf-8", "surrogatepass")) > LONG else 0
+        is_long = len(text.encode("utf-8", "surrogatepass")) > LONG
+        n_tokens = len(default_encoding().encode(text, disallowed_special=())) if is_long else 0
     n = count_passages(n_tokens, size)
     step = len(text) / n
     ends = np.array(sentence_ends(text) if n > 1 else [], np.int64)
@@ -197,10 +198,6 @@ def split_text(text: str, n_tokens: int | None, size: int) -> tuple[int, ...]:
     return tuple(cuts)
 
 
-def _count(text: str) -> int:
-    return len(default_encoding().encode(text, disallowed_special=()))
-
-
 def _between_words(text: str, target: int, reach: int) -> int | None:
     """Return the place between two words that is nearest to another; None without one in reach."""
     start = max(0, target - reach)
@@ -208,10 +205,7 @@ def _between_words(text: str, target: int, reach: int) -> int | None:
     if places:
         return min(places, key=lambda place: abs(place - target))
     for place in range(target, min(target + reach, len(text))):
-        if len(unspaced_characters(text[place - 1 : place + 1])) == 2 and not _is_mark(text[place]):
+        is_mark = unicodedata.category(text[place]).startswith("M")
+        if len(unspaced_characters(text[place - 1 : place + 1])) == 2 and not is_mark:
             return place
     return None
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character).startswith("M")

@@ -60,7 +60,9 @@ def make_second(
     if method is not None:
         values.pop("workflows", None)
     if method == FAST:
-        values["workflows"] = _fast_workflows()
+        from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
+
+        values["workflows"] = list(PipelineFactory.pipelines[FAST])
     for keys, value in settings.items():
         _set_value(values, keys, value)
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
@@ -154,12 +156,6 @@ def _refer_to_prompts(values: _Values, first: Path, folder: Path) -> None:
             is_file = key.endswith("prompt") and isinstance(value, str) and value
             if is_file and (first / str(value)).is_file():
                 options[key] = _relative_path(folder, (first / str(value)).resolve())
-
-
-def _fast_workflows() -> list[str]:
-    from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
-
-    return list(PipelineFactory.pipelines[FAST])
 
 
 def _set_value(values: _Values, keys: Sequence[str], value: object) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from math import inf
+from operator import attrgetter
 from typing import Literal, TypeAlias, cast, get_args
 
 from graphrag.eval.config.sections import MeasuresSettings
@@ -278,10 +279,6 @@ def _in_time(inputs: MeasureInput) -> float | None:
     return 0.0 if inputs.result.failure else time_score(seconds, float(cast("str", limit)))
 
 
-def _judge_score(inputs: MeasureInput) -> float | None:
-    return inputs.judge_score
-
-
 def _combined(inputs: MeasureInput) -> float | None:
     hit_rate = None if inputs.ranking is None else inputs.ranking.hit_rate()
     tokens = inputs.result.efficiency.tokens
@@ -336,7 +333,7 @@ MEASURES = (
     _traced_measure("citation_validity", "citations shown"),
     _traced_measure("context_cited", column=1),
     _traced_measure("sources_cited", column=None),
-    Measure("judge_score", "share", "combined", _OURS, _judge_score),
+    Measure("judge_score", "share", "combined", _OURS, attrgetter("judge_score")),
     Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
 )
 """Group by group, in the order of the files' keys; docs/design.md says how one is added."""

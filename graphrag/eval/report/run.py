@@ -96,7 +96,7 @@ def make_sections(
         "by_document": _lines(describe_documents(analysis)),
         "uncorrected": [Line(line, is_command=True) for line in describe_uncorrected(analysis)],
         "efficiency": [run_tables.efficiency_table(results, analysis)],
-        "room": _lines(describe_room(results)),
+        "room": _lines(f"{line[0].upper()}{line[1:]}." for line in results.roomy),
         "costs": _lines(describe_costs(results)),
         "failed": _lines(describe_failures(results)),
         "failures": [run_tables.failures_table(results)],
@@ -339,11 +339,6 @@ def describe_firsts(results: "EvaluationResults") -> Iterator[str]:
             "Measures without a judge, where answers were lost, and the further judges look only "
             "at the first search of each question."
         )
-
-
-def describe_room(results: "EvaluationResults") -> list[str]:
-    """Return what was warned of contexts that hold most of a text, a line each warning."""
-    return [f"{line[0].upper()}{line[1:]}." for line in results.roomy]
 
 
 def describe_doubts(results: "EvaluationResults") -> list[str]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from statistics import fmean
 from typing import TypeAlias
 
 from pydantic_core import to_jsonable_python
@@ -22,6 +21,7 @@ from graphrag.eval.results.rows import (
     item_scores,
     paired_score,
 )
+from graphrag.eval.results.usage import mean_count
 from graphrag.eval.stats.agreement import flip_rate
 from graphrag.eval.stats.correction import Corrected
 from graphrag.eval.stats.family import (
@@ -449,7 +449,11 @@ def _efficiency(
     repeated = {m: any(row.trial for row in rows) for m, rows in by_method.items()}
     medians = {m: _latency(latencies, 0.5, repeated[m]) for m, latencies in timed.items()}
     tradeoffs: dict[str, Tradeoff] = {
-        m: (outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
+        m: (
+            outcomes[m][primary].mean.mean,
+            mean_count([row.tokens for row in rows]),
+            medians[m].value,
+        )
         for m, rows in by_method.items()
     }
     comparable = {
@@ -485,17 +489,8 @@ def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
     """Return it by question: its searches count together."""
     costs = grouped((row.key, row.cost_usd) for row in rows)
     correct = item_scores(rows, "correctness")
-    priced = [[cost for cost in all_costs if cost is not None] for all_costs in costs.values()]
-    means = [
-        fmean(known_costs) if len(known_costs) == len(all_costs) else None
-        for known_costs, all_costs in zip(priced, costs.values(), strict=True)
-    ]
+    means = [mean_count(of_question) for of_question in costs.values()]
     return cost_per_correct(means, [correct[key] for key in costs])
-
-
-def _mean_tokens(rows: Sequence[Row]) -> float | None:
-    tokens = [row.tokens for row in rows if row.tokens is not None]
-    return sum(tokens) / len(tokens) if tokens and len(tokens) == len(rows) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,12 +83,12 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "avg_latency": fmean(latencies) if latencies else None,
         "n_latency": len(latencies),
         "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
-        "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
+        "avg_llm_calls": mean_count([r.efficiency.llm_calls for r in results]),
         "avg_exploring_calls": usage.llm_calls_by_phase.get("exploration", 0) / n
         if n and all(u.is_counted for u in counted)
         else None,
-        "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
-        "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
+        "avg_prompt_tokens": mean_count([r.efficiency.prompt_tokens for r in results]),
+        "avg_output_tokens": mean_count([r.efficiency.output_tokens for r in results]),
         "avg_embedding_calls": usage.embedding_calls / n if n else None,
         "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
         **{name: getattr(usage, name) for name in _SUMS},
@@ -163,7 +163,7 @@ def tokens_of(usage: Usage) -> int | None:
     return usage.tokens if usage.is_counted else None
 
 
-def _mean(counts: Sequence[int | None]) -> float | None:
-    """Return the mean, None as soon as one is not counted."""
+def mean_count(counts: Sequence[float | None]) -> float | None:
+    """Return the mean, None without any or as soon as one is not counted."""
     numbers = [count for count in counts if count is not None]
     return fmean(numbers) if numbers and len(numbers) == len(counts) else None

@@ -88,11 +88,6 @@ def usage_of_models(models: Models) -> Usage:
     return Usage(models=every or (), completion_models=completion, embedding_models=embedding)
 
 
-def _latency_of(seconds: float | None) -> float | None:
-    """Return a latency that was kept; None of one that can't be."""
-    return seconds if 0 <= (seconds or 0) <= MOST_SECONDS else None
-
-
 def each_of(make: Callable[[Values], _T]) -> Callable[[Iterable[Values]], list[_T]]:
     """Return what makes something of each row."""
     return lambda rows: [make(row) for row in rows]
@@ -145,7 +140,7 @@ def response_of(row: Values) -> StoredResponse:
 def _response_of(row: Values, usage: Usage, retrieved: Retrieved | None) -> StoredResponse:
     return StoredResponse(
         *row[:5],
-        latency_s=_latency_of(row[5]),
+        latency_s=row[5] if 0 <= (row[5] or 0) <= MOST_SECONDS else None,  # else none that can be
         usage=usage,
         failure=_failure_of(row[7]),
         trial=row[8],
