@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
@@ -106,7 +106,8 @@ _END_OF_THOUGHT = re.compile("</think>")
 _LABEL = re.compile(r"^[ \t]*\*\*(\w+)(?::\*\*|\*\*:)", re.MULTILINE)
 _LIST = re.compile(r"\s*(?:```[\w-]*\s*)?\[\s*\{\}(?:\s*,\s*\{\})*\s*,?\s*\]\s*(?:```\s*)?")
 _PART = re.compile(
-    r"""(?P<text>"(?:(?:„|(?<=[\s(])"(?=\w))(?:[^"„\\]|\\.)*"(?!\s*[,:}\]])|[^"\\]|\\.)*\""""
+    r"""(?P<text>"(?:(?:„|(?<=[\s(])"(?=\w))(?:[^"„\\]|\\.)*"(?!\s*(?:[:}\]]|,(?!\s*[^\W\d])))"""
+    r"""|[^"\\]|\\.)*\""""
     r"""|'(?:[^'\\]|\\.|(?<=\w)'(?=\w))*')"""
     r"|(?P<open>[{\[])|(?P<close>[}\]])|(?P<extra>,(?=\s*[}\]]))|[\s:,]+|(?P<word>[\w.+-]+)",
     re.DOTALL,
@@ -204,6 +205,23 @@ def read_choice(value: object, choices: tuple[object, ...]) -> object:
         return int(value)
     folded = value.strip().casefold() if isinstance(value, str) else value
     return next((choice for choice in choices if folded in (choice, str(choice))), value)
+
+
+def read_number(value: object) -> float | None:
+    """Return a finite number, which may stand as text; None for all else."""
+    try:
+        number = nan if isinstance(value, bool) else float(cast("float", value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
+def read_texts(value: object) -> list[str]:
+    """Return the items of a list as texts, or the one text or number that stands for it."""
+    if isinstance(value, str | int):
+        return [str(value)]
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [str(item) for item in items if item is not None]
 
 
 def read_reply(content: str, form: type[Reply], material: str = "") -> Reply:

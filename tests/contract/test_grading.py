@@ -146,7 +146,8 @@ def test_the_prompt_shows_the_first_of_each_list():
 
 
 def test_a_reply_is_read_with_its_overall_score_and_summary():
-    evaluation = LLMEvaluation.from_json(reply(overall_score=4.7, summary="Good."))
+    evaluation = LLMEvaluation.from_json(reply(overall_score="4.7", summary="Good."))
+    assert evaluation == LLMEvaluation.from_json(reply(overall_score=4.7, summary="Good."))
     assert evaluation.relevance == DimensionScore(5, "why relevance")
     assert evaluation.overall_score == 4.7
     assert evaluation.summary == "Good."

@@ -69,6 +69,7 @@ def test_sentences_are_those_of_the_answer_letter_by_letter(answer, sentences):
         # After its end, a citation stands for the sentences before it as well.
         ("Vane did. Holm paid. [Data: Sources (1, 2)]", [["Sources (1)"], ["Sources (2)"]], []),
         ("Vane did. Holm paid [Data: Sources (1)].", [["Sources (1)"], ["2"]], ["Sources (1)"]),
+        ("Vane did [Data: Entities (5)]. Holm paid [Data: Sources (2)].", [[1, "5"], "2"], []),
         ("Vane did.\n\nHolm paid. [Data: Sources (1)]", [["1"], ["2"]], ["Sources (1)"]),
         # What is not known is no finding: no row named, or one that was not shown.
         ("Vane did [Data: Sources (2)].", [[]], []),

@@ -81,7 +81,7 @@ def numbers(evaluation):
         {"accuracy": -0.1},
         {"relevance": True},
         {"completeness": "1/1"},
-        {"overall_score": "0.9"},
+        {"overall_score": "0.9 of 1"},
         {"overall_score": None},
         {"accuracy": 80},
         {"overall_score": float("nan")},
@@ -98,7 +98,7 @@ async def test_a_number_outside_the_scale_is_no_score(server, model, changes):
 
 
 async def test_no_judge_needs_to_give_a_reasoning(server, model):
-    for changes in ({}, {"reasoning": None}, {"reasoning": ""}):
+    for changes in ({}, {"reasoning": None}, {"reasoning": ""}, {"accuracy": "1.0"}):
         numbers_alone = {name: value for name, value in GOOD.items() if name != "reasoning"}
         text = f"Here: {json.dumps({**numbers_alone, **changes})}"
         server.behaviour = Behaviour(lambda _, text=text: text)

@@ -93,7 +93,7 @@ async def test_a_reason_may_be_missing_or_quote_braces_and_code_blocks():
     for written, reason in (
         (r'"see C:\Users and \d+"', r"see C:\Users and \d+"),
         ("'it's the boy\\'s \"own\"'", "it's the boy's \"own\""),
-        ('"it says "Ann" twice ("Ann"), or "Ann B.""', 'it says "Ann" twice ("Ann"), or "Ann B."'),
+        ('"it says "Ann", then ("Ann"), or "Ann B.""', 'it says "Ann", then ("Ann"), or "Ann B."'),
         ('"es nennt „Ann" allein"', 'es nennt „Ann" allein'),
         ('"it\'s \\\'Ann\\\' "now""', "it's 'Ann' \"now\""),
         ('"one\nline"', "one\nline"),
@@ -129,7 +129,7 @@ async def test_a_reason_may_be_missing_or_quote_braces_and_code_blocks():
         f"{ONE}</think>",
         f"<think>{ZERO}</think>{ONE}</think>{ZERO}",
         '{"reason": "he said "score": 0", "score": 1}',
-        '{"reason": "he said "no", and "yes"", "score": 1}',
+        '{"reason": "he said "no", "yes" and more", "score": 1}',
         '{"reason": "it says "all is" well", "score": 1, "then": "", "score": 0}',
         '{"reason": "it says "all is" well", "score": 1}", "score": 0}',
         '{"reason": "' + "„" * 20_000 + '" and on',

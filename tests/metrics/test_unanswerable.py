@@ -10,6 +10,7 @@ from support.openai_server import Behaviour, offline_reply
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge, judgeable
+from graphrag.eval.metrics.pairwise import PAIRWISE
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.testing import ScriptedRunner
@@ -42,17 +43,19 @@ def test_a_row_without_an_answer_has_its_own_instruction_and_is_left_out_elsewhe
         return others(request)
 
     server.behaviour = Behaviour(reply)
-    by = {"judge": {"faithfulness": {"by": "claim"}}} if claims else {}
-    evaluation = make_evaluation(server.base_url, methods=["basic"], **by)
+    by = {"faithfulness": {"by": "claim"}} if claims else {"rubric": True, "quality": True}
+    evaluation = make_evaluation(server.base_url, methods=["basic"], judge=by)
     evaluation.write_rows([*ROWS[:2], UNKNOWN])
     said = flat(evaluation.done("--full", COLUMNS="200").output)
-    names = "relevance, completeness and faithfulness" if claims else "relevance and completeness"
+    names = "faithfulness" if claims else "rubric and quality"
     assert (
-        "1 of 3 questions can't be answered from the documents and is right if declined; "
-        f"{names} leave them out, so that n is 2 there"
+        "1 of 3 questions can't be answered from the documents and is right if declined; relevance,"
+        f" completeness{' and' if claims else ','} {names} leave them out, so that n is 2 there"
     ) in said
     assert sum('"metric": "refusal"' in prompt for prompt in judged) == 1
-    assert not any("Compare" in prompt or "of use" in prompt for prompt in judged)
+    of_others = "Compare|of use|on five dimensions|with four numbers"
+    assert not any(re.search(of_others, prompt) for prompt in judged)
+    assert not PAIRWISE.asks(Sample("u1", "film", "Who?", "", answerable=False))
 
     row = next(e for e in evaluation.read_results()["results"] if e["id"] == "u1")
     states = row["methods"]["basic"]["states"]
@@ -62,6 +65,8 @@ def test_a_row_without_an_answer_has_its_own_instruction_and_is_left_out_elsewhe
     assert {name: of["given_answer"]["n"] for name, of in summary.items()} == {
         name: 2 if name in left_out else 3 for name in summary
     }
+    if not claims:
+        assert evaluation.read_results("summary")["quality"]["basic"]["accuracy"]["n"] == 2
 
 
 @pytest.mark.parametrize("by", ["response", "claim"])

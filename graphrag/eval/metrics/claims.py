@@ -7,17 +7,19 @@ how it is asked and counted here is said here.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field
 
 from graphrag.eval.metrics.evidence import fold_text
 from graphrag.eval.metrics.judge import JudgeModel, Numbered, fill_prompt, rule_on, write_prompt
 from graphrag.eval.metrics.scorer import Scorer, ScoreSummary
 from graphrag.eval.metrics.traced import Citation, read_citations
 from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.query.replies import ReplyForm
+from graphrag.query.replies import ReplyForm, read_texts
 from graphrag.text.json_records import Stored
 from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
@@ -87,7 +89,7 @@ class _SplitReply(ReplyForm):
 
 class _RuledClaim(Numbered):
     reason: str = ""
-    texts: list[str]
+    texts: Annotated[list[str], BeforeValidator(read_texts)] = Field(default_factory=list[str])
     ruling: Ruling
 
 
@@ -237,7 +239,7 @@ async def judge_claims(
     claims = tuple(
         Claim(text, part, None)
         if ruled is None
-        else Claim(text, part, ruled.ruling, _read_rows("; ".join(ruled.texts), rows), ruled.reason)
+        else Claim(text, part, ruled.ruling, _read_rows(ruled.texts, rows), ruled.reason)
         for (part, text), ruled in zip(stated, rulings, strict=True)
     )
     citations = {} if failure is not None else _check_citations(parts, claims, rows)
@@ -245,11 +247,11 @@ async def judge_claims(
     return ClaimEvaluation(claims, len(citations), misplaced, failure)
 
 
-def _read_rows(names: str, rows: AbstractSet[Citation]) -> tuple[str, ...]:
+def _read_rows(names: Iterable[str], rows: AbstractSet[Citation]) -> tuple[str, ...]:
     """Return the rows shown that are named as citations name them; one table may go unnamed."""
     tables = {row.table for row in rows}
     citations: list[Citation] = []
-    for citation in read_citations(f"[Data: {names}]"):
+    for citation in (c for name in names for c in read_citations(f"[Data: {name}]")):
         matches = [row for row in rows if row.id == citation.id]
         if citation.table in tables:
             matches = [row for row in matches if row.table == citation.table]
@@ -280,7 +282,7 @@ def _check_citations(
             in_scope = [claim for sentence in span for claim in by_sentence[sentence.text]]
             supported = [claim.texts for claim in in_scope if claim.ruling == "supported"]
             named_rows = {text for texts in supported for text in texts}
-            for text in _read_rows(match[0][match[0].index(":") + 1 :].rstrip("]"), rows):
+            for text in _read_rows([match[0][match[0].index(":") + 1 :].rstrip("]")], rows):
                 if in_scope and (text in named_rows or all(supported)):
                     citations[MisplacedCitation(part.text, text)] = text in named_rows
         uncited = [] if matches else [*uncited, part]

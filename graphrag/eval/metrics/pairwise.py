@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
@@ -177,6 +178,7 @@ PAIRWISE = Scorer(
     version=PAIRWISE_VERSION,
     of_pairs=True,
     reads=("question", "answer", "other"),
+    asks=attrgetter("answerable"),  # what is made up would win, as far as the judge can tell
     n_calls=2,
     grade=_grade,
     read=_read,

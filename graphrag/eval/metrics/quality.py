@@ -1,7 +1,7 @@
 """The quality judge: an overall score, accuracy, completeness and relevance from 0 to 1."""
 
 from dataclasses import dataclass
-from math import isfinite
+from operator import attrgetter
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.metrics.scorer import Grading, Material, Scorer
 from graphrag.eval.records.verdicts import Failure
+from graphrag.query.replies import read_number
 from graphrag.text.json_records import Stored
 
 QUALITY_VERSION = 2
@@ -72,11 +73,10 @@ class QualityEvaluation(Stored):
 
 def _share(value: object) -> float:
     # The range is checked here and not in the schema: some providers refuse its keywords.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("it must be a number")
-    if not isfinite(value) or not 0 <= value <= 1:
-        raise ValueError("it must lie between 0 and 1")
-    return float(value)
+    number = read_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError("it must be a number between 0 and 1")
+    return number
 
 
 _Share = Annotated[float, BeforeValidator(_share)]
@@ -140,6 +140,7 @@ QUALITY = Scorer(
     prompt=QUALITY_PROMPT,
     version=QUALITY_VERSION,
     reads=("question", "ground_truth", "answer", "context"),
+    asks=attrgetter("answerable"),  # "an answer that states nothing" would be a wrong one
     grade=_grade,
     describe=lambda summary: {name: part.estimate for name, part in summary.parts.items()},
 )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
-from math import isfinite
+from operator import attrgetter
 from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -14,7 +14,7 @@ from graphrag.eval.metrics.evaluable import EvaluableQueryResult
 from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
-from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
+from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_number, read_reply
 from graphrag.text.json_records import Stored
 
 RUBRIC_VERSION = 2
@@ -337,9 +337,8 @@ def _read_whole(values: Mapping[str, object]) -> dict[str, object]:
 
 def _grade_of_whole(value: object) -> float | None:
     """Return a number from 1 to 5; None for all else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if isfinite(value) and 1 <= value <= 5 else None
+    number = read_number(value)
+    return number if number is not None and 1 <= number <= 5 else None
 
 
 def _read_grade(name: str, value: object) -> DimensionScore:
@@ -455,6 +454,7 @@ RUBRIC = Scorer(
     prompt=RUBRIC_PROMPT,
     version=RUBRIC_VERSION,
     reads=("question", "answer", "context"),
+    asks=attrgetter("answerable"),  # to the judge a right refusal would be no answer at all
     n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
     grade=_grade,
     read=_read_scores,

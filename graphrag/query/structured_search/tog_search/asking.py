@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from graphrag.query.calls import CutOffReplyError
-from graphrag.query.replies import ReplyForm, UnreadableReplyError, bound_in_force, read_reply
+from graphrag.query.replies import (
+    ReplyForm,
+    UnreadableReplyError,
+    bound_in_force,
+    read_reply,
+    read_texts,
+)
 from graphrag.query.usage import CUT_OFF, OutputBound
 
 if TYPE_CHECKING:
@@ -102,16 +108,9 @@ def _read_missing(value: object) -> str:
     return "" if line.casefold().strip(".") in _NOTHING else line
 
 
-def _read_list(value: object) -> list[object]:
-    if isinstance(value, str | int):
-        return [value]
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
 def _read_ids(value: object) -> list[int]:
     """Return ids that may be texts, such as "Sources (64)"."""
-    items = _read_list(value)
-    return [int(number) for item in items for number in re.findall(r"-?\d+", str(item))[:1]]
+    return [int(n) for text in read_texts(value) for n in re.findall(r"-?\d+", text)[:1]]
 
 
 _Ids: TypeAlias = Annotated[list[int], BeforeValidator(_read_ids)]
@@ -146,7 +145,7 @@ class NextStep(ReasonedAnswer):
 
     keep: _Ids = Field(default_factory=list[int])
     follow: _Ids = Field(default_factory=list[int])
-    look_up: Annotated[list[str], BeforeValidator(_read_list)] = Field(default_factory=list[str])
+    look_up: Annotated[list[str], BeforeValidator(read_texts)] = Field(default_factory=list[str])
 
 
 async def ask(
