@@ -304,11 +304,6 @@ class IndexHeader:
         """Return the prompt files that a method needs: setting -> file; SettingsError without."""
         return prompt_files(section_name(method), self.section(method))
 
-    @property
-    def embeds_by_hashing(self) -> bool:
-        """Whether hashed n-grams are among the project's models."""
-        return any(is_hashed(model_name(model)) for model in self.config.embedding_models.values())
-
     def describe(self, method: str) -> dict[str, object]:
         """Return everything that changes what a method answers, JSON-ready, without secrets.
 

@@ -31,11 +31,6 @@ class TokenUsage:
     completion_tokens: int = 0
     cached_tokens: int | None = None
 
-    @property
-    def total_tokens(self) -> int:
-        """All of them."""
-        return self.prompt_tokens + self.completion_tokens
-
 
 @dataclass(slots=True)
 class Message:

@@ -23,8 +23,8 @@ from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.judge import JUDGED_METRICS, judgeable
 from graphrag.eval.metrics.scorer import Scorer
-from graphrag.eval.report.run import describe_index_costs, describe_price
-from graphrag.eval.report.table import METHOD, Line, Table, say, show
+from graphrag.eval.report.run import describe_index_costs
+from graphrag.eval.report.table import METHOD, Line, Table, show
 from graphrag.eval.runner.checks import answer_bound
 from graphrag.eval.runner.index_building import NOUN_PHRASES
 from graphrag.eval.runner.judging import FAITHFULNESS
@@ -460,8 +460,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
             f"{counted(embeddings, 'embedding')}, retries aside"
         )
     judge_calls = sum(figures.judge_calls for figures in most.values()) + n_compared
-    say(
-        console,
+    console.print(
         f"Dry run: nothing is sent.\n{_budgets(plan)}"
         f"Searches:         {len(plan.units):,}\n"
         f"Search calls:     {calls}\n"
@@ -469,6 +468,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
         f"Expected:         {_expected(expected, likely, likely_dollars)}\n"
         f"Prompt tokens:    {prompts}\n"
         f"Dollars:          {_total(list(dollars.values()), models)}",
+        soft_wrap=True,
     )
     answers = f"answers have {LIKELY.answer} tokens, as no earlier run of these models is there"
     if earlier.answers:
@@ -499,9 +499,9 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     lines += describe_building({name: plan.headers[name] for name in unbuilt}, units_of)
     lines += describe_index_costs({k: costs.get(k) for k in plan.headers if k not in unbuilt})
     show(console, [table, *map(Line, lines)])
-    say(console, f"Models:           {', '.join(models)}")
+    console.print(f"Models:           {', '.join(models)}", soft_wrap=True)
     for model in models:
-        say(console, describe_price(model))
+        console.print(_describe_price(model), soft_wrap=True)
 
 
 def _expected(
@@ -544,6 +544,19 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
 
 def _figure(value: float | None, form: str = ",.0f") -> str:
     return "open" if value is None else format(value, form)
+
+
+def _describe_price(model: str) -> str:
+    """Return what a model costs as one line."""
+    if is_offline(model):
+        return f"  {model}: free, runs here"
+    price = model_price(model)
+    if price is None:
+        return f"  {model}: price not known"
+    return (
+        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
+        f"${price.output_usd * 1e6:g} a million output tokens"
+    )
 
 
 def _price(model: str) -> tuple[float, float] | None:

@@ -22,7 +22,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.curves import areas_table, curves_table, describe_lost_areas
 from graphrag.eval.report.run_tables import label_results
 from graphrag.eval.report.table import Kind, Line, Part, Table, Value, escape, markdown_table
-from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.model_facts import is_offline
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names
 
@@ -400,19 +400,6 @@ def describe_costs(results: "EvaluationResults") -> Iterator[str]:
             dollars = money(usd, "$", f"dollars {UNKNOWN}")
             amounts = f"{counted(calls, 'call')}, {tokens:,} tokens and {dollars} are"
         yield f"Of what the run took, {amounts} of {what}."
-
-
-def describe_price(model: str) -> str:
-    """Return what a model costs as one line."""
-    if is_offline(model):
-        return f"  {model}: free, runs here"
-    price = model_price(model)
-    if price is None:
-        return f"  {model}: price not known"
-    return (
-        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
-        f"${price.output_usd * 1e6:g} a million output tokens"
-    )
 
 
 def describe_failures(results: "EvaluationResults") -> Iterator[str]:

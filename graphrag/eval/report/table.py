@@ -141,11 +141,6 @@ def show_value(value: Value, kind: Kind) -> str:
     return format(value, _FORMS.get(kind, ""))
 
 
-def say(console: Console, text: str, style: str = "") -> None:
-    """Print one line as it is, however long, so that a command in it can be pasted."""
-    console.print(text, style=style, soft_wrap=True)
-
-
 def show(console: Console, parts: Iterable[Part]) -> None:
     """Print lines, between words wrapped on a terminal and whole in a pipe, and tables.
 

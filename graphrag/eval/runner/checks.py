@@ -26,7 +26,7 @@ from graphrag.eval.store.index_costs import read_index_cost
 from graphrag.installation import STAND_IN, has_no_wordllama
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import BUDGET, GRAPH_METHODS, count_passages, has_budget
-from graphrag.query.model_facts import input_limit, is_offline, model_price
+from graphrag.query.model_facts import input_limit, is_hashed, is_offline, model_price
 from graphrag.query.replies import own_bound
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.phrases import counted, join_names, shorten
@@ -320,7 +320,8 @@ async def list_warnings(
     answering = [models["completion"] for pair in pairs if (models := methods.models(*pair))]
     warnings += list_graph_warnings(answering, built)
     warnings += list_model_warnings(config, methods, headers)
-    if has_no_wordllama() and any(header.embeds_by_hashing for header in headers.values()):
+    embedding = (m for header in headers.values() for m in header.config.embedding_models.values())
+    if has_no_wordllama() and any(is_hashed(model_name(model)) for model in embedding):
         warnings.append(STAND_IN)
     if judge is not None:
         warnings += list_judge_name_warnings(config, headers)

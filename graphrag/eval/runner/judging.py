@@ -192,16 +192,13 @@ def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
 
 def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunRequest) -> RunOutcome:
     """Return an outcome with what further judges have said; its results without pairs."""
-    session = request.session
-    if not session.has_judgements:
-        return outcome
     pairs = [pair_kind(scorer.name, a, b) for scorer, a, b in list_pairs(config)]
     claims = [CLAIMS] * config.judges_claims
     judgements = tuple(
         (unit, judgement)
         for unit in request.units
         for kind in (DOUBT, *claims, *list_further(config, [unit.sample]), *pairs)
-        if (judgement := session.judgement(unit.key, kind)) is not None
+        if (judgement := request.session.judgement(unit.key, kind)) is not None
     )
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judgements:

@@ -207,11 +207,6 @@ class StoredSession:
         self._standings[unit] = self._next_standing(self._standings[unit], verdicts)
         self._judgements |= {(unit, detail.kind): detail for detail in list_details(unit, verdicts)}
 
-    @property
-    def has_judgements(self) -> bool:
-        """Whether there are any beyond the verdicts."""
-        return bool(self._judgements)
-
     def judgement(self, subject: str, kind: str) -> Judgement | None:
         """Return what a further judge said."""
         return self._judgements.get((subject, kind))
