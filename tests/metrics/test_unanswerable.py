@@ -11,6 +11,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge, judgeable
 from graphrag.eval.metrics.pairwise import PAIRWISE
+from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.records.judged import JUDGED_METRICS
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.testing import ScriptedRunner
@@ -55,7 +56,9 @@ def test_a_row_without_an_answer_has_its_own_instruction_and_is_left_out_elsewhe
     assert sum('"metric": "refusal"' in prompt for prompt in judged) == 1
     of_others = "Compare|of use|on five dimensions|with four numbers"
     assert not any(re.search(of_others, prompt) for prompt in judged)
-    assert not PAIRWISE.asks(Sample("u1", "film", "Who?", "", answerable=False))
+    unanswerable = Sample("u1", "film", "Who?", "", answerable=False)
+    assert not PAIRWISE.asks(unanswerable)
+    assert QUALITY.grading(unanswerable, False, {"accuracy": 0}) is None  # of an earlier release
 
     row = next(e for e in evaluation.read_results()["results"] if e["id"] == "u1")
     states = row["methods"]["basic"]["states"]

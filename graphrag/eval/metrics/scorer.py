@@ -165,8 +165,13 @@ class Scorer:
     def grading(
         self, sample: Sample, has_failed: bool, value: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """Return what counts of a response: what was given, or what a failed search is worth."""
-        if has_failed and self.of_no_answer is not None and self.asks(sample):
+        """Return what counts of a response: what was given, or what a failed search is worth.
+
+        None of one that isn't graded any more, whatever an earlier release gave.
+        """
+        if not self.asks(sample):
+            return None
+        if has_failed and self.of_no_answer is not None:
             return self.of_no_answer(sample)
         return None if value is None or [*value] == ["failure"] else value
 
