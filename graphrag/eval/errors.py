@@ -6,7 +6,8 @@ EvalError
 │   ├── DatasetError
 │   │   └── NoRowsError
 │   ├── IndexUnavailableError
-│   └── ResumeError        nothing to resume, or what would be resumed differs
+│   ├── ResumeError        nothing to resume, or what would be resumed differs
+│   └── ChangedElsewhere   what is to be kept is not as it was seen any more
 ├── IndexBuildError        a workflow of the indexing failed: exit code 1
 ├── BuildInterruptedError  Ctrl-C or SIGTERM while an index was built: exit code 130
 ├── StoreError             the results can't be kept: exit code 1
@@ -46,6 +47,14 @@ class IndexUnavailableError(UsageError):
 
 class ResumeError(UsageError):
     """There is no unfinished run, or the unfinished run was set up differently."""
+
+
+class ChangedElsewhere(UsageError):
+    """Somebody else has changed what is to be kept meanwhile; ``current`` is what stands there."""
+
+    def __init__(self, current: object) -> None:
+        super().__init__("This has been changed elsewhere meanwhile.")
+        self.current = current
 
 
 class IndexBuildError(EvalError):

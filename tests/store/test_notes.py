@@ -5,10 +5,10 @@ import sqlite3
 import pytest
 from support.viewed_store import keep_run
 
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import ChangedElsewhere, UsageError
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.notes import Note, NoteConflict, keep_note, read_notes
+from graphrag.eval.store.notes import Note, keep_note, read_notes
 from graphrag.text.redaction import _Known, know_settings  # pyright: ignore
 
 NOTHING = Note()
@@ -41,7 +41,7 @@ def test_it_is_kept_beside_the_process_that_holds_the_store(tmp_path):
 def test_what_was_not_seen_is_not_overwritten(tmp_path):
     run, path = keep_run(tmp_path, n=2), tmp_path / "eval.db"
     first = keep_note(path, run, Note("a"), NOTHING)
-    with pytest.raises(NoteConflict) as conflict:
+    with pytest.raises(ChangedElsewhere) as conflict:
         keep_note(path, run, Note("b"), NOTHING)
     assert conflict.value.current == first
     assert keep_note(path, run, NOTHING, first) == NOTHING

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
 from graphrag.eval.annotation.audit import AuditItem
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.command_lines import eval_line_here
 from graphrag.text.controls import harmless_cell, read_cell
@@ -43,14 +43,6 @@ class MarkChange(Mark):
 
     item: str
     seen: Mark
-
-
-class MarkConflict(UsageError):
-    """Somebody else has changed the mark meanwhile; ``current`` is what stands there."""
-
-    def __init__(self, current: Mark) -> None:
-        super().__init__("This response has been labeled elsewhere meanwhile.")
-        self.current = current
 
 
 def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
@@ -91,9 +83,9 @@ def read_marks(path: Path) -> tuple[list[AuditItem], dict[str, Mark]]:
 def keep_mark(path: Path, change: MarkChange) -> Mark:
     """Put one mark into a sheet, which is written whole or not at all, and return it.
 
-    Everything else in the file stays, what others have put there meanwhile included. MarkConflict
-    if the mark is not what was seen when the change was made; UsageError if the sheet can't be
-    read, or there is no such item; StoreError if it can't be written.
+    Everything else in the file stays, what others have put there meanwhile included.
+    ChangedElsewhere if the mark is not what was seen when the change was made; UsageError if the
+    sheet can't be read, or there is no such item; StoreError if it can't be written.
     """
     with locked(path):
         rows = _read_rows(path)
@@ -107,7 +99,7 @@ def keep_mark(path: Path, change: MarkChange) -> Mark:
         if current == mark:
             return current
         if current != change.seen:
-            raise MarkConflict(current)
+            raise ChangedElsewhere(current)
         row["label"], row["comment"] = mark.label, harmless_cell(mark.comment)
         if mark.skipped or _SKIPPED in row:
             row[_SKIPPED] = "1" if mark.skipped else ""

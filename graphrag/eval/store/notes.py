@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import ChangedElsewhere, StoreError, UsageError
 from graphrag.eval.store.connection import (
     CleanConnection,
     explain_errors,
@@ -39,14 +39,6 @@ class Note:
     note: str = ""
 
 
-class NoteConflict(UsageError):
-    """Somebody else has changed a note meanwhile; ``current`` is what stands there."""
-
-    def __init__(self, current: Note) -> None:
-        super().__init__("This note has been changed elsewhere meanwhile.")
-        self.current = current
-
-
 def read_notes(path: Path) -> dict[str, Note]:
     """Return run id -> what people say of it, of runs that have it; StoreError if it can't be."""
     with explain_errors(path), closing(open_connection(path, reads_only=True)) as db:
@@ -56,8 +48,8 @@ def read_notes(path: Path) -> dict[str, Note]:
 def keep_note(path: Path, run_id: str, note: Note, seen: Note) -> Note:
     """Keep what is said of a run in place of what was seen there, and return it.
 
-    NoteConflict if something else stands there; UsageError if there is no such run, or it is too
-    long; StoreError if it can't be written.
+    ChangedElsewhere if something else stands there; UsageError if there is no such run, or it is
+    too long; StoreError if it can't be written.
     """
     note = Note(" ".join(note.label.split()), note.note.strip())
     if len(note.label) > MOST_OF_A_LABEL or len(note.note) > MOST_OF_A_NOTE:
@@ -72,7 +64,7 @@ def keep_note(path: Path, run_id: str, note: Note, seen: Note) -> Note:
             raise UsageError(f"{path} holds no run {run_id!r} any more; open the page again.")
         current = _notes(db).get(run_id, Note())
         if current not in (seen, note):
-            raise NoteConflict(current)
+            raise ChangedElsewhere(current)
         db.execute(_TABLE)
         db.execute(_KEEP, (run_id, note.label, note.note))
     return read_notes(path)[run_id]

@@ -32,9 +32,7 @@ from starlette.responses import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphrag.eval.annotation.review import RowChanged
-from graphrag.eval.annotation.sheet import MarkConflict
-from graphrag.eval.errors import EvalError, UsageError
-from graphrag.eval.store.notes import NoteConflict
+from graphrag.eval.errors import ChangedElsewhere, EvalError, UsageError
 from graphrag.eval.web.page import render
 from graphrag.query.calls import describe_error
 from graphrag.text.redaction import redact
@@ -166,7 +164,7 @@ def body_handler(
             kept = keep(request, adapter.validate_json(body))
         except ValidationError as error:
             raise UsageError(f"That is no {what[0]} of this page.") from error
-        except (MarkConflict, NoteConflict) as error:
+        except ChangedElsewhere as error:
             return JSONResponse(to_jsonable_python(error.current), status_code=409)
         return JSONResponse(to_jsonable_python(kept))
 
