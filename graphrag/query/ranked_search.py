@@ -255,11 +255,9 @@ class AgenticSearch(RankedSearch):
                 current.note = str(error)
                 return ""
             reply: NextSearch = completion.formatted_response
-            current.missing = reply.missing.strip()
-            current.note = ""
+            current.missing, current.note = reply.missing.strip(), ""
             query = reply.query.strip()
-            queries = {search.query.casefold() for search in rounds}
-            return "" if query.casefold() in queries else query
+            return "" if query.casefold() in {r.query.casefold() for r in rounds} else query
         return ""
 
 

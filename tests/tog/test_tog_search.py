@@ -65,6 +65,14 @@ async def test_what_is_kept_followed_and_looked_up_stands_in_the_last_prompt(wor
     assert len(model.reasoning) == 1
 
 
+async def test_a_followed_row_is_read_in_the_next_call_where_the_whole_context_has_room(world):
+    model = ScriptedModel(in_turn(go_on(keep=[*range(1, 10)], follow=[1, 2, 3]), go_on()))
+    result = await world.search(model, max_context_tokens=260).search(QUESTION)
+    first, second, _ = frames(result)["exploration"].to_dict("records")
+    assert [first["shown"], len(first["followed"])] == [[5, 3, 1, 2], 3]
+    assert second["shown"] == [1, 2, 3, 5, 6, 4, 9], "those that were kept, then those followed"
+
+
 async def test_a_row_names_the_relationship_or_the_name_that_leads_to_a_text(world):
     model = ScriptedModel(go_on())
     await world.search(model, max_context_tokens=260).search("Who lifted the SCARECROW?")

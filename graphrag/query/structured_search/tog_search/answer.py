@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import OnText, Outcome
-from graphrag.query.passages import show_passages
+from graphrag.query.passages import Selection, show_passages
 from graphrag.query.replies import UnreadableReplyError, without_thinking
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
@@ -130,14 +130,19 @@ class Grounder:
         self._count = tokenizer.num_tokens
 
     def build(
-        self, passages: Iterable[int], relationships: Iterable[int], budget: int, n_texts: int
+        self,
+        passages: Iterable[int],
+        relationships: Iterable[int],
+        budget: int,
+        n_texts: int,
+        n_kept: int = 0,
     ) -> Context:
         """Choose what a call is shown: relationships, then passages, in their order, that fit.
 
-        Passages, which are given by place, take up to ``n_texts`` tokens, or up to the whole
-        ``budget`` where else none would fit. Beside them of what is said about a relationship the
-        beginning is shown: between main persons it is longer than a text. Without any, the entities
-        that relationships join are shown beside them.
+        Passages, which are given by place, take up to ``n_texts`` tokens; the first ``n_kept``,
+        or the first where else none would fit, up to the whole ``budget``. Beside them of what is
+        said about a relationship the beginning is shown: between main persons it is longer than a
+        text. Without any, the entities that relationships join are shown beside them.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
@@ -147,18 +152,14 @@ class Grounder:
                 edge = replace(edge, description=shorten(edge.description, _TOLD_BESIDE_TEXTS))
             if self._takes(context, _line(edge), budget):
                 context.relationships[row] = edge
-        for limit in (n_texts, budget):
-            if context.sources:
-                break
-            selection = show_passages(
-                map(self._text_units.passage, places),
-                lambda unit: self._count_line(_line(unit) + "\n"),
-                limit - context.n_tokens,
-                passes_over=True,
-            )
-            context.n_tokens += selection.cost
-            context.passages = {passage.place: passage.unit_id for passage in selection.passages}
-            context.sources, context.in_part = selection.units, selection.in_part
+        room = budget - context.n_tokens
+        cost_of_kept = self._select(places[:n_kept], room).cost
+        selection = self._select(places, max(n_texts - context.n_tokens, cost_of_kept))
+        if not selection.units:
+            selection = self._select(places, room)
+        context.n_tokens += selection.cost
+        context.passages = {passage.place: passage.unit_id for passage in selection.passages}
+        context.sources, context.in_part = selection.units, selection.in_part
         if not context.sources:
             edges = context.relationships.values()
             ends = (title for edge in edges for title in (edge.source, edge.target))
@@ -168,6 +169,12 @@ class Grounder:
                 if self._takes(context, _line(row), budget):
                     context.entities[node] = row
         return self.finish(context, budget)
+
+    def _select(self, places: Iterable[int], room: int) -> Selection[TextUnit]:
+        def cost(unit: TextUnit) -> int:
+            return self._count_line(_line(unit) + "\n")
+
+        return show_passages(map(self._text_units.passage, places), cost, room, passes_over=True)
 
     def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int, budget: int) -> Context:
         """Show at most ``n_rows`` rows that lead on, as long as they fit."""
@@ -209,10 +216,8 @@ class LiveText:
 
     def finish(self, response: str) -> None:
         """Hand on the rest of the final text; if another text was shown before, say so."""
-        if response.startswith(self._shown):
-            rest = response[len(self._shown) :]
-        else:
-            rest = f"\n\n{WITHDRAWN}\n\n{response}"
+        is_kept = response.startswith(self._shown)
+        rest = response[len(self._shown) :] if is_kept else f"\n\n{WITHDRAWN}\n\n{response}"
         if rest:
             self._on_text(rest)
 

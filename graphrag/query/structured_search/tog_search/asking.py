@@ -224,8 +224,6 @@ def csv_line(values: Sequence[object]) -> str:
 
     The csv module quotes a cell for its line breaks from 3.13 on, so that prompts would differ.
     """
-    cells = [str(value) for value in values]
-    for place, cell in enumerate(cells):
-        if "|" in cell or '"' in cell:
-            cells[place] = '"' + cell.replace('"', '""') + '"'
-    return "|".join(cells)
+    cells = map(str, values)
+    quoted = ('"' + c.replace('"', '""') + '"' if "|" in c or '"' in c else c for c in cells)
+    return "|".join(quoted)

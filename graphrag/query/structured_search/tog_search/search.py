@@ -62,8 +62,8 @@ class Ranking:
 class _Way:
     """How far a search has come: what was shown, kept and followed, and what is next.
 
-    ``kept`` and ``seen`` are passages, by place, ``new`` those that the next call is shown before
-    others.
+    ``kept`` and ``seen`` are passages, by place: ``kept``, and followed, by the last call are shown
+    first in the next one, and ``new`` before others.
     """
 
     own: Ranking
@@ -272,7 +272,8 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
         fresh, relationships = _mix_in(way.new, own), _relationships(way.followed)
-        context = self._grounder.build([*way.kept, *fresh], relationships, self._budget, n_texts)
+        passages, n_kept = [*way.kept, *fresh], len(way.kept)
+        context = self._grounder.build(passages, relationships, self._budget, n_texts, n_kept)
         if way.own.passages:
             seen = {*context.passages, *way.seen}
             ahead = [place for place in fresh if place not in seen][:n_rows]
@@ -312,8 +313,8 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         if not rows and not look_ups:
             return False
         ahead = [row.passage for row in rows if row.passage is not None]
-        leaning = [*way.kept, *ahead]
-        rankings = await asyncio.gather(*(self._rank(q, leaning) for q in look_ups or [question]))
+        way.kept += ahead
+        rankings = await asyncio.gather(*(self._rank(q, way.kept) for q in look_ups or [question]))
         taken = {*way.seen, *ahead}
         fresh = _interleave([ranking.passages for ranking in rankings])
         way.new = [*ahead, *(place for place in fresh if place not in taken)]
