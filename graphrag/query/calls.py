@@ -81,8 +81,11 @@ class NoReplyError(RuntimeError):
 class GarbledReplyError(RuntimeError):
     """What came is not what a model says; the message is one sentence.
 
-    ``answer`` says what it cost, where that is known; ``may_pass`` whether the next may be another.
+    ``answer`` says what it cost, where that is known; ``may_pass`` whether the next may be another;
+    ``is_page`` whether something else may be at the address.
     """
+
+    is_page = False
 
     def __init__(self, reason: str, answer: Answer | None = None, may_pass: bool = True) -> None:
         super().__init__(f"the service's reply is garbled: {reason}")
@@ -108,13 +111,13 @@ def describe_error(error: BaseException) -> str:
     An error that says of a service no more than that there is none is named by the remedy alone.
     """
     text = redact(" ".join(str(error)[:_LONGEST_READ].split()))
+    notes: list[str] = getattr(error, "__notes__", [])
+    advice = next((note for note in notes if isinstance(note, _Advice)), None)
     if isinstance(error, _SENTENCES):
-        return text
+        return f"{text}{advice or ''}"
     if _NO_ROOM in _kinds(error):
         detail = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
         return f"{_CONTEXT_IS_FULL} for the request ({detail[:200]})"
-    notes: list[str] = getattr(error, "__notes__", [])
-    advice = next((note for note in notes if isinstance(note, _Advice)), None)
     if advice is not None and not advice.goes_on:
         return str(advice)
     name = type(error).__name__
@@ -305,6 +308,8 @@ def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
     """
     where = f"under {kind}_models in settings.yaml"
     to_check = _TO_CHECK.get(cast("int", getattr(error, "status_code", None)))
+    if isinstance(error, GarbledReplyError) and error.is_page:
+        to_check = "api_base"
     text = str(error)
     lost = "Connection error." in text or "Cannot connect to host" in text
     lost = lost and not _kinds(error) & {"APITimeoutError", "Timeout"}

@@ -208,6 +208,13 @@ async def test_a_service_that_is_not_there_is_named_by_its_address_without_its_p
     assert not cause.refused, "it may come back"
 
 
+async def test_a_page_in_place_of_a_reply_names_the_address_that_was_asked(make_project, server):
+    server.behave(faults=lambda *_: Fault(raw="<html>Log in to the portal</html>"))
+    cause = await cause_of(make_project(max_retries=2), "bm25")
+    assert "it is a web page; http://127.0.0.1:" in str(cause)
+    assert "was asked: check api_base under completion_models in settings.yaml" in str(cause)
+
+
 @pytest.mark.parametrize(
     ("method", "providers", "says"),
     [

@@ -151,7 +151,7 @@ def test_a_wrong_block_is_one_sentence(evaluation, service, changes, sentence):
     ("replies", "code", "sentence"),
     [
         ([(401, {"detail": "no such key"})], 1, "no such key; check url and headers of rag"),
-        ([(200, b"<html>")], 0, "the service's reply is garbled: it is not JSON"),
+        ([(200, b"<html>")], 0, "the service's reply is garbled: it is a web page"),
         ([(200, {"reply": "x"})], 0, "no answer at 'answer': there is reply, not 'answer'"),
         ([(200, {"answer": None})], 0, "at 'answer' stands no text but NoneType"),
         ([(307, b"")], 0, "Error code: 307"),

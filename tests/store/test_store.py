@@ -11,13 +11,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records.answers import Hop, Retrieved
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.runner.checks import check_output
+from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse
+from graphrag.eval.store.records import (
+    CallScope,
+    Judgement,
+    RunDetails,
+    RunSetup,
+    StoredResponse,
+)
 from graphrag.eval.store.session import Standing, StoredSession, unkept_session
 from graphrag.query.figures import MOST_COUNT
 from graphrag.query.usage import (
@@ -436,3 +444,15 @@ def test_sections_are_read_by_name():
     assert setup.completion_models() == ["a/a", "a/b"]
     assert setup.fingerprints(["tog", "basic"]) == {"film": "built"}
     assert setup.fingerprints(["tog"]) == {"film": None}
+
+
+def test_resuming_a_finished_run_tells_of_an_unfinished_one_with_other_flags(tmp_path):
+    details, warnings = RunDetails("command", 1, {"metrics": []}), list[str]()
+    with EvaluationStore(tmp_path / "eval.db") as store:
+        finished = store.add_run(RunSetup({"a": 1}), [], details)
+        store.finish_run(finished.run_id)
+        other = store.add_run(RunSetup({"a": 2}), [], details)
+        plan = RunPlan(RunSetup({"a": 1}), [], details, EvaluationConfig(), [])
+        run = choose_run(store, plan, RunOptions(resume=True), warnings.append, warnings.append)
+    assert run.run_id == finished.run_id
+    assert f"run {other.run_id} is unfinished" in warnings[-1]

@@ -279,11 +279,8 @@ async def ask_json(url: str, body: object, headers: Mapping[str, str]) -> object
     async with _open_response(
         how, url, allow_redirects=False, data=data, headers=sent, proxy=proxy_of(url)
     ) as response:
-        content = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise GarbledReplyError("it is not JSON", may_pass=False) from error
+        content = await _read(response, _MOST_BYTES)
+    return _read_json(content, may_pass=False)
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -326,12 +323,20 @@ async def _inflated(received: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise GarbledReplyError("its gzip breaks off")
 
 
+def _read_json(content: bytes, what: str = "it", may_pass: bool = True) -> object:
+    try:
+        return json.loads(content.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        is_page = content.lstrip()[:1] == b"<"
+        kind = "a web page" if is_page else "not JSON"
+        garbled = GarbledReplyError(f"{what} is {kind}", may_pass=may_pass)
+        garbled.is_page = is_page
+        raise garbled from error
+
+
 def _object_of(content: bytes, headers: Mapping[str, str], what: str = "it") -> Json:
     """Read the JSON object of a reply; raise what it says went wrong."""
-    try:
-        reply = json.loads(content.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise GarbledReplyError(f"{what} is not JSON") from error
+    reply = _read_json(content, what)
     if not isinstance(reply, dict):
         raise GarbledReplyError("it is no JSON object")
     body = cast("Json", reply)
