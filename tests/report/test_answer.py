@@ -694,3 +694,13 @@ def test_searches_that_an_unfinished_run_lacks_are_not_got_by_judging_it_again()
     assert answer.lead.startswith("Missing: 10 of 20 searches are not made of tog")
     assert answer.next == "finish the run whose answers were judged, and judge it again"
     assert answer.command == "graphrag eval show earlier"
+
+
+def test_all_judged_is_said_of_the_first_metric_where_others_lack_verdicts():
+    whole = evaluate({"tog": range(80), "ppr": range(40)})
+    first, *others = whole.results
+    lost = JudgeResult(None, "", Failure("judge", "unreadable", "?"))
+    scores = replace(first.scores, faithfulness=lost)
+    partly = aggregate_results([replace(first, scores=scores), *others])
+    for results, said in ((whole, "all answered and judged."), (partly, "judged on correctness.")):
+        assert answer_of(results).score.endswith(said)

@@ -355,13 +355,16 @@ class _Basis:
             ("answer", "answers", "not judged", n_unjudged - n_failed),
         )
         parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
-        declined = any(result.abstained for result in results.results)
+        answered = "" if any(result.abstained for result in results.results) else "answered and "
+        figures = [of for m in self._analysis.outcomes.values() for of in m.values()]
+        is_partly = any(of.n_judge_failed + of.n_judge_unparseable for of in figures)
+        whole = f"all {answered}judged{f' on {self._primary}' if is_partly else ''}"
         return "".join(
             (
                 counted(results.metadata["total_questions"], "question"),
                 f", each searched {trials} times," if trials > 1 else "",
                 f" on {counted(len(documents), 'index', 'indexes')}, " if any(documents) else ", ",
-                ", ".join(parts) or f"all {'' if declined else 'answered and '}judged",
+                ", ".join(parts) or whole,
                 ".",
             )
         )

@@ -253,7 +253,9 @@ def choose_run(
         )
         open_ = [r for r in runs if r.status == "unfinished" and r.origin == plan.details.origin]
         if other := next((run for run in open_ if run.setup != plan.setup), None):
-            warn(f"run {other.run_id} is unfinished; to continue it, repeat the flags it began with")
+            warn(
+                f"run {other.run_id} is unfinished; to continue it, repeat the flags it began with"
+            )
     if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
     store.keep_details(same.run_id, plan.details)
