@@ -59,6 +59,7 @@ def keep(folder: Path, trials: int, is_whole: bool) -> tuple[str, str]:
     samples = [Sample(f"q{i}", f"film{i % 3}", f"Question {i}?", "Truth") for i in range(N)]
     nowhere = {"ground_truth": "", "expected_sources": ("Truth is told",)}
     samples = [replace(s, **nowhere) if i % 9 == 0 else s for i, s in enumerate(samples)]
+    samples = [replace(s, answerable=False) if i % 7 == 1 else s for i, s in enumerate(samples)]
     config = EvaluationConfig(
         root=folder, methods=list(METHODS), output={"dir": str(folder)}, trials=trials
     )
@@ -141,7 +142,10 @@ def check_questions(path: Path, line: StoredRun) -> None:
         counts = {name: len(known(values)) for name, values in judged[method].items()}
         assert {name: line.n[method][name] for name in ours} == counts
         others = {n: v for n, v in line.measured[method].items() if n != "median_latency_s"}
+        sums = {name: measured[method].pop(name).values() for name in ("tokens", "cost_usd")}
+        told = {name: others.pop(name) for name in sums}
         assert others == means(measured[method])
+        assert told == {n: None if None in values else fmean(values) for n, values in sums.items()}
 
 
 def check_summary(summary: dict[str, Any], line: StoredRun) -> None:
@@ -151,6 +155,11 @@ def check_summary(summary: dict[str, Any], line: StoredRun) -> None:
         # Means of repeats are summed by document there: they may differ in the last bit.
         assert outcome["end_to_end"]["mean"] == pytest.approx(line.means[method][both], abs=1e-15)
         assert outcome["end_to_end"]["n"] == line.n[method][both]
+    for method, efficiency in summary["efficiency"].items():
+        names = ("avg_prompt_tokens", "avg_output_tokens")
+        tokens = [efficiency[name] for name in names]
+        listed = line.measured[method]["tokens"]
+        assert listed == (None if None in tokens else pytest.approx(sum(tokens)))
 
 
 def test_a_usage_that_is_no_json_is_a_damaged_row(tmp_path: Path):

@@ -62,6 +62,7 @@ Means: TypeAlias = dict[str, dict[str, float | None]]
 _Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 _FAILED = JudgeResult(0, SEARCH_FAILED)
+_SUMS = ("tokens", "cost_usd")  # not known as soon as a part is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,8 @@ def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
 def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
     return {
         f"{metric}{FAILED_AS_0}": item_means(
-            (row.key, 0 if row.censored else row.scores[metric]) for row in rows
+            (row.key, 0 if row.states[metric] is State.SEARCH_FAILED else row.scores[metric])
+            for row in rows
         )
         for metric in METRICS
         if not JUDGED_METRICS[metric].zero_if_failed
@@ -290,11 +292,12 @@ def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
-    return {
-        "latency_s": item_means((r.key, None if r.censored else r.latency_s) for r in rows),
-        "tokens": item_means((r.key, r.tokens) for r in rows),
-        "cost_usd": item_means((r.key, r.cost_usd) for r in rows),
-    }
+    figures = {"latency_s": item_means((r.key, None if r.censored else r.latency_s) for r in rows)}
+    for name in _SUMS:
+        lost = {row.key for row in rows if getattr(row, name) is None}
+        known = ((r.key, None if r.key in lost else getattr(r, name)) for r in rows)
+        figures[name] = item_means(known)
+    return figures
 
 
 def _read_further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
@@ -435,7 +438,10 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
     measured = {
         method: {
             "median_latency_s": quantile_value(latencies_of(own), 0.5),
-            **{name: mean_known(_known(values)) for name, values in _efficiency(own).items()},
+            **{
+                name: None if name in _SUMS and None in v.values() else mean_known(_known(v))
+                for name, v in _efficiency(own).items()
+            },
             **retrieval.get(method, {}),
         }
         for method, own in rows.items()
