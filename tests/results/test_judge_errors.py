@@ -8,7 +8,11 @@ import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
 from graphrag.eval.report.cells import p_value
-from graphrag.eval.report.run import describe_comparisons, describe_uncorrected
+from graphrag.eval.report.run import (
+    describe_comparisons,
+    describe_documents,
+    describe_uncorrected,
+)
 from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
 from graphrag.eval.results.labels import Labels, correct_comparisons, read_labels
@@ -41,6 +45,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path):
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in next(describe_comparisons(found))
+    assert "low power, by the judge alone)" in next(describe_documents(found))
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
     assert difference == decided.difference != after.result.difference
     assert limits == (family.low_simultaneous, family.high_simultaneous)

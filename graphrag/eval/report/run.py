@@ -325,10 +325,12 @@ def describe_documents(analysis: "Analysis") -> Iterator[str]:
         agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
         mean = view.estimate
         limits = f"({span(mean.low, mean.high)})"
+        if None in (mean.low, mean.high):
+            limits = "without an interval"
+        by = ", by the judge alone" if pair.is_corrected else ""
         yield (
             f"{pair.a} - {pair.b}: of {len(view.documents)} documents {agree}; mean over "
-            f"documents {points(mean.mean, UNKNOWN)} "
-            f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
+            f"documents {points(mean.mean, UNKNOWN)} {limits} ({view.label}{by})"
         )
 
 
