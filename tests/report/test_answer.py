@@ -97,6 +97,9 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
     answer = answer_of(corrected)
     assert answer.score.startswith(said)
     assert "corrected the differences" not in answer.lead
+    weighted = "labels weighted by group, bonett-price; p: of the interval"
+    name = "bonett-price; p: mcnemar, exact" if n_labels == 100 else weighted
+    assert f"Intervals: {name}." in answer.how
     table = score_table(corrected, analysis)
     assert [name for name, _ in table.columns[:3]] == ["method", "right %", "by the judge %"]
     assert [row[:3] for row in table.texts] == [

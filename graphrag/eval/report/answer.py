@@ -259,7 +259,7 @@ class _Basis:
         )
 
     def _explain(self) -> Iterator[str]:
-        yield from describe_tests([pair.result for pair in self._family])
+        yield from describe_tests([pair.decided[0] for pair in self._family])
         yield from self._list_missing()
         if self._shared:
             yield (

@@ -304,6 +304,7 @@ def _corrected_result(result: PairedDifference, corrected: Corrected) -> PairedD
         detectable_at_80=corrected.detectable(ALPHA),
         difference_bounds=bounds,
         interval=estimate.method,
+        test="of the interval",
         is_graded=False,
     )
 
