@@ -180,7 +180,7 @@ def test_one_mean_of_a_metric_stands_everywhere(evaluation, server, tmp_path, mo
     server.behaviour = judging(unread=True)
     result = evaluation.done("--full", COLUMNS="300", code=3)
     check(evaluation, result.output, unread=True)
-    assert "frail: verdicts on 4 of 40 responses are unscored" in result.output
+    assert "frail: verdicts on 4 of 36 responses are unscored" in result.output
     # One call less for each abstention, which makes no claims; two more tries where none is read.
     with EvaluationStore(evaluation.store_path) as store:
         (run,) = store.runs()

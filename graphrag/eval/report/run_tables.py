@@ -327,11 +327,13 @@ def pairs_table(analysis: "Analysis") -> Table:
                 pair.verdict,
             ]
         )
+    is_graded = any(pair.decided[0].is_graded for pair in analysis.comparisons)
+    counted_pairs = "first : second ahead" if is_graded else "only first : only second right"
     return Table(
         f"Paired differences on {analysis.primary} in percentage points",
         [
             *(("pair", "text"), ("pairs", "count"), ("difference", "interval")),
-            *(("interval", "interval"), ("only first : only second right", "count")),
+            *(("interval", "interval"), (counted_pairs, "count")),
             *(("Holm", "count"), ("shown", "text")),
         ],
         rows,
