@@ -344,7 +344,7 @@ def test_what_failed_is_asked_again_alone_and_its_cost_is_told(make_evaluation, 
     watched.behave(faults=fault)
     first = evaluation.done(code=INCOMPLETE)
     assert "1 of 6 searches failed" in sentence(first)
-    assert "verdicts on 1 of 6 responses are unscored" in sentence(first)
+    assert "verdicts on 1 of 5 responses are unscored" in sentence(first)
     assert "earlier attempts" not in sentence(first)
     summary = evaluation.read_results("summary")
     assert "earlier_attempts" not in summary["metadata"]
