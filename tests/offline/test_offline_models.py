@@ -1,6 +1,7 @@
 """The embedded models as models: settings, usage, streaming, determinism, vectors."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -82,26 +83,32 @@ def test_a_setting_that_nothing_could_read_is_refused(create, field, value, mess
         create(ModelConfig.model_validate(given))
 
 
-PROBE = """
-import sys, graphrag.offline
-assert not {"litellm", "numpy"} & {*sys.modules}
+GIVEN = """
 from graphrag.offline.vectors import hash_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
-text = "So Mara, Otto and Ines of Rome met Dr. Paul Berg. Berg told Mara of Vik Castle."
-prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person,geo", input_text=text)
 from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
+text = "So Mara, Otto and Ines of Rome met Dr. Paul Berg. Berg told Mara of Vik Castle."
+prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person,geo", input_text=text)
 rules = ModelConfig(type="offline", model_provider="offline", model="rules")
 print(create_completion(rules).completion(messages=prompt).content)
-assert "litellm" not in sys.modules
 print(hash_text(text, 384).tolist())
+"""
+PROBE = f"""
+import sys, graphrag.offline
+assert not {{"litellm", "numpy"}} & {{*sys.modules}}
+{GIVEN}
+assert "litellm" not in sys.modules
 """
 
 
-def test_another_process_gives_the_same_bytes():
-    first, second = (run_apart(sys.executable, "-c", PROBE, PYTHONHASHSEED=seed) for seed in "12")
-    assert "MARA" in first
-    assert first == second
+def test_another_process_gives_the_same_bytes(capsys):
+    """Its strings have other hashes, so that its sets are in another order."""
+    exec(GIVEN, {})
+    here = capsys.readouterr().out
+    assert "MARA" in here
+    other = int(os.environ.get("PYTHONHASHSEED", "").replace("random", "") or 0) + 1
+    assert run_apart(sys.executable, "-c", PROBE, PYTHONHASHSEED=str(other)) == here
 
 
 def test_vectors_have_the_length_asked_for_and_their_tokens_are_counted(embedding):

@@ -3,18 +3,18 @@
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.clock_evaluation import ROWS, Evaluation
-from support.commands import each, ends
+from support.clock_fixtures import maker
+from support.commands import each
 
-# In processes of their own: MLflow changes warnings and logging for good.
+# In a process of its own, as MLflow changes warnings and logging for good: in one, as it takes
+# four seconds to import. What is shown there is read as the last of its lines but one.
 READ = """
-import json
 from mlflow import MlflowClient
 c = MlflowClient()
 (e,) = c.search_experiments(filter_string="name = 'graphrag-eval'")
@@ -30,48 +30,50 @@ print(json.dumps([{
 """
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> dict[str, str]:
-    uri = f"file://{tmp_path / 'mlruns'}"
-    return {"MLFLOW_TRACKING_URI": uri, "MLFLOW_ALLOW_FILE_STORE": "true"}
+ADDRESSES = {
+    "": "No MLflow server is named, and a store on this machine needs all of MLflow; set ",
+    "http://user:pa55word@127.0.0.1:9": "can't take the run",
+}
+Shown = tuple[Evaluation, dict[str, Any], list[tuple[int, str, str]]]
 
 
-def show(evaluation: Evaluation, *variables: dict[str, str]) -> list[tuple[int, str, str]]:
-    """Show the newest run under each of these variables; return the ends."""
+@pytest.fixture(scope="module")
+def shown(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """Show a run to addresses that take none and to a store in files.
+
+    Return the run's evaluation, the one run that MLflow has then, and how each command ended.
+    """
+    evaluation = maker(built_project, tmp_path_factory.mktemp("mlflow"))(
+        methods=["tog", "basic"], metrics=["correctness", "relevance"]
+    )
+    evaluation.write_rows(ROWS[:3])
+    assert evaluation.run("-q").exit_code == 0
+    store = f"file://{evaluation.root / 'mlruns'}"
+    files = {"MLFLOW_TRACKING_URI": store, "MLFLOW_ALLOW_FILE_STORE": "true"}
+    none = {"MLFLOW_ALLOW_FILE_STORE": "false", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    # The store comes last, as MLflow stays with one that took a run.
+    variables = [*({**none, "MLFLOW_TRACKING_URI": address} for address in ADDRESSES), files]
     words = ("eval", "show", "latest", "--mlflow", "--root", evaluation.root)
+    python, _, program, given = each(*[words] * 3, env=variables)
     done = subprocess.run(
-        each(*[words] * len(variables), env=variables),
-        env={**os.environ, "COLUMNS": "300"},
+        [python, "-c", program + READ, given],
+        env={**os.environ, "COLUMNS": "300", **files},
         cwd=evaluation.root,
         capture_output=True,
         text=True,
         check=False,
     )
-    return ends(done)
-
-
-def logged(variables: dict[str, str]) -> dict[str, Any]:
-    """Return the one run that MLflow has."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     assert done.returncode == 0, done.stderr
-    (run,) = json.loads(done.stdout.splitlines()[-1])
-    return run
+    *_, ended, runs = done.stdout.splitlines()
+    (run,) = json.loads(runs)
+    return evaluation, run, [(code, out, err) for code, out, err in json.loads(ended)]
 
 
 @pytest.mark.slow
-def test_a_run_is_logged_with_its_figures_verdicts_and_files(make_evaluation, store):
-    evaluation = make_evaluation(methods=["tog", "basic"], metrics=["correctness", "relevance"])
-    evaluation.write_rows(ROWS[:3])
-    assert evaluation.run("-q").exit_code == 0
-    ((code, _, said),) = show(evaluation, store)
+def test_a_run_is_logged_with_its_figures_verdicts_and_files(shown):
+    evaluation, run, (*_, (code, _, said)) = shown
     assert code == 0, said
-    run, run_id = logged(store), evaluation.runs()[0].run_id
+    run_id = evaluation.runs()[0].run_id
     assert f"Run {run_id} is run {run['id']} of MLflow, with 6 answers" in said
     assert (run["status"], run["tags"]["gtog.run_id"]) == ("FINISHED", run_id)
     assert run["tags"]["gtog.embedded_models"]
@@ -108,16 +110,8 @@ def test_a_run_is_logged_with_its_figures_verdicts_and_files(make_evaluation, st
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_there_is_one_sentence(finished_copy):
-    addresses = {
-        "": "No MLflow server is named, and a store on this machine needs all of MLflow; set ",
-        "http://user:pa55word@127.0.0.1:9": "can't take the run",
-    }
-    common = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-    variables = [{**common, "MLFLOW_TRACKING_URI": address} for address in addresses]
-    for (code, _, said), sentence in zip(
-        show(finished_copy, *variables), addresses.values(), strict=True
-    ):
+def test_a_server_that_is_not_there_is_one_sentence(shown):
+    for (code, _, said), sentence in zip(shown[2][:-1], ADDRESSES.values(), strict=True):
         assert code == 1, said
         assert sentence in said
         assert "Traceback" not in said
