@@ -261,18 +261,18 @@ class LLMEvaluation(Stored):
         object.__setattr__(self, "overall_score", overall)
 
     @classmethod
-    def from_json(cls, text: str, shown: str = "") -> "LLMEvaluation":
+    def from_json(cls, text: str, prompt: str = "") -> "LLMEvaluation":
         """Read a judge's reply: a JSON object alone, in a code block, or with prose around it.
 
         A dimension that is missing, or whose score is no whole number from 1 to 5, has score None
-        and a failure that says so, and the others keep their grades. An object that stands in what
-        the judge was ``shown`` too is taken for a quotation. ValueError if the text holds no JSON
+        and a failure that says so, and the others keep their grades. An object that stands in the
+        judge's ``prompt`` too is taken for a quotation. ValueError if the text holds no JSON
         object, or it can't be told which one is the reply.
         """
         try:
-            reply: BaseModel = read_reply(text, _SomeGrades, shown)
+            reply: BaseModel = read_reply(text, _SomeGrades, prompt)
         except UnreadableReplyError:
-            reply = read_reply(text, _AnyObject, shown)
+            reply = read_reply(text, _AnyObject, prompt)
         values: Mapping[str, object] = reply.model_extra or {}
         grades = {name: _read_grade(name, values.get(name)) for name in DIMENSIONS}
         return cls.from_dict({**grades, **_read_whole(values)})

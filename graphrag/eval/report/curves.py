@@ -61,7 +61,7 @@ def areas_table(curves: "BudgetCurves") -> Table:
                 pair.result.difference,
                 (pair.result.low, pair.result.high),
                 p_value(pair.result.p if pair.p_holm is None else pair.p_holm),
-                "exploratory" if pair.p_holm is None else (pair.shown or ("no difference",))[0],
+                "exploratory" if pair.p_holm is None else (pair.ordered or ("no difference",))[0],
             ]
             for pair in curves.differences
         ],

@@ -134,7 +134,7 @@ class Comparison:
         return f"{words} (corrected by labels on {self.corrected.n_labels} questions)"
 
     @property
-    def shown(self) -> tuple[str, str] | None:
+    def ordered(self) -> tuple[str, str] | None:
         """The method that is shown to be better, and the other; None when neither is."""
         sign = shown_sign(self.decided[0])
         return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[sign]
@@ -250,7 +250,7 @@ class Analysis:
         Of a run at several context budgets ``BudgetCurves.best`` says it.
         """
         means = {method: score.mean for method, score in self.scores.items()}
-        return find_best(means, [pair.shown for pair in self.comparisons if pair.in_family])
+        return find_best(means, [pair.ordered for pair in self.comparisons if pair.in_family])
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready sections; undefined is None."""

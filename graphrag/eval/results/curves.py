@@ -71,7 +71,7 @@ class AreaDifference:
     p_holm: float | None = None
 
     @property
-    def shown(self) -> tuple[str, str] | None:
+    def ordered(self) -> tuple[str, str] | None:
         """The method that is shown to have the larger area, and the other; None when neither is.
 
         Nor is one where less than 95 % of the questions have both areas.
@@ -107,7 +107,7 @@ class BudgetCurves:
     def best(self) -> Best:
         """What the areas on the primary figure leave over of the methods with one."""
         areas = {c.method: c.areas[self.figures[0]].mean for c in self.curves if c.areas}
-        return find_best(areas, [pair.shown for pair in self.differences])
+        return find_best(areas, [pair.ordered for pair in self.differences])
 
     @property
     def winner(self) -> str | None:

@@ -141,8 +141,8 @@ def _describe_usages(usages: Sequence[Usage]) -> dict[str, object]:
     }
     if usage.is_counted and not any(counts.values()):
         return {}
-    known = counts if usage.is_counted else dict.fromkeys(counts)
-    return {"searches": len(usages), **known, "cost_usd": usage.cost_usd}
+    figures = counts if usage.is_counted else dict.fromkeys(counts)
+    return {"searches": len(usages), **figures, "cost_usd": usage.cost_usd}
 
 
 def is_judged(result: QueryResult) -> bool:

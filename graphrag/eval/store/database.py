@@ -44,13 +44,13 @@ from graphrag.eval.store.records import (
     now,
 )
 from graphrag.eval.store.rows import (
+    context_of,
     each_of,
     judgement_row,
     judging_of,
     outlines_of,
     response_of,
     response_row,
-    shown_of,
     text_of,
     usage_of,
     verdict_row,
@@ -257,12 +257,12 @@ class EvaluationStore:
             columns = _RESPONSE.format("response, substr(context_text, 1, 0)", "retrieved")
         return self._rows("responses", columns, run_id, "unit", outlines_of)
 
-    def shown(
+    def contexts(
         self, run_id: str, units: Sequence[str]
     ) -> dict[str, tuple[str | None, Retrieved | None]]:
         """Return unit -> the context of its response, and what it retrieved."""
         columns = "unit, context_text, retrieved"
-        rows = self._rows("responses", columns, run_id, "unit", each_of(shown_of), units)
+        rows = self._rows("responses", columns, run_id, "unit", each_of(context_of), units)
         return {unit: (text, retrieved) for unit, text, retrieved in rows}
 
     def verdicts(

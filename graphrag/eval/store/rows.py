@@ -126,7 +126,7 @@ def _outline_of(text: str | None) -> Retrieved | None:
     return Retrieved(values["method"], ids, **counts)
 
 
-def shown_of(row: Values) -> tuple[str, str | None, Retrieved | None]:
+def context_of(row: Values) -> tuple[str, str | None, Retrieved | None]:
     """Return unit, context and what was retrieved."""
     unit, context_text, retrieved = row
     return unit, context_text, _retrieved_of(retrieved)

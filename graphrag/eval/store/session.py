@@ -170,7 +170,7 @@ class StoredSession:
 
         StoreError if one is gone.
         """
-        for context in self._in_blocks(units, self.store.shown):
+        for context in self._in_blocks(units, self.store.contexts):
             if context is None:
                 raise StoreError(f"Run {self.run_id} changed while it was read; ask for it again.")
             yield context
