@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,11 @@ DONE, ERROR, INCOMPLETE = 0, 1, 3
 _NOBODY = 65534
 _MAIN = "import sys; sys.argv[0] = 'graphrag'; from graphrag.cli.main import app; app()"
 _VIEW = """
-import httpx, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, sys.argv[2])
 from support.viewed_store import serving
-with serving(Path(sys.argv[2])) as served:
-    for path in ("/", "/runs/" + sys.argv[3]):
+with serving(Path(sys.argv[3])) as served:
+    for path in ("/", "/runs/" + sys.argv[4]):
         answer = served.client.get(path)
         assert answer.status_code == 200, answer.text
         assert "tog" in answer.text
@@ -65,13 +66,17 @@ class ReadOnly:
     def eval(self, *words: object) -> subprocess.CompletedProcess[str]:
         return self.python(_MAIN, "eval", *words, "--output", self.folder)
 
-    def eval_each(self, *commands: tuple[object, ...]) -> list[tuple[int, str, str]]:
-        """Run one command after the other in one process; return how each ended and what it said.
+    def eval_each(self, viewed: str, *commands: tuple[object, ...]) -> list[tuple[int, str, str]]:
+        """Run one command after the other in one process, which then serves the pages of a run.
 
-        What each says on its outputs is one line, without breaks.
+        Return how each command ended and what it said.
         """
         words = [("eval", *words, "--output", self.folder) for words in commands]
-        return [(code, flat(out), flat(err)) for code, out, err in ends(self._run(*each(*words)))]
+        python, _, program, given = each(*words)
+        tests = str(Path(__file__).parents[1])
+        return ends(
+            self._run(python, "-c", program + _VIEW, given, tests, str(self.folder), viewed)
+        )
 
 
 @pytest.fixture
@@ -104,7 +109,8 @@ def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
     folder.chmod(0o555)
     open_to_all = Path(tempfile.mkdtemp(dir=folder.parent))
     open_to_all.chmod(0o777)
-    shown, *others, compared, refused, page, files = read_only.eval_each(
+    ended = read_only.eval_each(
+        new,
         ("show", "latest"),
         ("show", "--failed"),
         ("show", "--changed", old),
@@ -114,6 +120,9 @@ def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
         ("show", new, "--html", folder / "page.html"),
         ("show", new, "--html", open_to_all / "page.html"),
         ("show", new, "--to", open_to_all / "files"),
+    )
+    shown, *others, compared, refused, page, files = (
+        (code, flat(out), flat(err)) for code, out, err in ended
     )
     for code, out, err in (shown, *others):
         assert code == DONE, err
@@ -126,9 +135,6 @@ def test_runs_are_shown_and_nothing_is_written(read_only, tmp_path):
     assert (page[0], files[0]) == (DONE, DONE)
     assert (open_to_all / "page.html").stat().st_size > 1000
     assert (open_to_all / "files" / "eval_results_summary.json").is_file()
-    tests = Path(__file__).parents[1]
-    viewed = read_only.python(_VIEW, tests, folder, new)
-    assert viewed.returncode == 0, viewed.stderr
     assert contents(folder) == before
 
 
@@ -173,14 +179,13 @@ def test_a_run_is_shown_while_another_is_at_work(tmp_path):
 def test_a_store_of_an_older_format_is_read_there_as_well(read_only):
     folder = read_only.folder
     unpack_store("format_4", folder / "eval.db")
+    with closing(sqlite3.connect(folder / "eval.db")) as db:
+        ((old,),) = db.execute("SELECT run_id FROM runs ORDER BY started_at LIMIT 1")
     before = contents(folder)
     folder.chmod(0o555)
-    listed = read_only.eval("show", "--json")
-    assert listed.returncode == DONE, listed.stderr
-    *_, old = (run["run_id"] for run in json.loads(listed.stdout))
-    shown = read_only.eval("show", old, "--full")
-    assert shown.returncode == DONE, shown.stderr
-    assert "tog 4, bm25 4, basic 3" in shown.stdout
-    viewed = read_only.python(_VIEW, Path(__file__).parents[1], folder, old)
-    assert viewed.returncode == 0, viewed.stderr
+    listed, shown = read_only.eval_each(old, ("show", "--json"), ("show", old, "--full"))
+    assert listed[0] == DONE, listed[2]
+    assert [run["run_id"] for run in json.loads(listed[1])][-1] == old
+    assert shown[0] == DONE, shown[2]
+    assert "tog 4, bm25 4, basic 3" in shown[1]
     assert contents(folder) == before
