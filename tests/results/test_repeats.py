@@ -171,6 +171,16 @@ def test_item_means_are_compared_and_not_their_rows():
     assert result.detectable_at_80 is not None
 
 
+def test_half_right_answers_that_are_alike_are_no_difference():
+    answers = {(method, f"q{i}"): [1, i % 2] for method in ("tog", "basic") for i in range(12)}
+    answers |= {("basic", f"q{i}"): [0, 0] for i in range(1, 12, 2)}
+    (compared,) = analysed(trials_of(answers)).comparisons
+    assert (compared.result.n10, compared.result.n01, compared.result.n_pairs) == (6, 0, 12)
+    assert compared.result.test == "mcnemar, exact"
+    assert compared.family is not None
+    assert compared.family.low_simultaneous == pytest.approx(compared.result.low)
+
+
 def test_item_means_that_differ_little_are_shown_to():
     answers = {(method, f"q{i}"): [1, i % 2] for method in ("tog", "basic") for i in range(400)}
     for i in range(8):

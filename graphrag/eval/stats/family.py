@@ -10,6 +10,7 @@ from graphrag.eval.stats.paired import (
     PairCounts,
     PairedDifference,
     bonett_price,
+    count_signs,
     difference_interval,
     has_verdicts,
     holm,
@@ -61,8 +62,10 @@ def inference_of(result: PairedDifference, counts: PairCounts) -> Inference:
     if result.is_graded:
         return _inference_of_items(result.difference or 0.0, counts)
 
+    signs = count_signs(counts)  # two means that are alike may be any share
+
     def limits(confidence: float) -> tuple[float, float]:
-        low, high, _ = difference_interval(counts, confidence)
+        low, high, _ = difference_interval(signs, confidence)
         return (-1.0, 1.0) if low is None or high is None else (low, high)
 
     share = 1 / _inflation(result)

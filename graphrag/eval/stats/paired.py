@@ -360,6 +360,15 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
     )
 
 
+def count_signs(items: PairCounts) -> PairCounts:
+    """Count the pairs with both scores by which is higher, as (1, 0), (0, 1) and (0, 0)."""
+    signs = Counter[tuple[Score, Score, Hashable]]()
+    for (a, b, document), times in items.items():
+        if a is not None and b is not None:
+            signs[int(a > b), int(b > a), document] += times
+    return signs
+
+
 def paired_items(
     items: PairCounts, searches: PairCounts, *, view_documents: bool = False
 ) -> PairedDifference:
@@ -374,12 +383,8 @@ def paired_items(
     scored = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
     n_missing = sum(n for (a, b, _), n in searches.items() if a is None or b is None)
     n_planned = sum(searches.values())
-    signs = Counter[tuple[Score, Score, Hashable]]()
-    for (a, b, document), times in scored.items():
-        difference = float(a or 0) - float(b or 0)
-        signs[int(difference > 0), int(difference < 0), document] += times
     result = replace(
-        paired_binary(signs, view_documents=view_documents),
+        paired_binary(count_signs(items), view_documents=view_documents),
         n_dropped_pairs=n_missing,
         difference_bounds=_difference_bounds(searches),
         coverage=1 - n_missing / n_planned if n_planned else None,
