@@ -23,8 +23,6 @@ from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm
 from graphrag.text.json_records import Stored
 
-ASSERTIONS_VERSION = 1
-"""Raised when what a ruling means, or how it counts, changes."""
 _MEASURES = ("vital", "with_okay")
 _ENDS = {"supported": "said", None: "unscored"}
 """What a vital assertion that is not met is counted as, where that is not its ruling."""
@@ -195,7 +193,7 @@ ASSERTIONS = Scorer(
     limits=(0.0, 1.0),
     in_percent=True,
     prompt=ASSERTIONS_PROMPT,
-    version=ASSERTIONS_VERSION,
+    version=1,  # raised when what a ruling means, or how it counts, changes
     reads=("question", "answer", "assertions"),
     grade=_grade,
     asks=lambda sample: bool(sample.assertions),

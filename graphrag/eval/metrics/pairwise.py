@@ -14,8 +14,6 @@ from graphrag.text.json_records import Stored
 
 Preference: TypeAlias = Literal["a", "b", "tie"]
 
-PAIRWISE_VERSION = 1
-"""Raised when the wording changes."""
 _PREFERENCE_A = {"a": 1.0, "b": 0.0, "tie": 0.5}
 _COUNTS = {"a": "n_a", "b": "n_b", "tie": "n_ties"}
 
@@ -175,7 +173,7 @@ PAIRWISE = Scorer(
     in_percent=True,
     is_binary=True,
     prompt=PAIRWISE_PROMPT,
-    version=PAIRWISE_VERSION,
+    version=1,  # raised when the wording changes
     of_pairs=True,
     reads=("question", "answer", "other"),
     asks=attrgetter("answerable"),  # what is made up would win, as far as the judge can tell

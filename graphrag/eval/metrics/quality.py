@@ -12,9 +12,6 @@ from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import read_number
 from graphrag.text.json_records import Stored
 
-QUALITY_VERSION = 2
-"""Raised when the wording, or what a number means, changes."""
-
 QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness", "relevance")
 """In the order of files and tables."""
 
@@ -138,7 +135,7 @@ QUALITY = Scorer(
     parts=QUALITY_MEASURES,
     limits=(0.0, 1.0),
     prompt=QUALITY_PROMPT,
-    version=QUALITY_VERSION,
+    version=2,  # raised when the wording, or what a number means, changes
     reads=("question", "ground_truth", "answer", "context"),
     asks=attrgetter("answerable"),  # "an answer that states nothing" would be a wrong one
     grade=_grade,

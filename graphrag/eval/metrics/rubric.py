@@ -17,9 +17,6 @@ from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_number, read_reply
 from graphrag.text.json_records import Stored
 
-RUBRIC_VERSION = 2
-"""Raised when the wording, or what a grade means, changes."""
-
 # Dimension -> what it asks, and what its grades 5, 3 and 1 look like.
 _CRITERIA = {
     "relevance": (
@@ -452,7 +449,7 @@ RUBRIC = Scorer(
     parts=DIMENSIONS,
     limits=(1.0, 5.0),
     prompt=RUBRIC_PROMPT,
-    version=RUBRIC_VERSION,
+    version=2,  # raised when the wording, or what a grade means, changes
     reads=("question", "answer", "context"),
     asks=attrgetter("answerable"),  # to the judge a right refusal would be no answer at all
     n_further_tokens=1_000,  # of the names, ids and keys that stand beside the context
