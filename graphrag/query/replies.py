@@ -6,8 +6,9 @@ The release's own types load openai, which takes a second.
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
@@ -202,13 +203,12 @@ def read_choice(value: object, choices: tuple[object, ...]) -> object:
     return next((choice for choice in choices if folded in (choice, str(choice))), value)
 
 
-def read_number(value: object) -> float | None:
-    """Return a finite number, which may stand as text; None for all else."""
-    try:
-        number = nan if isinstance(value, bool) else float(cast("float", value))
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if isfinite(number) else None
+def read_number(value: object, low: float, high: float) -> float | None:
+    """Return a number from ``low`` to ``high``, which may stand as text; None for all else."""
+    with suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(value, bool) and low <= (number := float(cast("float", value))) <= high:
+            return number
+    return None
 
 
 def read_texts(value: object) -> list[str]:

@@ -162,6 +162,7 @@ async def test_a_cited_answer_counts_unless_the_model_would_read_on(world, more,
     "reply",
     [
         '[{"missing": "", "answer": "She did.", "sources": ["Sources 5"], "mood": 1}]',
+        '{"missing": "", "answer": "She did.", "sources": "[99, 5]", "relationships": ["2.0"]}',
         '<think>{"missing": "all"}? no.</think>{"missing": "None.", "answer": "She did.", '
         '"relationships": null, "sources": [5], "follow": [], "sufficient": true}',
     ],

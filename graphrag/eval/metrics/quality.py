@@ -70,8 +70,7 @@ class QualityEvaluation(Stored):
 
 def _share(value: object) -> float:
     # The range is checked here and not in the schema: some providers refuse its keywords.
-    number = read_number(value)
-    if number is None or not 0 <= number <= 1:
+    if (number := read_number(value, 0, 1)) is None:
         raise ValueError("it must be a number between 0 and 1")
     return number
 

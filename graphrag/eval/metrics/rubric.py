@@ -250,7 +250,7 @@ class LLMEvaluation(Stored):
 
     def __post_init__(self) -> None:
         scores = [grade.score for grade in self.grades.values() if grade.score is not None]
-        overall = _grade_of_whole(self.overall_score)
+        overall = read_number(self.overall_score, 1, 5)
         if len(scores) < len(DIMENSIONS):
             overall = None
         elif overall is None:
@@ -327,15 +327,9 @@ class LLMEvaluation(Stored):
 def _read_whole(values: Mapping[str, object]) -> dict[str, object]:
     summary = values.get("summary")
     return {
-        "overall_score": _grade_of_whole(values.get("overall_score")),
+        "overall_score": read_number(values.get("overall_score"), 1, 5),
         "summary": summary if isinstance(summary, str) else "",
     }
-
-
-def _grade_of_whole(value: object) -> float | None:
-    """Return a number from 1 to 5; None for all else."""
-    number = read_number(value)
-    return number if number is not None and 1 <= number <= 5 else None
 
 
 def _read_grade(name: str, value: object) -> DimensionScore:

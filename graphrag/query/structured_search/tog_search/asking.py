@@ -85,6 +85,7 @@ Data tables:
 
 _NOTHING = ("none", "nothing", "nothing is missing", "n/a")
 """What models write where nothing is missing."""
+_IDS_ALONE = re.compile(r"[\d\s,;()\[\]]*")
 
 
 class ToGSearchError(RuntimeError):
@@ -109,8 +110,11 @@ def _read_missing(value: object) -> str:
 
 
 def _read_ids(value: object) -> list[int]:
-    """Return ids that may be texts, such as "Sources (64)"."""
-    return [int(n) for text in read_texts(value) for n in re.findall(r"-?\d+", text)[:1]]
+    """Return ids that may be texts, such as "Sources (64)" or "[1, 2]"."""
+    numbers = [(text, re.findall(r"-?\d+", text)) for text in read_texts(value)]
+    return [
+        int(n) for text, ids in numbers for n in (ids if _IDS_ALONE.fullmatch(text) else ids[:1])
+    ]
 
 
 _Ids: TypeAlias = Annotated[list[int], BeforeValidator(_read_ids)]
