@@ -68,6 +68,13 @@ def test_the_same_id_in_two_documents_is_two_questions():
         gate(elsewhere, [row(i) for i in range(10)])
 
 
+def test_that_of_repeated_searches_the_first_counts_is_said():
+    rows = [row(i) for i in range(9)]
+    compared = compare_runs(run(rows, trials=3), run(rows, "old"), metrics=["correctness"])
+    said = "of the 3 searches of each question in the new run the first one is compared"
+    assert compared.warnings[0] == said
+
+
 def test_several_responses_to_one_question_are_refused():
     old = [row(i) for i in range(100)]
     with pytest.raises(UsageError, match="200 responses of m to 100 question ids"):

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import compress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -289,6 +288,11 @@ def compare_runs(
                 for name, side in ((NEW, new), (BASELINE, baseline))
                 if side.metadata.status == "unfinished"
             ),
+            *(
+                f"of the {n} searches of each question in the {name} the first one is compared"
+                for name, side in ((NEW, new), (BASELINE, baseline))
+                if (n := side.metadata.setup.root.get("trials")) is not None
+            ),
             *list_setup_changes(new.metadata.setup, baseline.metadata.setup, chosen, facts),
             *doubts,
             *(_list_lone_methods(new.rows, baseline.rows, chosen) if methods is None else ()),
@@ -423,11 +427,8 @@ def _judged_rows(joined: Joined, metric: str) -> Joined:
 
     They have no answer, or one that leaves nothing to judge: no verdict on them is missing.
     """
-    is_judged = [
-        not new.states[metric] is old.states[metric] is State.NOT_JUDGED
-        for new, old in joined.pairs
-    ]
-    return joined._replace(pairs=list(compress(joined.pairs, is_judged)))
+    pairs = [p for p in joined.pairs if {row.states[metric] for row in p} != {State.NOT_JUDGED}]
+    return joined._replace(pairs=pairs)
 
 
 def _pair_scores(joined: Joined, metric: str) -> MetricPairs:

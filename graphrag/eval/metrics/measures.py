@@ -184,8 +184,8 @@ class MeasureInput:
 class Measure:
     """One measure of a response that needs no model; ``source`` is where its formula is from.
 
-    ``kind``: 0 or 1, with an interval stratified by document; in [0, 1]; or any value >= 0, the
-    last two with a t interval within these limits. ``group``: beside which others it stands;
+    ``kind``: 0 or 1, with an interval of shares; in [0, 1]; or any value >= 0, the last two with a
+    t interval within these limits. ``group``: beside which others it stands;
     "combined" is in no table. ``compute``: from a :class:`MeasureInput` to the value, None where
     there is nothing to measure; of one ``at_k`` also from the first k ranks (``recall_at_5``), and
     with ``shows_cutoff`` the middle k has a column. ``needs``: fields or tags of a sample, or
@@ -497,9 +497,8 @@ def summarize_measures(
 ) -> dict[str, MethodMeasures]:
     """Return method -> means of its measures.
 
-    Binary ones have an interval for 0/1 scores, stratified by document; the others a t interval
-    cut to [0, 1] (unbounded ones: to [0, infinity)), without strata, so at least as wide when
-    documents differ.
+    Binary ones have an interval for 0/1 scores, the others a t interval cut to [0, 1] (unbounded
+    ones: to [0, infinity)).
     """
     return {
         method: MethodMeasures(

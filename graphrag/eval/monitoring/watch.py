@@ -144,9 +144,8 @@ class _Side:
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
-                kept = self.questions[question][0].states[metric]
-                is_judged = not kept is row.states[metric] is State.NOT_JUDGED
-                if is_judged and row.states[metric] not in NEVER_ASKED:
+                states = {row.states[metric], self.questions[question][0].states[metric]}
+                if states != {State.NOT_JUDGED} and row.states[metric] not in NEVER_ASKED:
                     self.expected[key] += 1
                     self.obtained[key] += row.states[metric] is State.SCORED
                 score = paired_score(row, metric)

@@ -209,14 +209,9 @@ class RunRequest:
         store, run_id = self.session.store, self.session.run_id
         responses = store.outlines(run_id, with_texts=True)
         verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
+        claims = config.judges_claims
         results = [
-            _result_of(
-                u,
-                responses[u.key],
-                verdicts.get(u.key, {}),
-                usages.get(u.key, []),
-                config.judges_claims,
-            )
+            _result_of(u, responses[u.key], verdicts.get(u.key, {}), usages.get(u.key, []), claims)
             for u in self.units
             if self.is_done(u, config)
         ]
