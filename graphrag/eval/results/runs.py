@@ -292,7 +292,8 @@ def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
-    figures = {"latency_s": item_means((r.key, None if r.censored else r.latency_s) for r in rows)}
+    latencies = item_means((r.key, None if r.censored else r.latency_s) for r in rows)
+    figures: dict[str, Values] = {"latency_s": latencies}
     for name in _SUMS:
         lost = {row.key for row in rows if getattr(row, name) is None}
         known = ((r.key, None if r.key in lost else getattr(r, name)) for r in rows)
