@@ -165,6 +165,14 @@ def test_what_every_method_leaves_out_is_told():
     assert answer.score.endswith("; left out: 5 only in the baseline.")
 
 
+def test_more_questions_are_not_named_where_verdicts_are_missing():
+    old = [replace(right(n), method=method) for method in ("tog", "ppr") for n in range(12)]
+    unscored = [replace(row(n, State.JUDGE_FAILED, None), method="ppr") for n in range(6)]
+    answer = answer_comparison(compare([*old[:12], *unscored, *old[18:]], old))
+    assert (answer.chip, answer.next) == ("INCONCLUSIVE", "")
+    assert answer_comparison(compare(old, old)).next == "hundreds more questions decide"
+
+
 def test_flips_are_counted_of_answers_and_few_questions_give_no_number():
     def twice(rows: list[Row]) -> list[Row]:
         return [*rows, *(replace(each, method="ppr") for each in rows)]

@@ -83,6 +83,8 @@ def answer_comparison(
         chip = "INCONCLUSIVE"
         if is_whole and all(item.decision.is_complete for item in items):
             chip = "TOO FEW"
+        else:
+            more = 0  # verdicts are missing, or an index changed: questions don't help
         headline = f"Undecided{f' for {who}' if who else ''}."
         next_, command = describe_more(more, n_pairs) if more else "", ""
     if n_wrong and outcome is not GateOutcome.PASS and not more:
