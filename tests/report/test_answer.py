@@ -14,7 +14,7 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, f
 from graphrag.eval.report.answer import Answer, answer_run
 from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run import list_run
-from graphrag.eval.report.run_tables import metrics_table, score_table
+from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
@@ -469,7 +469,7 @@ def test_what_is_behind_the_answer_is_told_to_who_doubts(monkeypatch):
     assert "p is corrected by Holm" in how
     monkeypatch.setitem(TOKENS, "basic", 9001)
     results = evaluate({"tog": range(90), "basic": range(10)})
-    assert answer_of(results).cost == "Cost: 9,000 tokens a question, about as basic."
+    assert answer_of(results).cost == "Cost: 9,000 tokens a question, about as much as basic."
     assert json.loads(results.to_json())["best"] == {
         "winner": "tog",
         "contenders": ["tog"],
@@ -547,7 +547,7 @@ def test_a_method_that_fails_fast_is_not_the_cheaper_one(monkeypatch, usd):
     answer = answer_of(with_failures(tie, {"tog": range(90, 100)}))
     taken = "costs less" if usd else "takes fewer tokens"
     assert answer.headline == f"Use ppr: as good as tog here, and it {taken}."
-    assert ", about as tog. 10 of 100 searches of tog failed" in answer.cost
+    assert ", about as much as tog. 10 of 100 searches of tog failed" in answer.cost
 
 
 def test_of_methods_that_answered_no_question_both_none_is_the_cheaper_one():
@@ -707,3 +707,9 @@ def test_all_judged_is_said_of_the_first_metric_where_others_lack_verdicts():
     partly = aggregate_results([replace(first, scores=scores), *others])
     for results, said in ((whole, "all answered and judged."), (partly, "judged on correctness.")):
         assert answer_of(results).score.endswith(said)
+
+
+def test_a_metric_without_a_word_for_what_an_answer_is_reads_as_what_it_has(monkeypatch):
+    monkeypatch.delitem(RIGHT, "correctness")
+    results = evaluate({"basic": range(30)}, n=50)
+    assert answer_of(results).headline == "basic has correctness on 30 of 50 questions."

@@ -237,7 +237,7 @@ class _Basis:
         return Answer("", headline, self._count_questions(), lead, next=next_, command=command)
 
     def _answer_single(self, method: str) -> Answer:
-        score = self._scored[method]
+        score, verb = self._scored[method], "is" if self._primary in RIGHT else "has"
         lead = ""
         if score.low is not None and score.high is not None:
             low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
@@ -247,7 +247,7 @@ class _Basis:
             next_, command = self._tell_missing_step()
         return Answer(
             "",
-            f"{method} is {self._right} on {self._tell_share(method)}{self._by}.",
+            f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
             f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
             f"{lead}{self._tell_scope(None)}",
             "",
