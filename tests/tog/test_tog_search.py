@@ -73,6 +73,15 @@ async def test_a_followed_row_is_read_in_the_next_call_where_the_whole_context_h
     assert second["shown"] == [1, 2, 3, 5, 6, 4, 9], "those that were kept, then those followed"
 
 
+async def test_the_best_text_is_not_passed_over_for_a_shorter_one():
+    texts = text_units()
+    texts.loc[4, "text"] += " Who melted the Wicked Witch? Dorothy did." * 10
+    graph = graph_of(entities(), relationships(), texts)
+    search = tog_search(ScriptedModel(go_on()), graph, texts, max_context_tokens=260)
+    first, *_ = frames(await search.search(QUESTION))["exploration"]["shown"]
+    assert first == [5]
+
+
 async def test_a_row_names_the_relationship_or_the_name_that_leads_to_a_text(world):
     model = ScriptedModel(go_on())
     await world.search(model, max_context_tokens=260).search("Who lifted the SCARECROW?")

@@ -139,10 +139,10 @@ class Grounder:
     ) -> Context:
         """Choose what a call is shown: relationships, then passages, in their order, that fit.
 
-        Passages, which are given by place, take up to ``n_texts`` tokens; the first ``n_kept``,
-        or the first where else none would fit, up to the whole ``budget``. Beside them of what is
-        said about a relationship the beginning is shown: between main persons it is longer than a
-        text. Without any, the entities that relationships join are shown beside them.
+        Passages, which are given by place, take up to ``n_texts`` tokens; the first, the first
+        ``n_kept``, and another where else none would fit, up to the whole ``budget``. Beside them
+        of what is said about a relationship the beginning is shown: between main persons it is
+        longer than a text. Without any, the entities that relationships join are shown beside them.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
@@ -153,7 +153,7 @@ class Grounder:
             if self._takes(context, _line(edge), budget):
                 context.relationships[row] = edge
         room = budget - context.n_tokens
-        cost_of_kept = self._select(places[:n_kept], room).cost
+        cost_of_kept = self._select(places[: max(1, n_kept)], room).cost
         selection = self._select(places, max(n_texts - context.n_tokens, cost_of_kept))
         if not selection.units:
             selection = self._select(places, room)
