@@ -16,7 +16,7 @@ from graphrag.eval.report.price import Prices
 from graphrag.eval.report.run import list_run
 from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table
 from graphrag.eval.report.table import show
-from graphrag.eval.results.analysis import Analysis
+from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.index_costs import compute_payoffs
 from graphrag.eval.results.kinds import group_questions
@@ -107,6 +107,8 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
         ["basic", ANY, "40.0 (30-50)"],
     ]
     assert str(table.texts[0][1]).startswith("80.0 (")
+    twice = replace(corrected, repeats=RepeatAnalysis(2, 1, ()))
+    assert score_table(twice, analysis).note.endswith(" Labels are of the first search.")
     every = metrics_table(["correctness"], analysis)
     assert every.title == "Every metric in %, by the judge (95 % interval each), n questions"
     drawn = plot_run(corrected, analysis)

@@ -141,6 +141,7 @@ def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
             f" Each question was searched {results.repeats.n_trials} times: searches are counted, "
             "and a score is the mean of the questions' means."
         )
+        note += " Labels are of the first search." * bool(corrected)
     title = f"Score: {primary}" if results.metrics else "Searches"
     return Table(
         title, [columns[n][:2] for n in places], [[row[n] for n in places] for row in rows], note
