@@ -121,28 +121,24 @@ def _line(row: _TableRow) -> str:
 
 
 class Grounder:
-    """Builds contexts over one index, in the tokens of the completion model."""
+    """Builds contexts over one index, of at most ``budget`` tokens of the completion model."""
 
-    def __init__(self, store: GraphStore, text_units: TextUnits, tokenizer: "Tokenizer") -> None:
-        self._store = store
-        self._text_units = text_units
+    def __init__(
+        self, store: GraphStore, text_units: TextUnits, tokenizer: "Tokenizer", budget: int
+    ) -> None:
+        self._store, self._text_units, self._budget = store, text_units, budget
         self._count_line = lru_cache(maxsize=_N_CACHED_COUNTS)(tokenizer.num_tokens)
         self._count = tokenizer.num_tokens
 
     def build(
-        self,
-        passages: Iterable[int],
-        relationships: Iterable[int],
-        budget: int,
-        n_texts: int,
-        n_kept: int = 0,
+        self, passages: Iterable[int], relationships: Iterable[int], n_texts: int, n_kept: int = 1
     ) -> Context:
         """Choose what a call is shown: relationships, then passages, in their order, that fit.
 
-        Passages, which are given by place, take up to ``n_texts`` tokens; the first, the first
-        ``n_kept``, and another where else none would fit, up to the whole ``budget``. Beside them
-        of what is said about a relationship the beginning is shown: between main persons it is
-        longer than a text. Without any, the entities that relationships join are shown beside them.
+        Passages, which are given by place, take up to ``n_texts`` tokens; the first ``n_kept``, and
+        another where else none would fit, up to the whole budget. Beside them of what is said about
+        a relationship the beginning is shown: between main persons it is longer than a text.
+        Without any, the entities that relationships join are shown beside them.
         """
         context = Context(n_tokens=_TOKENS_OF_HEADINGS)
         places = list(dict.fromkeys(passages))[:_MAX_PASSAGES]
@@ -150,10 +146,10 @@ class Grounder:
             edge = self._store.relationship_row(row)
             if places:
                 edge = replace(edge, description=shorten(edge.description, _TOLD_BESIDE_TEXTS))
-            if self._takes(context, _line(edge), budget):
+            if self._takes(context, _line(edge)):
                 context.relationships[row] = edge
-        room = budget - context.n_tokens
-        cost_of_kept = self._select(places[: max(1, n_kept)], room).cost
+        room = self._budget - context.n_tokens
+        cost_of_kept = self._select(places[:n_kept], room).cost
         selection = self._select(places, max(n_texts - context.n_tokens, cost_of_kept))
         if not selection.units:
             selection = self._select(places, room)
@@ -166,38 +162,37 @@ class Grounder:
             nodes = (node for title in ends for node in self._store.nodes_named_in(title)[:1])
             for node in dict.fromkeys(nodes):
                 row = self._store.entity_row(node)
-                if self._takes(context, _line(row), budget):
+                if self._takes(context, _line(row)):
                     context.entities[node] = row
-        return self.finish(context, budget)
+        return self._finish(context)
 
     def _select(self, places: Iterable[int], room: int) -> Selection[TextUnit]:
-        def cost(unit: TextUnit) -> int:
-            return self._count_line(_line(unit) + "\n")
+        ranked = map(self._text_units.passage, places)
+        return show_passages(ranked, lambda u: self._cost(_line(u)), room, passes_over=True)
 
-        return show_passages(map(self._text_units.passage, places), cost, room, passes_over=True)
-
-    def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int, budget: int) -> Context:
+    def add_rows(self, context: Context, rows: Iterable[Row], n_rows: int) -> Context:
         """Show at most ``n_rows`` rows that lead on, as long as they fit."""
         for row in rows:
             line = csv_line([len(context.rows) + 1, row.names, row.document, row.sentence])
-            if len(context.rows) == n_rows or not self._takes(context, line, budget):
+            if len(context.rows) == n_rows or not self._takes(context, line):
                 break
             context.rows.append(row)
-        return self.finish(context, budget)
+        return self._finish(context)
 
-    def finish(self, context: Context, budget: int) -> Context:
+    def _finish(self, context: Context) -> Context:
         """Write the text; joined rows may take a few tokens more than counted one by one."""
         context.text = context.render()
-        while self._count(context.text) > budget and context.drop_last():
+        while self._count(context.text) > self._budget and context.drop_last():
             context.text = context.render()
         return context
 
-    def _takes(self, context: Context, line: str, limit: int) -> bool:
-        cost = self._count_line(line + "\n")
-        if context.n_tokens + cost > limit:
-            return False
-        context.n_tokens += cost
-        return True
+    def _cost(self, line: str) -> int:
+        return self._count_line(line + "\n")
+
+    def _takes(self, context: Context, line: str) -> bool:
+        fits = context.n_tokens + self._cost(line) <= self._budget
+        context.n_tokens += self._cost(line) if fits else 0
+        return fits
 
 
 class LiveText:

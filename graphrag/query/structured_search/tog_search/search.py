@@ -115,7 +115,7 @@ class GraphSearch(Generic[_Config]):
         text_units = text_units.in_passages(config.passage_tokens)
         self._text_units, self._meaning = text_units, meaning
         self._cap, self._budget = config.max_relations_per_entity, config.max_context_tokens
-        self._grounder = Grounder(graph, text_units, model.tokenizer)
+        self._grounder = Grounder(graph, text_units, model.tokenizer, self._budget)
         self._reasoner = Reasoner(
             model,
             self._exploring_prompt(),
@@ -226,7 +226,7 @@ class GraphSearch(Generic[_Config]):
         if not own.passages:
             rows = [*rows, *rows_to_relationships(own.entities, set(), self.graph, self._cap)]
         passages = [*way.kept, *_mix_in(way.new, own.passages)]
-        return self._grounder.build(passages, _relationships(rows), self._budget, self._budget)
+        return self._grounder.build(passages, _relationships(rows), self._budget)
 
 
 class PPRSearch(GraphSearch[PPRSearchConfig]):
@@ -272,8 +272,8 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
         n_texts = round(self._budget * (depth + 1 + number) / (2 * depth + 2))
         own = [place for place in way.own.passages if place not in way.seen]
         fresh, relationships = _mix_in(way.new, own), _relationships(way.followed)
-        passages, n_kept = [*way.kept, *fresh], len(way.kept)
-        context = self._grounder.build(passages, relationships, self._budget, n_texts, n_kept)
+        passages, n_kept = [*way.kept, *fresh], max(1, len(way.kept))  # or the best one
+        context = self._grounder.build(passages, relationships, n_texts, n_kept)
         if way.own.passages:
             seen = {*context.passages, *way.seen}
             ahead = [place for place in fresh if place not in seen][:n_rows]
@@ -282,7 +282,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
             rows = rows_to_texts(ahead, [*context.passages], query, self.graph, self._text_units)
         else:
             rows = rows_to_relationships(way.entities, set(relationships), self.graph, self._cap)
-        return self._grounder.add_rows(context, rows, n_rows, self._budget)
+        return self._grounder.add_rows(context, rows, n_rows)
 
     async def _go_on(
         self, question: str, way: _Way, context: Context, reply: asking.NextStep | None
