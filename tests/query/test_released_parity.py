@@ -82,6 +82,18 @@ def _fault(request: Json) -> Fault | None:
     return Fault(status=400) if is_step and len(messages) == 2 else None
 
 
+PRICES = """
+from graphrag_llm.model_cost_registry import model_cost_registry
+price = {"input_cost_per_token": 1.0, "output_cost_per_token": 2.0}
+model_cost_registry.register_model_costs("own/model", price)
+assert model_cost_registry.get_model_costs("own/model") == price
+assert "input_cost_per_token" in model_cost_registry.get_model_costs("gpt-4o")
+testing = sys.modules["graphrag_llm.middleware.with_errors_for_testing"]
+assert testing.exceptions.__dict__["RateLimitError"].__module__ == "litellm.exceptions"
+"""
+"""What the release takes of litellm; run after the calls, as those have it imported already."""
+
+
 def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
     requests: list[Json] = []
 
@@ -95,7 +107,7 @@ def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
     settings = server_settings(server.base_url).replace("    model_provider: openai", written)
     (root / "settings.yaml").write_text(settings + DRIFT + GLOBAL, encoding="utf-8")
     # Sets have the same order in both: the release asks about communities in a set's order.
-    command = (python, parity_calls.__file__, root, server.base_url)
+    command = (python, parity_calls.__file__, root, server.base_url, PRICES)
     printed = run_apart(*command, cwd=root, PYTHONHASHSEED="0")
     log = (root / "logs" / "query.log").read_text(encoding="utf-8")
     assert "Traceback" in log, "of the searches that fail"
@@ -185,7 +197,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(both):
 def test_packages_that_the_release_names_are_imported_when_they_are_used():
     code = """
 import sys, graphrag.api, graphrag.cli.main, graphrag_llm.middleware
-from graphrag_llm.model_cost_registry import model_cost_registry
+import graphrag_llm.model_cost_registry
 import graphrag_vectors.lancedb, lance_namespace_urllib3_client as client
 from graphrag.index.operations.build_noun_graph.np_extractors import regex_extractor
 from graphrag.index.operations.build_noun_graph.np_extractors import resource_loader
@@ -199,11 +211,6 @@ assert client.__name__ + ".api" not in sys.modules
 assert client.TableApi.__module__ == client.__name__ + ".api.table_api"
 assert type(client).__name__ == "module"
 assert type(regex_extractor.TextBlob("A lamp.")).__name__ == "TextBlob"
-price = {"input_cost_per_token": 1.0, "output_cost_per_token": 2.0}
-model_cost_registry.register_model_costs("own/model", price)
-assert model_cost_registry.get_model_costs("own/model") == price
-assert "input_cost_per_token" in model_cost_registry.get_model_costs("gpt-4o")
-testing = sys.modules["graphrag_llm.middleware.with_errors_for_testing"]
-assert testing.exceptions.__dict__["RateLimitError"].__module__ == "litellm.exceptions"
+assert "litellm" not in sys.modules
 """
     run_apart(sys.executable, "-I", "-c", code)

@@ -1,7 +1,8 @@
 """Calls every released search function in each way, and prints what came of it as JSON.
 
 Run by the interpreter of an environment with the release alone and by that of this project, so it
-imports nothing of either but the release's names: ``python parity_calls.py PROJECT URL``.
+imports nothing of either but the release's names: ``python parity_calls.py PROJECT URL CODE``.
+The code is run last.
 """
 
 import asyncio
@@ -182,3 +183,4 @@ async def main(root: Path, url: str) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+    exec(sys.argv[3])
