@@ -215,7 +215,7 @@ def test_wrong_usage_is_one_sentence(pinned, make_evaluation):
     for flags, words in {
         ("--every", "daily"): "--every daily: give a number and a unit",
         ("--rounds", "2"): "--rounds needs --every",
-        ("--methods", "tog"): "holds basic, and none of tog",
+        ("--methods", "tog"): "none of tog; name one of them with --methods, or pin another run",
     }.items():
         result = pinned.done("monitor", *flags, code=USAGE)
         assert words in flat(result.output)

@@ -166,7 +166,8 @@ class _Watch:
         if not set(methods) & set(held):
             raise UsageError(
                 f"The baseline {self._baseline.metadata.name} holds {', '.join(held)}, and none of "
-                f"{', '.join(methods)}; name one of them with --methods."
+                f"{', '.join(methods)}; name one of them with --methods, or pin another run: "
+                f"{eval_line_here('compare', 'latest', '--pin')}"
             )
         metrics = shared_metrics(config.metrics, self._baseline.metrics)
         return [method for method in methods if method in held], metrics
