@@ -251,11 +251,9 @@ def choose_run(
             f"Run {same.run_id} is finished: nothing is asked, its files are written from what "
             "is kept."
         )
-        open_ = [r for r in runs if r.status == "unfinished" and r.origin == plan.details.origin]
-        if other := next((run for run in open_ if run.setup != plan.setup), None):
-            warn(
-                f"run {other.run_id} is unfinished; to continue it, repeat the flags it began with"
-            )
+        newer = [r for r in runs[: runs.index(same)] if r.origin == plan.details.origin]
+        if open_ := [run.run_id for run in newer if run.status == "unfinished"]:
+            warn(f"run {open_[0]} is unfinished; to continue it, repeat the flags it began with")
     if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
     store.keep_details(same.run_id, plan.details)
