@@ -155,6 +155,12 @@ def check_summary(summary: dict[str, Any], line: StoredRun) -> None:
         # Means of repeats are summed by document there: they may differ in the last bit.
         assert outcome["end_to_end"]["mean"] == pytest.approx(line.means[method][both], abs=1e-15)
         assert outcome["end_to_end"]["n"] == line.n[method][both]
+    again = "responses_of" in summary["metadata"]["setup"]
+    parts = [e["judge_cost_usd"] for e in summary["efficiency"].values()]
+    parts += [] if again else [e["cost_usd"] for e in summary["efficiency"].values()]
+    parts.append(summary["further_judges_cost_usd"])  # without what the documents don't answer
+    earlier = summary["metadata"].get("earlier_attempts", {"cost_usd": 0.0})
+    assert sum(parts) + earlier["cost_usd"] == pytest.approx(line.cost_usd)
     for method, efficiency in summary["efficiency"].items():
         names = ("avg_prompt_tokens", "avg_output_tokens")
         tokens = [efficiency[name] for name in names]

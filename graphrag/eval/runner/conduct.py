@@ -289,7 +289,7 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
             run = replace(run, details=replace(run.details, command=again(instead=more)))
             store.keep_details(run.run_id, run.details)
         samples = store.samples(run.run_id)  # as they were vetted when it began
-        described = RunDescription.of_stored(store, run, config, samples, outcome.results)
+        described = RunDescription.of_stored(store, run, config, samples, outcome)
         code = await _finish(described, outcome, listener)
         earlier = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)

@@ -16,7 +16,6 @@ from graphrag.eval.errors import ResumeError
 from graphrag.eval.metrics.claims import CLAIMS_VERSION, RULING_PROMPT, SPLIT_PROMPT
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
-from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, package_of
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.runner.indexes import read_searched_views
@@ -398,19 +397,22 @@ class RunDescription:
         run: Run,
         config: EvaluationConfig,
         samples: Sequence[Sample],
-        results: Sequence[QueryResult],
+        outcome: RunOutcome,
     ) -> "RunDescription":
-        """Return that of a run in a store, which came to these results by now."""
+        """Return that of a run in a store, which came to this by now."""
         from graphrag.eval.results.runs import unfinished_usages  # numpy: no run needs it
 
+        counted = {(judgement.kind, judgement.subject) for _, judgement in outcome.judged}
+        every = store.judgements(run.run_id)  # some, as of another release, count for nothing now
+        left = [each.usage for each in every if (each.kind, each.subject) not in counted]
         return cls(
             run,
             config,
             samples,
             recorded_at=store.recorded_at(run.run_id),
             is_stored=store.is_kept,
-            forgotten=store.forgotten_usage(run.run_id),
-            unfinished=unfinished_usages(store, run, results),
+            forgotten=[*store.forgotten_usage(run.run_id), *left],
+            unfinished=unfinished_usages(store, run, outcome.results),
         )
 
     async def with_views(self) -> "RunDescription":
@@ -455,13 +457,13 @@ def read_run(
         raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
     session = StoredSession(store, run.run_id)
     request = RunRequest(units, session, details.skip_judge)
-    outcome = request.read_outcome(config)
+    outcome = with_judged(request.read_outcome(config), config, request)
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected
-    described = RunDescription.of_stored(store, run, config, samples, outcome.results)
+    described = RunDescription.of_stored(store, run, config, samples, outcome)
     return described, replace(
-        with_judged(outcome, config, request),
+        outcome,
         n_planned=details.n_units,
         stopped=None if has_ended else "unfinished",
     )
