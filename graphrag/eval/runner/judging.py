@@ -300,7 +300,7 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
     Raises ConfigError if no such model is configured, or the indexes name different ones.
     """
     if not headers:
-        raise ConfigError("no index is configured that could name the judge's model; set indexes")
+        raise ConfigError("no index can be read that names the judge's model; check indexes")
     choices: dict[str, ModelConfig] = {}
     for key, header in headers.items():
         chosen = _choose(config.judge.model, header)
