@@ -109,6 +109,7 @@ def test_a_bad_row_is_named(rows, message):
         ("d.json", '{"a": 1}', "must hold a JSON list .* keys found: 'a'"),
         ("d.json", '{"data": [], "questions": []}', "must hold a JSON list"),
         ("d.json", "7", "must hold a JSON list of rows, not int"),
+        ("d.json", '{"question": "a"}\n{"question": "b"}', r"holds a row, end its name in \.jsonl"),
         ("d.json", "[" * 100_000, "not valid JSON: it is nested too deeply"),
         ("d.jsonl", json.dumps(ROW) + '\n\n{"question": "a"\n', "line 3 is not valid JSON"),
         ("d.json", '[{"question": "Who?", "answer": "Ann", "score": NaN}]', "NaN is not a value"),

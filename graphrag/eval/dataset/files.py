@@ -298,7 +298,9 @@ def _json(text: str, where: str) -> object:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise DatasetError(f"{where} is not valid JSON: {problem}.") from error
+        has_lines = "\n{" in text and str(error).startswith("Extra data")
+        hint = "; if each line holds a row, end its name in .jsonl" if has_lines else ""
+        raise DatasetError(f"{where} is not valid JSON: {problem}{hint}.") from error
 
 
 def _refuse_constant(name: str) -> None:
