@@ -230,10 +230,11 @@ def _blocks(language: str) -> list[str]:
 
 @pytest.mark.usefixtures("imports", "service")
 async def test_what_the_docs_say_of_methods_can_be_run(root):
-    source, judge = _blocks("python")
+    source, judge, judge_of_pairs = _blocks("python")
     declared: dict[str, Any] = {}
-    exec(judge, declared)
+    exec(judge + judge_of_pairs, declared)
     assert declared["politeness"].limits == (1, 5)
+    assert declared["shorter"].of_pairs
     (root / "my_rag.py").write_text(source, encoding="utf-8")
     header = IndexHeader(read_settings(root / FILM))
     changed: set[str] = set()

@@ -81,7 +81,8 @@ def test_what_was_set_differently_is_named(make_evaluation):
     shown = evaluation.run("compare", new, old, COLUMNS="200")
     assert "the settings of basic differ (k: 10 -> 1)" in shown.output
     evaluation.configure(max_output_tokens=300, trials=2, judge={"temperature": 0.5})
-    questions, judge, own = warnings_of_next_run(3)
+    repeats, questions, judge, own = warnings_of_next_run(3)
+    assert repeats == "of the 2 searches of each question in the new run the first one is compared"
     assert questions.startswith("the questions differ (")
     assert "questions: 2 -> 3" in questions
     assert judge == "the judges differ (temperature: 0.0 -> 0.5)"

@@ -156,7 +156,7 @@ async def test_a_judge_that_cannot_be_opened_is_told_before_anything_is_asked():
         return "Ann"
 
     runner = EvaluationRunner(EvaluationConfig(), None, {}, {"mine": answer})
-    with pytest.raises(ConfigError, match="could name the judge's model"):
+    with pytest.raises(ConfigError, match="names the judge's model"):
         await runner.evaluate_single("a", "Who?", "Ann", "mine")
     assert asked == []
 

@@ -41,7 +41,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path):
     assert family is not None
     assert abs(decided.difference or 0) < 0.15 < (before.result.difference or 0)
     assert decided.p_holm == decided.p
-    assert after.shown is None
+    assert after.ordered is None
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in next(describe_comparisons(found))
