@@ -57,12 +57,11 @@ gc.set_threshold(10_000)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Import what the tests need without looking for what could be freed, then or later."""
+    """Import what the tests need without looking for what could be freed."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()
         gc.enable()
 
 
