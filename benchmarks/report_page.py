@@ -22,7 +22,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from graphrag.eval.cli.command import Place
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import viewed_of
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from graphrag.eval.cli.command import Place
+from graphrag.eval.cli.location import Place
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore

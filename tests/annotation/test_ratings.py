@@ -20,8 +20,8 @@ from graphrag.eval.annotation.ratings import (
     read_ratings,
     report_ratings,
 )
-from graphrag.eval.cli.command import Place
 from graphrag.eval.cli.judge import import_ratings
+from graphrag.eval.cli.location import Place
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.outcomes import State

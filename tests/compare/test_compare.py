@@ -18,12 +18,8 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.eval.report.comparison import (
-    list_annotations,
-    list_unjoined,
-    render_junit,
-    render_markdown,
-)
+from graphrag.eval.report.comparison import list_unjoined
+from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
 from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.store.database import BASELINE_FILE, EvaluationStore

@@ -10,12 +10,8 @@ from markdown_it import MarkdownIt
 from graphrag.eval.compare.changes import judge_changes
 from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.report.comparison import (
-    answer_comparison,
-    render_junit,
-    render_markdown,
-    tell_reasons,
-)
+from graphrag.eval.report.comparison import answer_comparison, tell_reasons
+from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.results.terms import BUDGET

@@ -13,7 +13,7 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.commands import code_of
 from support.openai_server import Behaviour, Fault, offline_reply
 
-from graphrag.eval.cli.command import Place
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError

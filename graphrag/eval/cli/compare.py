@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Full, Place, Quiet, option
+from graphrag.eval.cli.command import Full, Quiet, option
 from graphrag.eval.cli.flags import split_names
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.table import show
@@ -88,7 +89,8 @@ def compare(
     baseline = None if pin else place.find_run(old or "pinned", quiet=quiet)
     with starting(quiet):
         from graphrag.eval.compare.compare import compare_rows
-        from graphrag.eval.report.comparison import render_json, render_junit
+        from graphrag.eval.report.comparison import render_json
+        from graphrag.eval.report.pull_request import render_junit
         from graphrag.eval.results.runs import read_rows
 
     store_path, notes = place.store_path(), open_console(stderr=True, quiet=quiet)
@@ -115,12 +117,8 @@ def show_outcome(
     markdown: Path | None = None,
 ) -> int:
     """Show what a comparison came to wherever it is wanted, and return its exit code."""
-    from graphrag.eval.report.comparison import (
-        answer_comparison,
-        list_annotations,
-        list_comparison,
-        render_markdown,
-    )
+    from graphrag.eval.report.comparison import answer_comparison, list_comparison
+    from graphrag.eval.report.pull_request import list_annotations, render_markdown
     from graphrag.eval.results.runs import read_usages
 
     for warning in comparison.warnings:

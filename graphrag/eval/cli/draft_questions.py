@@ -10,8 +10,8 @@ from typing import cast
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.annotation.review import keep_decisions
-from graphrag.eval.cli.command import Place
 from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags, split_names
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, INTERRUPTED, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.dataset.drafts import KINDS, REHEARSAL, STYLES, Asker, Cause

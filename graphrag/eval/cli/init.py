@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Place, Quiet, option
+from graphrag.eval.cli.command import Quiet, option
 from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError
 from graphrag.eval.runner.event_loop import run_coroutine

@@ -11,7 +11,6 @@ from graphrag.eval.cli.command import (
     Address,
     Full,
     MaxCost,
-    Place,
     Quiet,
     Resume,
     RetryErrors,
@@ -19,6 +18,7 @@ from graphrag.eval.cli.command import (
     need_extra,
     option,
 )
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show

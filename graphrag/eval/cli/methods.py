@@ -1,6 +1,7 @@
 """``graphrag eval methods``: what can be named in eval_config.yaml, and where it is from."""
 
-from graphrag.eval.cli.command import Place, Quiet
+from graphrag.eval.cli.command import Quiet
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import JUDGED, SUFFICIENCY, JudgedMetric

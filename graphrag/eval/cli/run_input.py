@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
-from graphrag.eval.cli.command import Place
 from graphrag.eval.cli.flags import RunFlags, split_names
+from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset

@@ -17,7 +17,7 @@ from graphrag.config.project_settings import (
     unknown_settings,
 )
 from graphrag.config.settings_files import SettingsError, find_settings, is_project, read_yaml
-from graphrag.eval.cli.command import Place
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.text.command_lines import eval_line

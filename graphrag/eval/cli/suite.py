@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from graphrag.eval.cli.command import Place, Quiet, Resume, Verbose, option
+from graphrag.eval.cli.command import Quiet, Resume, Verbose, option
 from graphrag.eval.cli.compare import pin_run, show_outcome
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,

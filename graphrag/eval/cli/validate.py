@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from graphrag.eval.cli.command import Place, Quiet, Verbose, option
+from graphrag.eval.cli.command import Quiet, Verbose, option
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, starting, working
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 from graphrag.eval.report.table import Line, Part, Table, show

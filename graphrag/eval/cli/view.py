@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from graphrag.eval.cli.command import Place, Quiet, option
+from graphrag.eval.cli.command import Quiet, option
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.cli.validate import find_roots
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
