@@ -222,9 +222,10 @@ _DOC = """{first}
 
 {parameters}
 
-``response_type``: free-form description of the answer's form. ``callbacks``: told of the context,
-and of every piece of the response as it arrives; without any, the reply is not streamed, and its
-tokens are those that the provider reports. ``verbose``: whether the log file gets debug lines.
+``response_type``: free-form description of the answer's form; "Multiple Paragraphs" if you leave it
+out. ``callbacks``: told of the context, and of every piece of the response as it arrives; without
+any, the reply is not streamed, and its tokens are those that the provider reports. ``verbose``:
+whether the log file gets debug lines.
 
 Raises SearchError if the search gave no usable response.
 """
@@ -274,13 +275,16 @@ def _make_searches(
 ) -> tuple[_Search, _Stream]:
     """Make the two functions of a method: the whole response, and its pieces as they arrive."""
 
-    async def search(*args: object, **kwargs: object) -> CountedSearchResult:
+    def read(*args: object, **kwargs: object) -> _Opened:
         if open_index is _open_texts and len(args) < 3:  # before the query, it takes no default
             kwargs.setdefault("response_type", _FORM)
-        return await _answer(method, *open_index(*args, **kwargs))
+        return open_index(*args, **kwargs)
+
+    async def search(*args: object, **kwargs: object) -> CountedSearchResult:
+        return await _answer(method, *read(*args, **kwargs))
 
     def streaming(*args: object, **kwargs: object) -> AsyncGenerator[str]:
-        opened = open_index(*args, **kwargs)
+        opened = read(*args, **kwargs)
         return stream_from(lambda tell: _answer(method, *opened, tell))
 
     for function, name in ((search, "search"), (streaming, "search_streaming")):

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import AsyncMock, MagicMock, patch
@@ -320,6 +321,7 @@ def test_results_are_added_up():
     assert {"timestamp", "total_questions", "methods", "movies"} <= set(found.metadata)
     assert found.metadata["total_questions"] == 2
     assert (found.metadata["methods"], found.metadata["movies"]) == (["tog", "local"], ["a", "b"])
+    assert pickle.loads(pickle.dumps(found)) == found
     assert found.by_method["local"]["correctness"] == 0
     assert found.by_movie["b"]["tog"]["relevance"] == 0
     for name in ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens"):

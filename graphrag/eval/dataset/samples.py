@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 from typing import Annotated, Literal, cast
+from warnings import warn
 
 from pydantic import (
     AfterValidator,
@@ -28,7 +29,6 @@ from graphrag.text.command_lines import config_name
 from graphrag.text.json_records import Stored
 from graphrag.text.phrases import fold_line, shorten
 
-_logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 131_072
 """No text of a row is longer: what is, is a whole document or a quote that was not closed."""
 TIME_LIMIT_TAG = "time_limit_s"
@@ -202,7 +202,8 @@ class _Row(BaseModel):
     @field_validator(*LIST_FIELDS, mode="before")
     @classmethod
     def _one_or_none(cls, value: object) -> object:
-        return [value] if isinstance(value, str) else value
+        as_list = getattr(value, "tolist", None)  # an array, as a data frame holds lists
+        return [value] if isinstance(value, str) else as_list() if as_list else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +217,8 @@ class Dataset:
 def read_samples(
     path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
 ) -> list[Sample]:
-    """Read the samples of a dataset; its warnings are logged. See :func:`read_dataset`."""
-    return _log_warnings(read_dataset(path, only_key, columns))
+    """Read the samples of a dataset, warnings as UserWarnings. See :func:`read_dataset`."""
+    return _tell_warnings(read_dataset(path, only_key, columns))
 
 
 def read_dataset(
@@ -241,7 +242,7 @@ def parse_samples(
     rows: Iterable[Mapping[str, object]], only_key: str | None = None, source: str = "the dataset"
 ) -> list[Sample]:
     """Check rows and make samples of them; as :func:`read_samples` does with those of a file."""
-    return _log_warnings(_parse_rows(list(rows), only_key, source, {}, ()))
+    return _parse_rows(list(rows), only_key, source, {}, ()).samples
 
 
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
@@ -259,9 +260,9 @@ def count_gold(samples: Sequence[Sample]) -> int | None:
     return sum(map(bool, told)) if told else None
 
 
-def _log_warnings(dataset: Dataset) -> list[Sample]:
+def _tell_warnings(dataset: Dataset) -> list[Sample]:
     for warning in dataset.warnings:
-        _logger.warning(warning)
+        warn(warning, stacklevel=3)
     return dataset.samples
 
 
@@ -279,7 +280,8 @@ def _parse_rows(
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
-    flat = [unfold_autoq(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
+    rows = [_fill_gaps(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
+    flat = [unfold_autoq(row) for row in rows]
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
     ids: dict[str, int] = {}
     repeated: list[str] = []
@@ -315,6 +317,12 @@ def _parse_rows(
             f"(e.g. rows {repeated[0]})"
         )
     return Dataset(samples, tuple(warnings))
+
+
+def _fill_gaps(row: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a row whose missing values are None, and not NaN, as in a data frame."""
+    gaps = {name: None for name, value in row.items() if isinstance(value, float) and isnan(value)}
+    return {**row, **gaps} if gaps else row
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:
@@ -400,17 +408,27 @@ def as_samples(
 ) -> list[Sample]:
     """Return samples as they are, and rows as samples; ``keys`` are those of the indexes.
 
-    A DatasetError if a row can't be used, or samples stand among rows.
+    An exact repetition of a row is asked once, with a UserWarning. A DatasetError if a row can't be
+    used, or samples stand among rows or share an id.
     """
+    kind = type(dataset).__name__
+    if isinstance(dataset, str | Path | Mapping) or hasattr(dataset, "columns"):
+        raise DatasetError(
+            f"the dataset is a {kind}, not a list of rows; give what json.load reads from a file, "
+            "or to_dict('records') of a data frame."
+        )
     rows = list(dataset)
     samples = [row for row in rows if isinstance(row, Sample)]
     if rows and len(samples) == len(rows):
+        ((sample_id, times),) = Counter(sample.id for sample in samples).most_common(1)
+        if times > 1:  # what further judges say is kept by it
+            raise DatasetError(f"{times} samples have the id {sample_id!r}; ids must be unique.")
         return samples
     if samples:  # which would not be asked
         msg = f"the dataset mixes samples ({len(samples)} of {len(rows)}) and rows; give one kind."
         raise DatasetError(msg)
     only_key = keys[0] if len(keys) == 1 else None
-    return parse_samples(cast("list[Mapping[str, object]]", rows), only_key)
+    return _tell_warnings(_parse_rows(rows, only_key, "the dataset", {}, ()))
 
 
 def check_keys(samples: Sequence[Sample], keys: Collection[str]) -> None:

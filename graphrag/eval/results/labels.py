@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -268,7 +269,7 @@ def _compare_by_labels(
     """Return what a comparison is by labels: in all as of any scores where they leave none out."""
     result = _corrected_result(compared.result, change)
     if not change.is_complete:
-        return result, _inference(change)
+        return result, Inference(partial(_cut_limits, change), change.outside)
     counts = Counter[tuple[Score, Score, Hashable]](
         (a, b, question.key[0] or None)
         for question in questions
@@ -309,12 +310,9 @@ def _corrected_result(result: PairedDifference, corrected: Corrected) -> PairedD
     )
 
 
-def _inference(corrected: Corrected) -> Inference:
-    def limits(confidence: float) -> tuple[float, float]:
-        low, high = corrected.limits(confidence)
-        return max(low, -1.0), min(high, 1.0)
-
-    return Inference(limits, corrected.outside)
+def _cut_limits(corrected: Corrected, confidence: float) -> tuple[float, float]:
+    low, high = corrected.limits(confidence)
+    return max(low, -1.0), min(high, 1.0)
 
 
 def _decide(

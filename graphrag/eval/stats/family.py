@@ -1,7 +1,8 @@
 """A family of comparisons: corrected p, intervals that hold together, equivalence, verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import floor, sqrt
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from graphrag.eval.stats.power import ALPHA, detectable_difference
 
 EQUIVALENCE_MARGIN = 0.05
 _EDGE = 1e-9
+_Limits = Callable[[float], tuple[float, float]]
 
 
 class Inference(NamedTuple):
@@ -31,7 +33,7 @@ class Inference(NamedTuple):
     high as the second.
     """
 
-    limits: Callable[[float], tuple[float, float]]
+    limits: _Limits
     outside: Callable[[float, float], float]
 
 
@@ -63,29 +65,35 @@ def inference_of(result: PairedDifference, counts: PairCounts) -> Inference:
         return _inference_of_items(result.difference or 0.0, counts)
 
     signs = count_signs(counts)  # two means that are alike may be any share
-
-    def limits(confidence: float) -> tuple[float, float]:
-        low, high, _ = difference_interval(signs, confidence)
-        return (-1.0, 1.0) if low is None or high is None else (low, high)
-
     share = 1 / _inflation(result)
-    n, n10, n01 = share * result.n_pairs, share * result.n10, share * result.n01
+    sizes = share * result.n10, share * result.n01, share * result.n_pairs
+    return Inference(partial(_limits_of_signs, signs), partial(_outside_signs, *sizes))
 
-    def outside(lowest: float, highest: float) -> float:
-        return max(score_p(n10, n01, n, highest), score_p(n01, n10, n, -lowest))
 
-    return Inference(limits, outside)
+def _limits_of_signs(signs: PairCounts, confidence: float) -> tuple[float, float]:
+    low, high, _ = difference_interval(signs, confidence)
+    return (-1.0, 1.0) if low is None or high is None else (low, high)
+
+
+def _outside_signs(n10: float, n01: float, n: float, lowest: float, highest: float) -> float:
+    return max(score_p(n10, n01, n, highest), score_p(n01, n10, n, -lowest))
 
 
 def _inference_of_items(difference: float, items: PairCounts) -> Inference:
     """Return how a difference of item means is judged: by the interval alone, turned round."""
     pairs, documents = one_by_one(items)
-    differences = [signed_difference(pair) for pair in pairs]
+    limits = partial(_limits_of_items, [signed_difference(pair) for pair in pairs], documents)
+    return Inference(limits, partial(_outside_items, limits, difference))
 
-    def limits(confidence: float) -> tuple[float, float]:
-        mean = mean_real(differences, documents, (-1.0, 1.0), confidence)
-        return (-1.0, 1.0) if mean.low is None or mean.high is None else (mean.low, mean.high)
 
+def _limits_of_items(
+    differences: Sequence[float | None], documents: Sequence[Hashable], confidence: float
+) -> tuple[float, float]:
+    mean = mean_real(differences, documents, (-1.0, 1.0), confidence)
+    return (-1.0, 1.0) if mean.low is None or mean.high is None else (mean.low, mean.high)
+
+
+def _outside_items(limits: _Limits, difference: float, lowest: float, highest: float) -> float:
     def beyond(bound: float, end: int) -> float:
         """Return the one-sided p of a true difference at ``bound``, on that side of the mean."""
         gap = (bound - difference) * (1 if end else -1)
@@ -98,10 +106,7 @@ def _inference_of_items(difference: float, items: PairCounts) -> Inference:
             low, high = (middle, high) if inside else (low, middle)
         return (1 - low) / 2
 
-    def outside(lowest: float, highest: float) -> float:
-        return max(beyond(lowest, 0), beyond(highest, 1))
-
-    return Inference(limits, outside)
+    return max(beyond(lowest, 0), beyond(highest, 1))
 
 
 def score_p(n10: float, n01: float, n: float, bound: float) -> float:
