@@ -272,6 +272,19 @@ class CountedEmbedding:
         return sum(self.tokenizer.num_tokens(text) for text in _texts(request))
 
 
+def note_uncounted(model: object) -> None:
+    """Note in the open scope that a model is asked whose calls nobody counts, if it is one."""
+    scope = current_scope()
+    if scope is not None and not isinstance(model, CountedCompletion):
+        scope.has_uncounted = True
+
+
+def count_completion(model: Any) -> Any:
+    """Return a counted model with the settings of a released one; any other as it is."""
+    is_released = type(model).__name__ == "LiteLLMCompletion" and model._cache is None
+    return CountedCompletion(model._model_config) if is_released else model
+
+
 open_completion, open_embedding = CountedCompletion, CountedEmbedding
 """Make the counted model of a configuration; ``retry``: in place of its own section."""
 

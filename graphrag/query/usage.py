@@ -157,6 +157,8 @@ class Usage(StoredFigures):
         return self.prompt_tokens + self.output_tokens + self.embedding_tokens
 
 
+UNCOUNTED = Usage(cost_usd=None, is_counted=False)
+"""Of what does not count its calls: nobody knows what it took."""
 _TOTALS = (
     *("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens"),
     *("failed_calls", "tokens_counted_here", "cut_replies", "reused_replies"),
@@ -429,6 +431,7 @@ class CallLog:
     - ``failures``: the calls that failed for good.
     - ``latest``: how the latest request that may be sent again failed; "" before one did.
     - ``earlier``: replies that stand in for calls; ``reused``: the model of each that did.
+    - ``has_uncounted``: whether something was asked that does not count its calls.
     """
 
     limit: Limit | None = None
@@ -449,6 +452,7 @@ class CallLog:
     latest: str = ""
     earlier: ReplyReuse | None = None
     reused: list[str] = field(default_factory=list[str])
+    has_uncounted: bool = False
     _asked: Counter[str] = field(default_factory=Counter[str])
 
     @property
@@ -482,7 +486,8 @@ class CallLog:
             replace(usage, cost_usd_by_model={m: 0.0}, models=(m,), completion_models=(m,))
             for m in self.reused
         )
-        return sum_usages([summarize_attempts(self.attempts), *reused])
+        uncounted = [UNCOUNTED] * self.has_uncounted
+        return sum_usages([summarize_attempts(self.attempts), *reused, *uncounted])
 
 
 _scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)

@@ -1,6 +1,7 @@
 """A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
 
 import json
+from types import SimpleNamespace
 from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -191,6 +193,22 @@ async def test_of_a_run_that_is_kept_nowhere_every_failure_is_a_result(tmp_path)
     results = await ScriptedRunner(config, answer).run_evaluation(rows, ["tog"])
     assert [result.question for result in results] == [row["question"] for row in rows]
     assert {result.response for result in results} == {"ERROR: connection refused"}
+
+
+async def test_what_a_judge_took_that_nobody_counted_is_unknown():
+    async def stream(**_):
+        yield '{"reason": "same", "score": 1}'
+
+    config = EvaluationConfig(output={"save_intermediate": False})
+    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
+    for judge in (LLMJudge(SimpleNamespace(achat_stream=stream)), mocked_judge(), None):
+        runner = ScriptedRunner(config, lambda *_: "Ann", judge)
+        (result,) = await runner.run_evaluation(rows, ["tog"])
+        assert result.scores.correctness.score == 1
+        figures = aggregate_results([result]).efficiency["tog"]
+        unknown = (None, None) if judge else (0, 0)  # the scripted judge asks no model
+        assert (figures["judge_calls"], figures["judge_cost_usd"]) == unknown
+        assert result.judge_usage.is_counted is (judge is None)
 
 
 async def test_a_run_that_is_stopped_hands_on_what_it_has(tmp_path):

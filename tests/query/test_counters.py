@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig, TokenizerConfig
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from hypothesis import given
@@ -17,6 +18,7 @@ from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.limits import CallLimit, Spending
 from graphrag.query.methods import embeds
 from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.structured_search.tog_search import ToGSearch, build_in_memory
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -42,6 +44,20 @@ def unlucky(number: int, request: Json) -> Fault | None:
         if number % every == 0:
             return fault
     return None
+
+
+async def test_a_search_of_the_graph_made_by_hand_counts_a_released_model(remote, server):
+    server.behave(faults=lambda n, _: Fault(status=500) if n == 1 else None)
+    model = create_completion(remote.header.model_configs("tog")["completion"])
+    names = ("entities", "relationships", "text_units")
+    opened = build_in_memory(*map(remote.tables.table, names))
+    parts = {"graph": opened.graph, "text_units": opened.text_units}
+    result = await ToGSearch(model=model, **parts).search(QUESTION)
+    assert counted(result.usage) == seen(server.records)
+    assert (result.usage.failed_calls, result.usage.is_counted) == (1, True)
+    other = SimpleNamespace(tokenizer=model.tokenizer, completion_async=model.completion_async)
+    uncounted = await ToGSearch(model=other, **parts).search(QUESTION)
+    assert (uncounted.usage.is_counted, uncounted.usage.cost_usd) == (False, None)
 
 
 @pytest.mark.parametrize("method", METHODS)

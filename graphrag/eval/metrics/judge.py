@@ -24,7 +24,7 @@ from graphrag.eval.records.verdicts import JudgeResult as JudgeResult
 from graphrag.eval.records.verdicts import MetricScores as MetricScores
 from graphrag.query.calls import CutOffReplyError, is_refusal, name_remedy, read_failure
 from graphrag.query.index_header import model_name
-from graphrag.query.models import CountedCompletion
+from graphrag.query.models import CountedCompletion, note_uncounted
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_reply
 from graphrag.query.usage import current_scope, phase
 
@@ -157,6 +157,7 @@ class JudgeModel:
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         prompts = "\n".join(message["content"] for message in messages if message["role"] == "user")
         model = cast("Any", self.model)
+        note_uncounted(model)
         if _way_to_ask(model) == _STREAM:
             pieces = await awaited(
                 model.achat_stream(

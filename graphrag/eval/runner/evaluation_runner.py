@@ -58,7 +58,7 @@ from graphrag.query.calls import CutOffReplyError, describe_error
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError, read_count, read_figure
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_header import IndexHeader, IndexNotBuiltError
-from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
+from graphrag.query.usage import UNCOUNTED, CallLog, Usage, current_scope, measure_calls
 from graphrag.text.log_lines import stay_silent
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class EvaluationRunner:
             if response is not None:
                 usage = response.usage
             elif is_own and not log.attempts:
-                usage = Usage(cost_usd=None, is_counted=False)  # nobody knows what it took
+                usage = UNCOUNTED
             place = unit.key, unit.sample.id, unit.method
             response = StoredResponse(*place, text, "", None, usage, failure, unit.trial)
         assert response is not None

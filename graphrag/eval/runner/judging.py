@@ -17,7 +17,14 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.metrics.claims import judge_claims
 from graphrag.eval.metrics.further import SCORERS, list_further, list_pairs
-from graphrag.eval.metrics.judge import NO_REASON, Judge, JudgeModel, LLMJudge, awaited
+from graphrag.eval.metrics.judge import (
+    NO_REASON,
+    Judge,
+    JudgeModel,
+    LLMJudge,
+    MetricJudge,
+    awaited,
+)
 from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Material, Scorer
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
 from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
@@ -60,7 +67,10 @@ async def ask_verdicts(
         repeats = [await asking()]
     else:
         repeats = await asyncio.gather(*(asking() for _ in range(settings.repeats)))
-    check_asked(current_scope() or CallLog())
+    log = current_scope() or CallLog()
+    check_asked(log)
+    if remaining and not (isinstance(judge, MetricJudge) or log.attempts or log.reused):
+        log.has_uncounted = True
     _check_refused(verdict.failure for repeat in repeats for verdict in repeat.values())
     verdicts = {metric: combine_repeats([r[metric] for r in repeats]) for metric in remaining}
     return {metric: unjudged[metric] or verdicts[metric] for metric in metrics}

@@ -12,7 +12,7 @@ from graphrag.eval.records.verdicts import Failure, JudgeResult
 from graphrag.eval.store.connection import Values
 from graphrag.eval.store.records import Judgement, StoredResponse, now
 from graphrag.query.figures import MOST_SECONDS, ImpossibleFigureError
-from graphrag.query.usage import Usage
+from graphrag.query.usage import UNCOUNTED, Usage
 
 _T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
@@ -64,7 +64,7 @@ def usage_of(text: str) -> Usage:
     try:
         return Usage.from_dict(json.loads(text))
     except ImpossibleFigureError:
-        return Usage(cost_usd=None, is_counted=False)
+        return UNCOUNTED
 
 
 def _usages_of(texts: list[str]) -> list[Usage]:

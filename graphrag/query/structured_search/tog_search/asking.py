@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar, 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from graphrag.query.calls import CutOffReplyError
+from graphrag.query.models import note_uncounted
 from graphrag.query.replies import (
     ReplyForm,
     UnreadableReplyError,
@@ -172,6 +173,7 @@ async def ask(
         options["temperature"] = 0.0
     if on_partial is not None:
         options["stream"] = True
+    note_uncounted(model)
     try:
         response = await model.completion_async(messages=messages, **options)
     except CutOffReplyError as error:

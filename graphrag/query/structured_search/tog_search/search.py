@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.counted_result import CountedSearchResult, OnText, Outcome, make_result
+from graphrag.query.models import count_completion
 from graphrag.query.structured_search.tog_search import asking, spreading
 from graphrag.query.structured_search.tog_search.answer import (
     Call,
@@ -84,12 +85,12 @@ class _Way:
 class GraphSearch(Generic[_Config]):
     """A search over one graph, which asks once; made once, safe for concurrent searches.
 
-    ``model`` is a graphrag_llm completion. ``text_units``: as they were opened, or a table, see
-    ``build_in_memory``; without any a search answers from relationships. ``config``: the section's
-    settings; None: its defaults.
-    Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
-    ``response_type`` is the form of the answer, free text. Texts are found by the words of a
-    question, and by their ``meaning``; None: by words alone.
+    ``model`` is a graphrag_llm completion, or has its methods; ``usage.is_counted`` is then False.
+    ``text_units``: as they were opened, or a table, see ``build_in_memory``; without any a search
+    answers from relationships. ``config``: the section's settings; None: its defaults. Paths of
+    prompt files must be absolute; one that can't be used raises ToGSearchError. ``response_type``
+    is the form of the answer, free text. Texts are found by the words of a question, and by their
+    ``meaning``; None: by words alone.
     """
 
     section: str
@@ -108,6 +109,7 @@ class GraphSearch(Generic[_Config]):
         meaning: "TextMeaning | None" = None,
     ) -> None:
         self._config: _Config = config or self.form()
+        model = count_completion(model)
         config = self._config
         self.graph = graph
         if not isinstance(text_units, TextUnits):
