@@ -77,9 +77,12 @@ _NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"
 _LANCE = "lance_namespace_urllib3_client"
 _LATER: "dict[str, tuple[str, ...]]" = {
     "graphrag.config.models.graph_rag_config": ("devtools",),
+    "graphrag.index.operations.snapshot_graphml": ("networkx",),
+    "graphrag.query.structured_search.drift_search.state": ("networkx",),
     "graphrag_llm.middleware.with_errors_for_testing": ("litellm",),
     "graphrag_llm.model_cost_registry.model_cost_registry": ("litellm",),
     "graphrag_llm.types.types": ("litellm",),
+    "graphrag_llm.utils.function_tool_manager": ("openai",),
     "graphrag_storage.tables.table_provider": ("pandas",),
     "graphrag_vectors.lancedb": (_LANCE,),
     f"{_NOUNS}.base": ("spacy",),
@@ -195,8 +198,9 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
     if _Overlay.cause is None:
         if "litellm" in packages:
             _point_to_encodings()
+            _leave("leave_openai", module.__name__)
         if _LANCE in packages:
-            _leave_client(module.__name__)
+            _leave("leave_client", module.__name__)
 
         def import_(
             name: str,
@@ -206,7 +210,7 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
             level: int = 0,
         ) -> object:
             top = name.partition(".")[0]
-            if level == 0 and top in packages and top not in sys.modules:
+            if level == 0 and top in packages:
                 return _Later(name if fromlist else top)
             return builtins.__import__(name, env, names, fromlist, level)
 
@@ -279,12 +283,12 @@ def _point_to_encodings() -> None:
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", brought)
 
 
-def _leave_client(name: str) -> None:
-    """Leave what LanceDB imports itself, which ``_import_later`` does not see."""
+def _leave(function: str, name: str) -> None:
+    """Leave what a package imports itself, which ``_import_later`` does not see."""
     try:
-        from graphrag.query.lance import leave_client
+        from graphrag.query import unread
 
-        leave_client()
+        getattr(unread, function)()
     except Exception as error:
         _give_up(name, error)
 

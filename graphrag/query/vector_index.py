@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphrag.config.embeddings import all_embeddings
-from graphrag.query.lance import leave_client
+from graphrag.query.unread import leave_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

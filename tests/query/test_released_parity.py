@@ -186,6 +186,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(both):
         "graphrag.query.model_facts",
         "graphrag.query.own_time",
         "graphrag.query.streaming",
+        "graphrag.query.unread",
         "graphrag.query.usage",
         "graphrag.text",
         "graphrag.text.json_records",
@@ -198,10 +199,31 @@ def test_packages_that_the_release_names_are_imported_when_they_are_used():
     code = """
 import sys, graphrag.api, graphrag.cli.main, graphrag_llm.middleware
 import graphrag_llm.model_cost_registry
+from concurrent.futures import ThreadPoolExecutor
+from graphrag.index.operations.snapshot_graphml import snapshot_graphml
+from graphrag.query.structured_search.drift_search.state import QueryState
+from graphrag_llm.types import LLMCompletionMessage
+from graphrag_llm.utils import FunctionToolManager
+from pydantic import BaseModel
 import graphrag_vectors.lancedb, lance_namespace_urllib3_client as client
 from graphrag.index.operations.build_noun_graph.np_extractors import regex_extractor
 from graphrag.index.operations.build_noun_graph.np_extractors import resource_loader
-assert not {"litellm", "nltk", "scipy", "sklearn", "spacy", "textblob"} & set(sys.modules)
+late = {"litellm", "networkx", "nltk", "scipy", "sklearn", "spacy", "textblob"}
+assert not (late | {"openai._client", "openai.types.batch"}) & set(sys.modules)
+assert QueryState().graph.number_of_nodes() == 0
+import openai
+with ThreadPoolExecutor(2) as pool:
+    assert [*pool.map(lambda name: hasattr(openai, name), ("OpenAI", "Stream"))] == [True, True]
+class Lamp(BaseModel):
+    height: int
+tools = FunctionToolManager()
+tools.register_function_tool(
+    name="light", description="Light it.", input_model=Lamp, function=lambda lamp: "lit"
+)
+assert tools.definitions()[0]["function"]["name"] == "light"
+assert issubclass(LLMCompletionMessage, openai.types.chat.ChatCompletionMessage)
+assert openai.types.Batch.__module__ == "openai.types.batch"
+assert {type(openai), type(openai.types)} == {type(sys)}
 try:
     resource_loader.nltk.find("corpora/nowhere")
 except LookupError:

@@ -18,7 +18,7 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import as_text, compute, open_table
-from graphrag.query.lance import leave_client
+from graphrag.query.unread import leave_client
 from graphrag.query.vector_index import (
     count_indexed,
     open_vector_tables,

@@ -1,0 +1,50 @@
+"""Packages that an import names and hardly anybody asks: they run when a name is looked for."""
+
+import sys
+from importlib.util import find_spec, module_from_spec
+from threading import RLock
+from types import ModuleType
+
+_lock = RLock()
+_begun: set[str] = set()
+
+
+def leave_client() -> None:
+    """Let a later ``import lancedb`` take half of its time.
+
+    It takes only models from the client of catalog services, whose package then does not run.
+    """
+    _leave("lance_namespace_urllib3_client")
+
+
+def leave_openai() -> None:
+    """Let the release import the types that it takes from OpenAI's client a second faster.
+
+    They stand in modules of their own, which need neither the client nor its other 500 types.
+    """
+    _leave("openai")
+    _leave("openai.types")
+
+
+def _leave(name: str) -> None:
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is None:
+        return
+    module = module_from_spec(spec)
+    module.__class__ = _Unread
+    sys.modules[name] = module
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, module)
+
+
+class _Unread(ModuleType):
+    def __getattr__(self, name: str) -> object:
+        with _lock:  # the package itself comes here again while it runs
+            if self.__name__ not in _begun:
+                _begun.add(self.__name__)
+                assert self.__spec__ is not None
+                assert self.__spec__.loader is not None
+                self.__spec__.loader.exec_module(self)
+                self.__class__ = ModuleType  # pyright: ignore[reportAttributeAccessIssue]
+        return ModuleType.__getattribute__(self, name)
