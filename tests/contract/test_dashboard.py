@@ -69,7 +69,7 @@ def test_it_is_one_file_of_every_figure(make_evaluation, collector, tmp_path):
     path = tmp_path / "new" / "dashboard.html"
     assert write_dashboard(path, evaluation.store_path, collector) == path
     assert same is write_dashboard
-    newest, older = list_runs(evaluation.store_path)
+    newest, older = list_runs(str(evaluation.store_path))
     with open_browser() as browser:
         page = browser.new_context(offline=True).new_page()
         page.goto(path.as_uri())

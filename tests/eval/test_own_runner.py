@@ -211,6 +211,20 @@ async def test_what_a_judge_took_that_nobody_counted_is_unknown():
         assert result.judge_usage.is_counted is (judge is None)
 
 
+async def test_progress_names_what_was_done_also_of_further_judges():
+    async def stream(**_):
+        yield '{"reason": "same", "score": 1}'
+
+    settings = {"output": {"save_intermediate": False}, "concurrency": 1}
+    config = EvaluationConfig(**settings, judge={"rubric": True, "max_retries": 0})
+    rows = [{"imdb_key": key, "question": "Who?", "answer": "Ann"} for key in ("a", "b")]
+    judge = LLMJudge(SimpleNamespace(achat_stream=stream))
+    runner = EvaluationRunner(config, judge, methods={"mine": lambda question: "Ann"})
+    calls = []
+    await runner.run_evaluation(rows, ["mine"], lambda *call: calls.append(call))
+    assert calls == [(1, 2, "a", "mine"), (2, 2, "b", "mine")] * 2
+
+
 async def test_a_run_that_is_stopped_hands_on_what_it_has(tmp_path):
     def answer(_, question, key):
         if question == "3?":

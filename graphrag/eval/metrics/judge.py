@@ -316,16 +316,19 @@ class DoubtingReply(JudgeReply):
 
 
 class Judge(Protocol):
-    """Grades responses: :class:`LLMJudge` or any object with this method.
+    """Grades responses: :class:`LLMJudge` or any object with this method, a coroutine or not.
 
     Where it has ``judge_<name>`` for a metric that is asked by itself, that is asked, given the
     metric's fields in order.
     """
 
-    async def evaluate_all(
+    def evaluate_all(
         self, question: str, ground_truth: str, predicted: str, context: str
-    ) -> MetricScores:
-        """Grade a response on the four metrics that are judged by default; never raises."""
+    ) -> object:
+        """Grade a response on the four metrics that are judged by default.
+
+        Returns MetricScores, or under each metric's name what has a score of 0 or 1.
+        """
         ...
 
 

@@ -400,11 +400,12 @@ class StoredRun:
         return asdict(self)
 
 
-def list_runs(store_path: Path) -> list[StoredRun]:
-    """Return the runs of a store, the newest first.
+def list_runs(store_path: Path | str) -> list[StoredRun]:
+    """Return the runs of a store, an eval.db, the newest first.
 
     UsageError if there is no store, StoreError if another process holds it.
     """
+    store_path = Path(store_path)
     pinned = pinned_run_id(store_path)
     with many_records(), open_store(store_path) as store:
         notes = read_notes(store_path)

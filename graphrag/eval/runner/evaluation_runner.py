@@ -156,8 +156,9 @@ class EvaluationRunner:
 
         - ``dataset``: rows as in the dataset file.
         - ``methods``: None: ``config.methods``.
-        - ``progress_callback``: called with (current, total, imdb_key, method) after each; None: a
-          progress bar in a notebook, nothing elsewhere.
+        - ``progress_callback``: called with (current, total, imdb_key, method) after each, and
+          counted anew after each that a further judge has graded; what it raises ends the run.
+          None: a line of progress in a notebook, nothing elsewhere.
 
         Returns them in the order of the dataset, and of the methods within a question. Raises
         RunStoppedError, whose ``results`` are those that are there, if the service refuses every

@@ -319,7 +319,7 @@ class Work:
 
     async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
         """Have done units judged further, keeping each judgment as it arrives; as :meth:`run`."""
-        n_done = 0
+        n_done, units = 0, {unit.key: unit for unit in self._request.units}
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
@@ -333,7 +333,7 @@ class Work:
                 tally = Tally(
                     n_done, len(tasks), tokens=spending.spent_tokens, cost_usd=spending.spent_usd
                 )
-                self._request.watch(tally, self._request.units[-1])
+                self._request.watch(tally, units[task.subject])
 
         await self._run_jobs([partial(run_task, task) for task in tasks])
         return self._explain_stop(outcome, len(tasks) - n_done)

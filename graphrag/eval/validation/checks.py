@@ -267,9 +267,9 @@ def _check_metadata(
     bare, full = ~np.logical_or.reduce(masks), np.logical_and.reduce(masks)
     examples = first_ids(units, bare)
     if any_enrichment:
-        what = "have a heading, keywords or a summary"
+        what, share = "have a heading, keywords or a summary", float((~bare).mean())
         message = f"{(~bare).sum()} of {len(units)} text units {what}"
-        return judge(name, not bare.all(), message, examples), (~bare).sum() / len(units), what
+        return judge(name, not bare.all(), message, examples), share, what
     listed, share = ", ".join(kinds), full.sum() / len(units)
     message = (
         f"{share:.1%} of the text units carry all of {listed}; "
