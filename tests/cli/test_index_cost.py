@@ -14,10 +14,11 @@ from graphrag.eval.results.index_costs import (
     costs_by_method,
     hold_against,
     hold_in_units,
+    index_cost,
 )
 from graphrag.eval.results.rows import Row
 from graphrag.eval.runner.index_building import build_index, held_for_building
-from graphrag.eval.store.index_costs import IndexCost, read_index_cost
+from graphrag.eval.store.index_costs import IndexCost, StepCost, read_index_cost
 
 
 def read_cost(project: Path) -> Any:
@@ -26,11 +27,14 @@ def read_cost(project: Path) -> Any:
 
 def test_an_index_costs_what_the_server_counts_and_again_from_its_cache(make_evaluation, server):
     evaluation = make_evaluation(server.base_url, methods=["bm25", "local"], metrics=[])
-    evaluation.write_rows(ROWS[:2])
+    evaluation.configure(indexes={"clock": "./clock", "tower": "./clock"})
+    keys = ("clock", "tower")
+    evaluation.write_rows([{**r, "imdb_key": k} for r, k in zip(ROWS[:2], keys, strict=True)])
     output = evaluation.project / "output"
     shutil.rmtree(output)
     before = len(server.records)
     result = evaluation.done("--index", "--full")
+    assert flat(result.output).count("Built index") == 1
     asked = server.records[before:]
     cost = read_cost(evaluation.project)
     building = [r for r in asked if r.sequence <= before + sum(s["replies"] for s in cost["steps"])]
@@ -132,6 +136,17 @@ def test_a_dearer_index_pays_by_what_its_searches_cost_less():
     unknown = hold_against(("a", "b"), (None, 1.0), (dear, {**cheap, ("film", "q1"): None}))
     assert unknown is not None
     assert (unknown.more, unknown.saved, unknown.questions) == (None, None, None)
+
+
+def test_an_index_that_several_keys_name_costs_once():
+    def built(seconds: float) -> IndexCost:
+        step = StepCost("extract_graph", "m", "completion", 2, 0, 900, 100, 0.5)
+        return IndexCost("tables", {"extract_graph": seconds}, steps=(step,))
+
+    shared = index_cost("tog", {"a": built(1.0), "b": built(1.0)}, "tokens")
+    assert shared == index_cost("tog", {"a": built(1.0)}, "tokens") == 1000
+    assert index_cost("tog", {"a": built(1.0), "b": built(2.0)}, "tokens") == 2000
+    assert index_cost("tog", {"a": built(1.0), "b": None}, "tokens") is None
 
 
 def test_ways_are_held_in_dollars_where_any_are_paid_and_in_answers_alone():

@@ -120,6 +120,8 @@ def test_both_aggregations_can_rank_methods_in_opposite_order():
 def test_criteria_are_met_missed_or_not_measured():
     slow = SuccessCriterion(metric="seconds", minimum=4, target=2, lower_is_better=True)
     assert [slow.check(v) for v in (1.9, 2, 4)] == ["met target", "met minimum", "missed"]
+    strict = SuccessCriterion(metric="recall", minimum=0.3)
+    assert strict.check(0.1 + 0.2) == "missed"  # a digit above, as floats add it up
     results = check_criteria([slow], {"tog": {"seconds": 1.0}, "basic": {}})
     assert [each.result for each in results] == ["met target", "not measured"]
     for fields in ({"minimum": 0.9}, {"minimum": 0.1, "lower_is_better": True}, {"goal": 1}):

@@ -11,18 +11,19 @@ from rich.console import Console
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
-from graphrag.eval.report.answer import Answer, answer_run
+from graphrag.eval.report.answer import Answer, answer_kinds, answer_run
 from graphrag.eval.report.price import Prices
-from graphrag.eval.report.run import list_run
+from graphrag.eval.report.run import kinds_table, list_run
 from graphrag.eval.report.run_tables import RIGHT, metrics_table, score_table
 from graphrag.eval.report.table import show
 from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.index_costs import compute_payoffs
-from graphrag.eval.results.kinds import group_questions
+from graphrag.eval.results.kinds import Group, Grouping, Lead, group_questions
 from graphrag.eval.results.labels import LabelledQuestion, correct_comparisons
 from graphrag.eval.results.rows import Row, rows_of, with_every_metric
 from graphrag.eval.results.terms import Terms
+from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.index_costs import IndexCost, StepCost
 from graphrag.eval.web.plots import plot_run
@@ -111,6 +112,16 @@ def test_scores_that_labels_correct_are_told_first_and_the_judges_beside_them(n_
     assert score_table(twice, analysis).note.endswith(" Labels are of the first search.")
     every = metrics_table(["correctness"], analysis)
     assert every.title == "Every metric in %, by the judge (95 % interval each), n questions"
+    means = {
+        m: Estimate(mean, 30, 0.1, 0.9, "wilson") for m, mean in (("tog", 0.8), ("basic", 0.3))
+    }
+    group = Group("kind", "fact", 30, means, [Lead("tog", "basic", 30, 0.5, 0.1, 0.8, 0.001, 1)])
+    sorted_by_judge = replace(corrected, kinds=(Grouping("kind", (group,), 0),))
+    assert kinds_table(sorted_by_judge).title.startswith(
+        "By kind of question: correctness in %, by the judge ("
+    )
+    told = answer_kinds(sorted_by_judge, "basic")
+    assert told.startswith("Shown by the judge alone to be better than basic: tog on kind fact")
     drawn = plot_run(corrected, analysis)
     assert [point.x for point in drawn["scores"].series[0].points] == pytest.approx(
         [80, 78 if n_labels == 100 else 80]

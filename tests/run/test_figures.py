@@ -20,6 +20,14 @@ async def answer(question):
     return MethodAnswer("Idris Vane", **figures)
 """
 
+SILENT = """
+async def answer(question):
+    if question != {answered!r}:
+        raise RuntimeError("down")
+    return "Idris Vane"
+"""
+QUOTE = "Idris Vane built the tower clock of\nAshcombe."
+
 
 @pytest.fixture
 def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
@@ -97,3 +105,21 @@ def test_a_store_that_holds_one_is_shown_and_resumed(evaluation, name, value):
     odd = next(each for each in evaluation.responses() if each.unit == unit)
     assert (odd.usage.cost_usd, odd.usage.is_counted, odd.latency_s) == (None, False, None)
     assert odd.response == "Idris Vane"
+
+
+def test_failed_searches_are_no_figure_of_what_nobody_knows_or_asks(evaluation):
+    rows = [{**row, "evidence": [QUOTE]} for row in ROWS[:3]]
+    evaluation.write_rows([*rows[:2], {**rows[2], "answerable": False}])
+    module = f"mine_{uuid4().hex}"
+    code = SILENT.format(answered=ROWS[0]["question"])
+    (evaluation.root / f"{module}.py").write_text(code, encoding="utf-8")
+    evaluation.configure(
+        methods=[{"name": "own", "function": f"{module}:answer"}], judge={"quality": True}
+    )
+    evaluation.done()
+    measures = evaluation.read_results("summary")["measures"]["own"]["measures"]
+    shown = ("shown_hit_rate", "shown_recall", "shown_unit_recall")
+    assert [measures[name]["estimate"]["n"] for name in shown] == [0, 0, 0]
+    results = evaluation.read_json("evaluation.json")["results"]
+    assert [row["judge_score"] for row in results[1:]] == [0.0, None]
+    assert results[0]["judge_score"] > 0

@@ -29,6 +29,7 @@ from graphrag.eval.suite.evaluation import (
     TestCase,
 )
 from graphrag.eval.suite.evaluators import make_evaluator
+from graphrag.eval.suite.framework import recommend
 from graphrag.eval.suite.running import run_suites
 from graphrag.eval.suite.summary import (
     CaseResult,
@@ -646,6 +647,7 @@ def result(case: str, score: float | None = 1.0) -> CaseResult:
     ("scores", "status", "passed"),
     [
         ([1.0, 0.9], "passed", 2),
+        ([0.4, 1.0, 1.0], "passed", 2),  # 0.8, of which a float is a digit short
         ([0.6, 0.9], "warning", 2),
         ([0.59, 0.6], "failed", 1),
         ([0.9, None], "incomplete", 1),
@@ -660,6 +662,12 @@ def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(scores, statu
     low, high = report.methods[0].bounds
     assert 0 <= low <= high <= 1
     json.dumps(report.to_dict(), allow_nan=False)
+
+
+def test_a_mean_that_adds_up_to_a_mark_is_not_below_it():
+    assert recommend([("f1", sum([0.4, 1.0, 1.0]) / 3)], {}, 3) == [
+        "No metric is below 0.8 on average."
+    ]
 
 
 @pytest.mark.parametrize(

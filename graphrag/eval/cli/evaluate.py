@@ -87,10 +87,10 @@ async def build_missing(
     failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something;
     a second one stops at once.
     """
-    missing = {key: root for key, root in roots.items() if not is_built(root)}
-    for root in missing.values():
+    missing = {root: key for key, root in roots.items() if not is_built(root)}
+    for root in missing:
         check_language(root)
-    for key, root in missing.items():
+    for root, key in missing.items():  # once, though several keys name it
         for line in await list_input_warnings(key, root):
             warn(line)
         seconds = await _build(key, root, notes, warn)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import isclose
 from typing import Annotated, Literal, cast, get_args
 
 from pydantic import (
@@ -88,7 +89,7 @@ class SuccessCriterion(FrozenSection):
         return "met minimum" if self._is_beyond(value, self.minimum) else "missed"
 
     def _is_beyond(self, value: float, bound: float | None) -> bool:
-        if bound is None:
+        if bound is None or isclose(value, bound):  # thirds that add up to it are not beyond
             return False
         return value < bound if self.lower_is_better else value > bound
 

@@ -554,7 +554,8 @@ def answer_kinds(results: "EvaluationResults", taken: str | None) -> str:
     ]
     more = f" and {len(better) - _MOST_GROUPS} more groups" if len(better) > _MOST_GROUPS else ""
     than = "every other method" if taken is None else taken
-    return f"Shown to be better than {than}: {', '.join(cells)}{more}."
+    by = "by the judge alone " if results.analysis and results.analysis.scored_by_labels else ""
+    return f"Shown {by}to be better than {than}: {', '.join(cells)}{more}."
 
 
 def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:

@@ -188,12 +188,13 @@ def kinds_table(results: "EvaluationResults") -> Table:
     if not groups:
         return Table()
     methods, primary = list(groups[0].means), results.metrics[0]
+    by = "" if results.analysis is None else run_tables.by_judge(results.analysis)
     columns: list[tuple[str, Kind]] = [("questions", "text"), *((m, "percent") for m in methods)]
     rows: list[list[Value]] = [
         [group.name, *map(mean_with_n, group.means.values()), group.winner] for group in groups
     ]
     return Table(
-        f"By kind of question: {primary} in % (95 % interval each), n questions",
+        f"By kind of question: {primary} in %{by} (95 % interval each), n questions",
         [*columns, ("shown best", "text")],
         rows,
         "Groups of 20 questions or more. Shown best: better than every other method, with p "

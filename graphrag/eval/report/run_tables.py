@@ -154,7 +154,7 @@ def _found(n: int, name: str, outcome: str) -> Value:
 
 def metrics_table(metrics: Sequence[str], analysis: "Analysis") -> Table:
     """Return each method's means on metrics by the judge, each with its interval and n."""
-    return means_table(metrics, analysis.outcomes, _by_judge(analysis)) if metrics else Table()
+    return means_table(metrics, analysis.outcomes, by_judge(analysis)) if metrics else Table()
 
 
 def means_table(
@@ -181,7 +181,7 @@ def means_table(
     )
 
 
-def _by_judge(analysis: "Analysis") -> str:
+def by_judge(analysis: "Analysis") -> str:
     """Return whose means these are where the scores are not the judge's."""
     return ", by the judge" if analysis.scored_by_labels else ""
 
@@ -200,7 +200,7 @@ def documents_table(analysis: "Analysis") -> Table:
             rows[-1].append(None if outcomes is None else Found(mean_and_n(outcomes), query))
     left = len(by_document) - len(rows)
     return Table(
-        f"Documents x methods: {analysis.primary} in %{_by_judge(analysis)} "
+        f"Documents x methods: {analysis.primary} in %{by_judge(analysis)} "
         "(95 % interval each), n questions",
         [("document", "text"), *((method, "percent") for method in methods)],
         rows,

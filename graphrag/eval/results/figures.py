@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from statistics import fmean
 from typing import TypeAlias, cast
@@ -18,6 +18,7 @@ from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import GRAPH_NEEDED, LossRecord, LossRow, summarize_loss, trace_loss
 from graphrag.eval.metrics.measures import (
+    SHOWN,
     MeasuredAnswer,
     MethodMeasures,
     measure,
@@ -25,7 +26,7 @@ from graphrag.eval.metrics.measures import (
 )
 from graphrag.eval.metrics.quality import QUALITY
 from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
-from graphrag.eval.records.answers import QueryResult, ReadWhole, Retrieved
+from graphrag.eval.records.answers import QueryResult, ReadWhole
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
 from graphrag.eval.results.index_costs import Payoff, compute_payoffs
@@ -129,7 +130,10 @@ def compute_figures(
     samples = {sample.id: sample for sample in run_samples}
     settings, metadata = config.measures, results.metadata
     gradings = _group_gradings(judged)
-    details = [_describe_answer(result, config, is_judged, gradings) for result in first]
+    details = [
+        _describe_answer(result, samples.get(result.sample_id), config, is_judged, gradings)
+        for result in first
+    ]
     index_of = results.terms.index_of
     is_there = [index_of(r.imdb_key, r.method) in views and r.sample_id in samples for r in first]
     measurable = list(compress(first, is_there))
@@ -147,6 +151,7 @@ def compute_figures(
         search = results.terms.search_methods.get(result.method, "")
         needed = GRAPH_NEEDED.get(search, ())
         records.append(trace_loss(sample, result, view, needed, has_verdicts))
+    measured = _drop_unknown(measured, measured_details)
     by_method = summarize_measures(measured, settings)
     scores = _score(config, first, samples, gradings)
     values = {(m.sample_id, m.method): m.values for m in measured}
@@ -210,8 +215,22 @@ def _group_gradings(judged: _Judged) -> _Gradings:
     return gradings
 
 
+def _drop_unknown(
+    measured: Sequence[MeasuredAnswer], details: Sequence[Section]
+) -> list[MeasuredAnswer]:
+    """Leave out what only failed searches of a method have: it is 0 without any answer's."""
+    answered = [m for m, detail in zip(measured, details, strict=True) if not detail["failed"]]
+    known = {(m.method, name) for m in answered for name in SHOWN if m.values[name] is not None}
+    unknown = {m.method: [s for s in SHOWN if (m.method, s) not in known] for m in measured}
+    return [replace(m, values={**m.values, **dict.fromkeys(unknown[m.method])}) for m in measured]
+
+
 def _describe_answer(
-    result: QueryResult, config: EvaluationConfig, is_judged: bool, gradings: _Gradings
+    result: QueryResult,
+    sample: Sample | None,
+    config: EvaluationConfig,
+    is_judged: bool,
+    gradings: _Gradings,
 ) -> Section:
     """Return what files say of a response beside its measures.
 
@@ -221,7 +240,7 @@ def _describe_answer(
     has_failed, grades = result.failure is not None, gradings.get("quality", {})
     value = grades.get((result.sample_id, result.method))
     quality = None if value is None else QUALITY.numbers(value)["overall_score"]
-    if has_failed and is_judged and grades:
+    if has_failed and is_judged and grades and (sample is None or QUALITY.asks(sample)):
         quality = 0.0
     has_verdict = not has_failed or (is_judged and "correctness" in config.metrics)
     correctness = result.scores.correctness.score if has_verdict else None
@@ -313,16 +332,11 @@ def check_criteria(
     """
     return [
         CriterionResult(
-            method=method,
-            metric=criterion.metric,
-            value=values.get(criterion.metric),
-            minimum=criterion.minimum,
-            target=criterion.target,
-            result=criterion.check(values.get(criterion.metric)),
-            lower_is_better=criterion.lower_is_better,
+            *(method, held.metric, value, held.minimum, held.target, held.check(value)),
+            lower_is_better=held.lower_is_better,
         )
-        for criterion in criteria
-        for method, values in means.items()
+        for held in criteria
+        for method, value in ((method, values.get(held.metric)) for method, values in means.items())
     ]
 
 
@@ -421,17 +435,17 @@ def retrieval_pieces(
     entries = cast("list[Section]", report["results"])
     by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
     whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
-
-    def with_retrieved(response: Section, retrieved: Retrieved | None) -> Section:
-        listed = None if retrieved is None else retrieved.to_dict()
-        return {"measures": response["measures"], "retrieved": listed, **response}
-
     questions = (
         {
             **entry,
             "methods": {
-                name: with_retrieved(response, next(whole).retrieved)
+                name: {
+                    "measures": response["measures"],
+                    "retrieved": told and told.to_dict(),
+                    **response,
+                }
                 for name, response in entry["methods"].items()
+                for told in [next(whole).retrieved]
             },
         }
         for entry in entries

@@ -109,9 +109,11 @@ def index_cost(search: str, costs: Mapping[str, IndexCost | None], unit: Unit) -
     needed = {"graph": KINDS, "vectors": KINDS[1:]}.get(need_of(search) or "", ())
     if not needed:
         return 0.0 if costs else None
+    # One that several keys name was built once.
+    built = {cost and (cost.fingerprint, *cost.seconds.values()): cost for cost in costs.values()}
     sums = [
         cost and (cost.cost_usd(needed) if unit == "cost_usd" else cost.count_tokens(needed))
-        for cost in costs.values()
+        for cost in built.values()
     ]
     return sum_known(sums) if sums else None
 

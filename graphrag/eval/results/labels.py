@@ -276,16 +276,9 @@ def _compare_by_labels(
         for a, b in [(_known(question, compared.a), _known(question, compared.b))]
         if a is not None and b is not None
     )
+    names = ("n_pairs", "n10", "n01", "discordance", "detectable_at_80", "test")
     own = paired_binary(counts)
-    result = replace(
-        result,
-        n_pairs=own.n_pairs,
-        n10=own.n10,
-        n01=own.n01,
-        discordance=own.discordance,
-        detectable_at_80=own.detectable_at_80,
-        test=own.test,
-    )
+    result = replace(result, **{name: getattr(own, name) for name in names})
     return result, inference_of(result, counts)
 
 

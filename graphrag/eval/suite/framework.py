@@ -11,7 +11,7 @@ from typing import cast
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.paired import holm, paired_scale
-from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
+from graphrag.eval.suite.cases import Thresholds, check_ids, reaches, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -163,7 +163,7 @@ class EvaluationFramework:
                 seconds.append(cast("float", output["processing_time"]))
             if problems:
                 failures[case.id] = "; ".join(problems)
-            elif scored and fmean(result.share for result in scored) >= self.passing_score:
+            elif scored and reaches(fmean(result.share for result in scored), self.passing_score):
                 n_passed += 1
         report = EvaluationReport(
             test_suite_name=test_suite_name,
@@ -289,8 +289,8 @@ def recommend(
     """Say which means (by what they are of, in [0, 1]) are low, and what failed; never empty."""
     texts: list[str] = []
     for name, mean in means:
-        if mean < FAIR:
-            what, limit = ("Improve", WEAK) if mean < WEAK else ("Look at", FAIR)
+        if not reaches(mean, FAIR):
+            what, limit = ("Look at", FAIR) if reaches(mean, WEAK) else ("Improve", WEAK)
             texts.append(f"{what} {name}: its mean is {mean:.2f}, below {limit}.")
     if not texts and means:
         texts.append(f"No metric is below {FAIR} on average.")

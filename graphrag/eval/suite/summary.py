@@ -23,7 +23,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import STYLES, Line, Part, Table
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
-from graphrag.eval.suite.cases import Suite, Thresholds
+from graphrag.eval.suite.cases import Suite, Thresholds, reaches
 from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
 from graphrag.eval.suite.framework import (
     MetricRegression,
@@ -238,7 +238,7 @@ class SuiteOutcome(Stored):
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
     """Return how a score stands against the thresholds."""
     low, high = sorted((thresholds.passing, thresholds.warning))
-    return "failed" if score < low else "passed" if score >= high else "warning"
+    return "passed" if reaches(score, high) else "warning" if reaches(score, low) else "failed"
 
 
 def worst_status(statuses: Sequence[SuiteStatus]) -> SuiteStatus:
