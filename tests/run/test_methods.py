@@ -10,7 +10,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import read_model_settings
-from graphrag.eval.runner.methods import MethodSet, describe_method, load_method
+from graphrag.eval.runner.methods import MethodAnswer, MethodSet, describe_method, load_method
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
@@ -206,6 +206,13 @@ def test_a_changed_function_is_not_resumed(evaluation, own):
     after = describe_method(load_method(f"{own}:text", evaluation.root))
     assert before["function"] == after["function"] == f"{own}:text"
     assert before["source"] != after["source"]
+
+
+@pytest.mark.parametrize("contexts", ["The clock.", (object(),), (None, "The clock.")])
+def test_contexts_that_are_no_texts_are_refused_and_never_judged(contexts):
+    with pytest.raises(TypeError, match=r"a tuple of texts, such as \(text,\)"):
+        MethodAnswer("Idris Vane", contexts)
+    assert MethodAnswer("Idris Vane", ["The clock."]).contexts == ["The clock."]
 
 
 async def test_a_function_may_answer_with_a_search_result_and_its_counts(make_evaluation, server):

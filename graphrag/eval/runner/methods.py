@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from string import Template
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from dotenv import dotenv_values
@@ -139,6 +139,12 @@ class MethodAnswer:
     output_tokens: int | None = None
     cost_usd: float | None = None
     abstained: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be shown to the judge as it is."""
+        texts: Any = () if self.contexts is None else self.contexts
+        if isinstance(texts, str) or not all(isinstance(text, str | Mapping) for text in texts):
+            raise TypeError("contexts must be a tuple of texts, such as (text,)")
 
     def usage(self) -> Usage:
         """Return the figures as a usage; ImpossibleFigureError if one can't be."""
