@@ -10,7 +10,7 @@ from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring.watch import _Side  # pyright: ignore
 from graphrag.eval.records.judged import METRICS
-from graphrag.eval.report.comparison import describe_decision
+from graphrag.eval.report.comparison import describe_decision, list_unjoined
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.gates import GateOutcome
@@ -128,6 +128,13 @@ def test_questions_without_an_answer_are_no_verdicts_that_the_judge_owes():
     ]
     rows = [row(i) for i in range(100)]
     assert gate([*rows, *no_answer], [*rows, *no_answer]).items[0].decision.outcome is PASS
+    for new, old in ((rows, [*rows, *no_answer]), ([*rows, *no_answer], rows)):
+        (item,) = gate(new, old).items
+        assert (item.difference.n_dropped_pairs, item.n_without_verdict) == (0, 0)
+        assert (item.difference.coverage, item.only_baseline, item.only_new) == (1, (), ())
+    both = gate(rows, [*rows, *no_answer], "correctness", "completeness")
+    (told,) = list_unjoined(both)
+    assert told.startswith("Only in the baseline (m), 20 not compared, e.g. q100, ")
     (item,) = gate(no_answer, no_answer).items
     assert str(item.decision.reason) == "there is no question with both verdicts"
 

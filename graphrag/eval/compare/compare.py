@@ -103,7 +103,7 @@ class MethodComparison:
 
     ``difference``: new run less baseline, over the pairs of the gate; ``verdict``: it in words, by
     the two-sided test; ``decision``: the gate's, by the one-sided test. ``only_new``,
-    ``only_baseline``: ids of the questions that one run holds alone; ``n_other_reference`` have
+    ``only_baseline``: ids of what one run alone has to judge; ``n_other_reference`` have
     another accepted answer now. ``n_unanswered``: failed searches and abstentions that count as not
     done well, of the new run and the baseline, among the questions that both hold.
     ``changed_indexes``: documents whose index is another now. ``questions``: what became of every
@@ -267,8 +267,8 @@ def compare_runs(
             difference=result,
             verdict=verdict_in_words(result, NEW, BASELINE),
             decision=decisions[key],
-            only_new=tuple(row.question_id for row in joined[key[0]].new),
-            only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
+            only_new=tuple(row.question_id for row in judged[key].new),
+            only_baseline=tuple(row.question_id for row in judged[key].baseline),
             n_other_reference=pairs[key].n_other_reference,
             n_unanswered=_count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(changed[key]),
@@ -428,7 +428,8 @@ def _judged_rows(joined: Joined, metric: str) -> Joined:
     They have no answer, or one that leaves nothing to judge: no verdict on them is missing.
     """
     pairs = [p for p in joined.pairs if {row.states[metric] for row in p} != {State.NOT_JUDGED}]
-    return joined._replace(pairs=pairs)
+    alone = ([r for r in rows if r.states[metric] != State.NOT_JUDGED] for rows in joined[1:])
+    return Joined(pairs, *alone)
 
 
 def _pair_scores(joined: Joined, metric: str) -> MetricPairs:

@@ -214,11 +214,11 @@ def list_weaknesses(comparison: RunComparison) -> list[str]:
 
 def list_unjoined(comparison: RunComparison) -> list[str]:
     """Say how many questions only one run holds, a line each run and set of methods."""
-    groups: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    alone: dict[tuple[str, str], dict[str, None]] = {}
     for item in comparison.items:
         for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
-            if ids:
-                groups.setdefault((side, ids), {})[item.method] = None
+            alone.setdefault((side, item.method), {}).update(dict.fromkeys(ids))
+    groups = grouped(((side, tuple(ids)), m) for (side, m), ids in alone.items() if ids)
     return [
         f"Only in the {side} ({', '.join(methods)}), {len(ids):,} not compared"
         f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
