@@ -213,7 +213,7 @@ class TextMeaning:
         """
         store, reason = await self._open_once()
         if store is None:
-            return {}, self._note(reason)
+            return {}, reason and self._note(reason)
         scope = current_scope()
         n_failed = 0 if scope is None else len(scope.failures)
         try:
@@ -254,8 +254,10 @@ class TextMeaning:
         return note
 
     def _open(self) -> "tuple[VectorStore | None, str]":
-        """Open the store, or say why its vectors are of no use."""
+        """Open the store, or say why its vectors are of no use; "" where there are no texts."""
         try:
+            if not self._probe(1):
+                return None, ""
             store = open_text_vectors(self._config)
             if not store.count():
                 return None, "the index has no vectors of its text units"

@@ -10,6 +10,7 @@ import pytest
 from support.lighthouse import QUESTION
 from support.openai_server import Fault
 
+from graphrag.api.search import tog_search
 from graphrag.offline.vectors import average_words, hash_text
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import read_header
@@ -86,6 +87,12 @@ async def test_words_lead_alone_where_there_are_no_vectors(make_project):
     assert f"{WORDS_ALONE}: the vectors of the text units can't be read" in note_of(found)
     assert found.usage.embedding_calls == 0
     assert index.header.describe("tog") != before
+
+
+async def test_without_texts_there_is_nothing_to_do_without(remote):
+    tables = [remote.tables.table(name) for name in ("entities", "relationships")]
+    found = await tog_search(remote.header.config, *tables, QUESTION)
+    assert (found.note, found.usage.embedding_calls) == ("", 0)
 
 
 async def test_other_vectors_are_another_setup(make_project):
