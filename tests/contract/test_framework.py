@@ -294,6 +294,7 @@ async def test_a_suite_of_questions_is_asked_and_scored():
     assert isinstance(report.timestamp, datetime)
     times = report.performance_metrics
     assert 0 <= times["avg_processing_time"] <= times["max_processing_time"] < 1
+    assert times["n_timed"] == 3
     assert any("response_relevance" in text and "0.50" in text for text in report.recommendations)
     with pytest.raises(ValueError, match="nothing"):
         await framework.run_evaluation("nothing", {})
@@ -386,7 +387,8 @@ async def test_a_graph_is_scored_without_a_component_to_run():
     report = await framework.run_evaluation("graph", graph(["a", "b"], [("a", "b")]))
     assert [(r.metric, r.score) for r in report.results] == [(CONNECTIVITY, 1.0)]
     assert report.failures == {}
-    assert report.performance_metrics == {"avg_processing_time": None, "max_processing_time": None}
+    times = {"avg_processing_time": None, "max_processing_time": None}
+    assert report.performance_metrics == {**times, "n_timed": 0}
     report = await framework.run_evaluation("graph", {})
     assert set(report.failures) == {"graph"}
 

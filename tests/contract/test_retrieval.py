@@ -256,6 +256,7 @@ def test_the_default_criteria():
         (None, 1.2, 1.2, "missed target"),
         (None, 1.2, 1.3, "met target"),
         (0.8, None, 0.9, "met minimum"),
+        (0.3, None, 0.1 + 0.2, "missed"),  # which is 0.30000000000000004
         (0.8, 0.9, None, "not measured"),
     ],
 )

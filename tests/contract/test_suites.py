@@ -123,7 +123,9 @@ def test_suites_run_by_the_command_and_report_what_each_metric_says(evaluation):
     (kept,) = evaluation.read_json(RESULTS)["suites"]
     assert report["overall_score"] == kept["score"]["mean"] == 1.0
     assert (report["passed_tests"], report["total_tests"]) == (1, 1)
-    assert set(report["performance_metrics"]) == {"avg_processing_time", "max_processing_time"}
+    times = report["performance_metrics"]
+    assert set(times) == {"avg_processing_time", "max_processing_time", "n_timed"}
+    assert times["n_timed"] == 1
     assert report["results"][0]["metric"] == "entity_extraction_accuracy"
     assert datetime.fromisoformat(report["timestamp"])
     twice = {**QUERY_CASE, "input_data": {"query": "Who?", "question": "Who?"}}

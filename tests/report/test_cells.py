@@ -19,6 +19,7 @@ from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import StoredRun
 from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import Latency, latency_quantile
+from graphrag.text.bounds import number_beside
 
 
 def test_a_run_without_figures_has_a_dash_for_each():
@@ -66,6 +67,14 @@ def test_a_p_value_is_never_0():
     shown = [p_value(p) for p in (0.0, 0.00099, 0.001, 0.0163, 1.0, None)]
     assert shown[:3] == ["p < 0.001", "p < 0.001", "p = 0.001"]
     assert shown[3:] == ["p = 0.016", "p = 1.000", "p unknown"]
+
+
+def test_a_figure_beside_a_bound_has_the_digits_that_tell_them_apart():
+    assert number_beside(0.6497, 0.65) == "0.6497"
+    assert number_beside(0.5, 0.65) == "0.500"
+    assert number_beside(0.65 - 1e-16, 0.65) == "0.650"  # equal, but for the arithmetic
+    assert number_beside(0.6499996, 0.65, 0.7) == "0.6499996"
+    assert number_beside(0.05004, 0.05, digits=3, kind="g") == "0.05004"
 
 
 def test_limits_are_rounded_outwards():

@@ -183,11 +183,13 @@ def test_a_judge_of_another_scale_is_seen_wherever_figures_are(evaluation, packa
     plain = evaluation.done("--dry-run", COLUMNS="300").output
     terms = {"measures": {"criteria": [{"metric": "politeness.score", "minimum": 3}]}}
     evaluation.configure(
-        metrics=["correctness", "politeness"], thresholds={"politeness": 3}, **terms
+        metrics=["correctness", "politeness"], thresholds={"politeness": 2.0000001}, **terms
     )
     assert evaluation.done("--dry-run", COLUMNS="300").output != plain
     result = evaluation.done("--full", COLUMNS="300", code=100)
-    assert "threshold missed: echo: politeness.score 2.000 (n 2) is below 3" in result.output
+    assert (
+        "threshold missed: echo: politeness.score 2.000 (n 2) is below 2.0000001" in result.output
+    )
     assert "Politeness, 1 to 5 (95 % interval)" in result.output
     assert "politeness.score above 3" in result.output
     given = evaluation.read_results("summary")["graded"]["politeness"]

@@ -173,6 +173,11 @@ def test_an_amount_passes_within_its_threshold_and_fails_beyond():
     limits = stats.ttest_1samp(d, 0).confidence_interval(0.90)
     same = decide_amount(case)
     assert (same.lower_bound, same.upper_bound) == pytest.approx((limits.low, limits.high))
+    over = decide_amount(AmountCase(case.pairs, same.upper_bound - 1e-5))
+    assert over.outcome is INCONCLUSIVE
+    assert "can't be ruled out" in str(over.reason)
+    increase, accepted = map(float, over.reason.figures)
+    assert increase > accepted  # with four digits they are the same
 
 
 def test_missing_values_do_not_pass():

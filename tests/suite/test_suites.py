@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import yaml
@@ -16,9 +17,9 @@ from support.openai_server import Behaviour, Fault, offline_reply
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.errors import ConfigError, RunStoppedError, UsageError
 from graphrag.eval.records.verdicts import Failure, JudgeResult
-from graphrag.eval.report.table import Line
+from graphrag.eval.report.table import Line, Table
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.suite.cases import Suite, Thresholds, find_suite_files, parse_suite, read_suite
@@ -35,6 +36,7 @@ from graphrag.eval.suite.summary import (
     CaseResult,
     SuiteOutcome,
     SuiteReport,
+    list_suite_answers,
     list_suites,
     status_of,
     summarize_suite,
@@ -349,6 +351,12 @@ async def test_a_program_holds_a_run_against_an_earlier_one(evaluation):
     assert [report["regressions"] is not None for report in kept] == [False, True, False]
 
 
+async def test_a_run_that_nothing_keeps_is_neither_resumed_nor_compared(evaluation):
+    for wanted in ({"resume": True}, {"baseline": "a run"}):
+        with pytest.raises(UsageError, match="Give run_suites the store"):
+            await run_one(evaluation, EXTRACTION, **wanted)
+
+
 async def test_a_run_of_another_bound_of_replies_is_another_run(evaluation):
     evaluation.configure(judge={"rubric": True}, trials=2)  # which suites leave out
     with EvaluationStore(evaluation.store_path) as store:
@@ -454,6 +462,13 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation):
         ("search", None, "unscored"),
     ]
     assert report.status == "incomplete"
+    times = report.evaluation_report(datetime.now()).performance_metrics
+    timed = [r.latency_s for r in report.results[:2]]  # the system ran both, whatever their scores
+    assert times == {
+        "n_timed": 2,
+        "avg_processing_time": pytest.approx(fmean(timed)),
+        "max_processing_time": max(timed),
+    }
     (method,) = report.methods
     assert (method.score.mean, method.bounds) == (1.0, (1 / 3, 1.0))
     assert method.passed.mean == pytest.approx(1 / 3)
@@ -652,6 +667,7 @@ def result(case: str, score: float | None = 1.0) -> CaseResult:
         ([0.59, 0.6], "failed", 1),
         ([0.9, None], "incomplete", 1),
         ([0.0, 0.0, None], "failed", 0),  # below even if the missing one were 1
+        ([2 / 3 - 1 / 15 - 1e-16], "warning", 1),  # 0.5999999999999999, which is 0.6
     ],
 )
 def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(scores, status, passed):
@@ -683,6 +699,19 @@ def test_what_a_suite_took_is_told_in_whole_words(usage, told):
     report = summarize_suite(suite, [replace(result("a"), usage=usage)])
     lines = list_suites(SuiteOutcome((report,), None, None, ""))
     assert any(isinstance(each, Line) and told in each.text for each in lines)
+
+
+def test_a_score_just_below_the_thresholds_is_not_shown_at_them():
+    suite = Suite(name="s", evaluator="e", cases=(TestCase(id="a"),))
+    scored = replace(result("a", 0.5996), parts={"names": 0.5996})
+    outcome = SuiteOutcome((summarize_suite(suite, [scored]),), None, None, "")
+    (answer,), (table, *lines) = list_suite_answers(outcome), list_suites(outcome)
+    assert "failed: overall score 0.5996 (passing 0.6" in answer.text
+    assert isinstance(table, Table)
+    assert table.rows[0][2] == "0.5996"
+    told = [each.text for each in lines if isinstance(each, Line)]
+    assert any("failed 0.5996 a (m)" in text for text in told)
+    assert "Improve names of m: its mean is 0.5996, below 0.6." in told
 
 
 def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root):

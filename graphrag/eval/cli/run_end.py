@@ -42,6 +42,7 @@ from graphrag.eval.runner.plan import RunDescription
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from graphrag.eval.web.run_report import Report, make_report
+from graphrag.text.bounds import is_below, number_beside
 from graphrag.text.command_lines import again, eval_line_here, eval_line_in
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
@@ -296,9 +297,9 @@ class Supervisor:
             for name, failed_as, estimate in means:
                 if estimate.mean is None:
                     unknown.append(name)
-                elif estimate.mean < lowest - 1e-9:  # thirds that add up to it are not below
-                    text = f"{estimate.mean:.3f} (n {estimate.n:,})"
-                    missed.append(f"{name}{failed_as} {text} is below {lowest:g}")
+                elif is_below(estimate.mean, lowest):
+                    text = f"{number_beside(estimate.mean, lowest)} (n {estimate.n:,})"
+                    missed.append(f"{name}{failed_as} {text} is below {lowest:.10g}")
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from math import isclose
 from typing import Annotated, Literal, cast, get_args
 
 from pydantic import (
@@ -22,6 +21,7 @@ from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset.files import check_columns
 from graphrag.eval.records.judged import METRICS, SUFFICIENCY, is_graded
 from graphrag.query.methods import BUDGET, SearchMethod, has_budget
+from graphrag.text.bounds import is_below
 
 Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
 _USUAL: Mapping[str, tuple[float | None, float]] = {
@@ -89,9 +89,9 @@ class SuccessCriterion(FrozenSection):
         return "met minimum" if self._is_beyond(value, self.minimum) else "missed"
 
     def _is_beyond(self, value: float, bound: float | None) -> bool:
-        if bound is None or isclose(value, bound):  # thirds that add up to it are not beyond
+        if bound is None:
             return False
-        return value < bound if self.lower_is_better else value > bound
+        return is_below(value, bound) if self.lower_is_better else is_below(bound, value)
 
 
 DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)

@@ -28,6 +28,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import METHOD, Found, Kind, Table, Value
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.query.usage import sum_known
+from graphrag.text.bounds import number_beside
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -558,10 +559,11 @@ def criteria_table(figures: "Figures") -> Table:
     for criterion in figures.criteria:
         beyond = "below" if criterion.lower_is_better else "above"
         bounds = [b for b in (criterion.minimum, criterion.target) if b is not None]
-        label = f"{criterion.metric} {beyond} {', target '.join(f'{bound:g}' for bound in bounds)}"
-        if criterion.value is not None or label in cells:
-            value = number(criterion.value, ".3f", UNKNOWN)
-            cells.setdefault(label, {})[criterion.method] = f"{value} {criterion.result}"
+        limits = ", target ".join(f"{bound:.10g}" for bound in bounds)
+        label, value = f"{criterion.metric} {beyond} {limits}", criterion.value
+        if value is not None or label in cells:
+            text = UNKNOWN if value is None else number_beside(value, *bounds)
+            cells.setdefault(label, {})[criterion.method] = f"{text} {criterion.result}"
     if not cells:
         return Table()
     return Table(

@@ -26,6 +26,7 @@ from graphrag.eval.stats.paired import (
     tally_documents,
 )
 from graphrag.eval.stats.power import ALPHA
+from graphrag.text.bounds import number_beside
 
 MARGIN = 0.05
 MAX_COVERAGE_GAP = 0.02
@@ -408,7 +409,7 @@ def _answer_on_amount(decision: AmountDecision) -> tuple[GateOutcome, Reason]:
         )
     if low is None or high is None or margin is None:
         return GateOutcome.INCONCLUSIVE, Reason("too few pairs to say what is ruled out")
-    accepted = f"{margin:.4g}"
+    accepted = number_beside(margin, low, high, digits=4, kind="g")
     if high <= margin:
         return GateOutcome.PASS, Reason(
             "an increase over {} is ruled out at 95 % confidence, and {} is accepted",
@@ -417,9 +418,9 @@ def _answer_on_amount(decision: AmountDecision) -> tuple[GateOutcome, Reason]:
     if low > margin:
         return GateOutcome.FAIL, Reason(
             "at 95 % confidence it increased by {} or more, and {} is accepted",
-            (f"{low:.4g}", accepted),
+            (number_beside(low, margin, digits=4, kind="g"), accepted),
         )
     return GateOutcome.INCONCLUSIVE, Reason(
         "an increase of up to {} can't be ruled out at 95 % confidence, more than the accepted {}",
-        (f"{high:.4g}", accepted),
+        (number_beside(high, margin, digits=4, kind="g"), accepted),
     )

@@ -21,6 +21,7 @@ from graphrag.eval.config.evaluation import check_below, read_written
 from graphrag.eval.config.file_schema import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
+from graphrag.text.bounds import is_below
 from graphrag.text.json_records import fields_of
 
 EVALUATION_FILE = "evaluation.yml"
@@ -30,7 +31,6 @@ _EVALUATORS = {"text": "entity_extraction", "query": "query_response", "question
 _OTHER_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
 """Keys of a suite's cases -> those that components and evaluators look at."""
 
-_EDGE = 1e-9
 _SLIP = 0.85
 """How like a known key another one is that is taken for a slip of the pen; keys are free else."""
 
@@ -54,12 +54,7 @@ class Thresholds(StrictSection):
 
     def passes(self, score: float | None) -> bool:
         """Whether a score counts as passed; one that is missing doesn't."""
-        return score is not None and reaches(score, self.passing)
-
-
-def reaches(score: float, least: float) -> bool:
-    """Whether a score is at least so much: thirds that add up to it reach it."""
-    return score >= least - _EDGE
+        return score is not None and not is_below(score, self.passing)
 
 
 class Suite(StrictSection):

@@ -109,8 +109,8 @@ class EvaluationReport:
     ``results`` stand by case, then by metric; what failed is in ``failures``, case id -> text, and
     not in them. ``overall_score`` is the mean of their shares, 0 without any. A case passes when
     the mean of its own shares reaches the passing score and nothing of it failed.
-    ``performance_metrics`` are avg_ and max_processing_time, in seconds, over the cases that a
-    component ran without an error; None without any.
+    ``performance_metrics`` are avg_ and max_processing_time, in seconds, over the n_timed cases
+    that a component ran without an error; None without any.
     """
 
     test_suite_name: str

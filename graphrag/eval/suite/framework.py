@@ -11,7 +11,7 @@ from typing import cast
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.paired import holm, paired_scale
-from graphrag.eval.suite.cases import Thresholds, check_ids, reaches, read_evaluation_file
+from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -24,6 +24,7 @@ from graphrag.eval.suite.evaluation import (
 )
 from graphrag.eval.suite.evaluators import FIVE
 from graphrag.query.calls import describe_error
+from graphrag.text.bounds import is_below, number_beside
 
 ALPHA = 0.05
 MIN_PAIRS = 2
@@ -163,8 +164,8 @@ class EvaluationFramework:
                 seconds.append(cast("float", output["processing_time"]))
             if problems:
                 failures[case.id] = "; ".join(problems)
-            elif scored and reaches(fmean(result.share for result in scored), self.passing_score):
-                n_passed += 1
+            elif scored:
+                n_passed += not is_below(fmean(r.share for r in scored), self.passing_score)
         report = EvaluationReport(
             test_suite_name=test_suite_name,
             timestamp=datetime.now(UTC),
@@ -244,8 +245,9 @@ def find_regressions(now: Scores, then: Scores) -> list[MetricRegression]:
 
 
 def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
-    """Return the performance metrics of a report; None without any time."""
+    """Return the performance metrics of a report, and of how many cases; None without any time."""
     return {
+        "n_timed": len(seconds),
         "avg_processing_time": fmean(seconds) if seconds else None,
         "max_processing_time": max(seconds, default=None),
     }
@@ -289,9 +291,10 @@ def recommend(
     """Say which means (by what they are of, in [0, 1]) are low, and what failed; never empty."""
     texts: list[str] = []
     for name, mean in means:
-        if not reaches(mean, FAIR):
-            what, limit = ("Look at", FAIR) if reaches(mean, WEAK) else ("Improve", WEAK)
-            texts.append(f"{what} {name}: its mean is {mean:.2f}, below {limit}.")
+        if is_below(mean, FAIR):
+            what, limit = ("Improve", WEAK) if is_below(mean, WEAK) else ("Look at", FAIR)
+            text = number_beside(mean, limit, digits=2)
+            texts.append(f"{what} {name}: its mean is {text}, below {limit}.")
     if not texts and means:
         texts.append(f"No metric is below {FAIR} on average.")
     if failures:

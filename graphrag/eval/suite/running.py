@@ -63,6 +63,7 @@ from graphrag.eval.suite.tools import (
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import CallLog, Usage
+from graphrag.text.bounds import number_beside
 
 OnCase = Callable[[int, int, CaseResult], None]
 """Receives how many evaluations are done, how many there are, and the latest."""
@@ -199,7 +200,8 @@ class _Evaluators:
         verdict = JudgeResult(None, f"Unscored: {result.reason}", result.failure)
         if result.score is not None:
             passed = job.suite.thresholds.passes(result.score)
-            verdict = JudgeResult(int(passed), f"score {result.score:.3f}: {result.reason}")
+            score = number_beside(result.score, job.suite.thresholds.passing)
+            verdict = JudgeResult(int(passed), f"score {score}: {result.reason}")
         return {"correctness": verdict}
 
     def result(self, unit: Unit) -> CaseResult:
@@ -247,13 +249,16 @@ async def run_suites(
     the id of another run of the store, every part of the scores is tested for a fall; what either
     has no score for is left out.
 
-    UsageError if a suite names an evaluator, method or index that is not there, a case can't be
-    evaluated, an index that is needed is not built, or there is no such run to resume;
+    UsageError if ``resume`` or ``baseline`` has no store, a suite names an evaluator, method or
+    index that is not there, a case can't be evaluated, an index that is needed is not built, or
+    there is no such run to resume;
     RunStoppedError if a service refuses every request, ServiceDownStop if it is down for longer
     than it is waited for, or search after search fails; what was kept stays in the store;
     StoreError if a result can't be kept.
     """
     if store is None:
+        if resume or baseline is not None:
+            raise UsageError("Give run_suites the store of the run: resume and baseline read it.")
         with EvaluationStore(IN_MEMORY) as unkept:
             outcome = await run_suites(suites, config, unkept, judge, on_case)
             return replace(outcome, run_id=None)

@@ -12,6 +12,7 @@ from graphrag.eval.records.answers import EfficiencyMetrics
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.report.cells import (
     EACH_ALONE,
+    MISSING,
     UNKNOWN,
     in_brackets,
     money,
@@ -23,7 +24,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.table import STYLES, Line, Part, Table
 from graphrag.eval.stats.intervals import Estimate, grouped, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
-from graphrag.eval.suite.cases import Suite, Thresholds, reaches
+from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluation import EvaluationMetric, EvaluationReport, EvaluationResult
 from graphrag.eval.suite.framework import (
     MetricRegression,
@@ -34,6 +35,7 @@ from graphrag.eval.suite.framework import (
     time_metrics,
 )
 from graphrag.query.usage import Usage, sum_usages
+from graphrag.text.bounds import is_below, number_beside
 from graphrag.text.json_pieces import whole_json
 from graphrag.text.json_records import Stored
 from graphrag.text.phrases import counted
@@ -67,6 +69,11 @@ class CaseResult:
     judge_usage: Usage = field(default_factory=Usage)
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     details: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def ran(self) -> bool:
+        """Whether the system ran it without an error, whatever its score."""
+        return self.failure is None or self.failure.stage != "search"
 
     def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
@@ -178,7 +185,7 @@ class SuiteReport:
             passed_tests=self.n_passed,
             total_tests=self.n_total,
             performance_metrics=time_metrics(
-                [case.latency_s for case, _ in scored if case.latency_s is not None]
+                [t for case in self.results if case.ran and (t := case.latency_s) is not None]
             ),
             recommendations=list(self.recommendations),
             failures=_failures(self.results),
@@ -238,7 +245,7 @@ class SuiteOutcome(Stored):
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
     """Return how a score stands against the thresholds."""
     low, high = sorted((thresholds.passing, thresholds.warning))
-    return "passed" if reaches(score, high) else "warning" if reaches(score, low) else "failed"
+    return "failed" if is_below(score, low) else "warning" if is_below(score, high) else "passed"
 
 
 def worst_status(statuses: Sequence[SuiteStatus]) -> SuiteStatus:
@@ -325,7 +332,7 @@ def _summarize_method(
 
 def _performance(results: Sequence[CaseResult]) -> Performance:
     latencies = [
-        Latency(latency_s, result.failure is not None and result.failure.stage == "search")
+        Latency(latency_s, not result.ran)
         for result in results
         if (latency_s := result.latency_s) is not None
     ]
@@ -351,9 +358,9 @@ def list_suite_answers(outcome: SuiteOutcome) -> list[Line]:
     return [
         Line(
             f"Suite {report.name}: {report.status}{label}: overall score "
-            f"{number(report.score.mean, '.3f', UNKNOWN)} (passing {report.thresholds.passing:g}, "
-            f"warning {report.thresholds.warning:g}), {report.n_passed} of {report.n_total} "
-            "passed.",
+            f"{_tell_score(report.score.mean, report.thresholds, UNKNOWN)} (passing "
+            f"{report.thresholds.passing:.10g}, warning {report.thresholds.warning:.10g}), "
+            f"{report.n_passed} of {report.n_total} passed.",
             STYLES[report.status],
         )
         for report in outcome.reports
@@ -371,7 +378,8 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
             ],
             [
                 [
-                    *(method.method, method.status, number(method.score.mean, ".3f")),
+                    *(method.method, method.status),
+                    _tell_score(method.score.mean, report.thresholds),
                     span(method.score.low, method.score.high, lambda limit: number(limit, ".3f")),
                     *(f"{method.n_passed}/{method.n_total}", method.n_unscored),
                 ]
@@ -383,11 +391,19 @@ def list_suites(outcome: SuiteOutcome, every_case: bool = False) -> Iterator[Par
             yield Line(f"{method.method} took {_describe_performance(method.performance)}.")
         for result in report.results:
             if every_case or not report.thresholds.passes(result.score):
-                score = "" if result.score is None else f" {result.score:.2f}"
+                score = _tell_score(result.score, report.thresholds, "", digits=2)
                 where = f"{result.case_id} ({result.method})"
-                yield Line(f"  {result.status}{score} {where}: {result.reason}")
+                status = f"{result.status} {score}".rstrip()
+                yield Line(f"  {status} {where}: {result.reason}")
         for recommendation in report.recommendations:
             yield Line(recommendation, is_command=True)
+
+
+def _tell_score(
+    score: float | None, thresholds: Thresholds, missing: str = MISSING, digits: int = 3
+) -> str:
+    limits = thresholds.passing, thresholds.warning
+    return missing if score is None else number_beside(score, *limits, digits=digits)
 
 
 def _describe_performance(took: Performance) -> str:
