@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import AsyncMock, MagicMock, patch
 
+import numpy as np
 import pytest
 
 from graphrag.eval.dataset.samples import Sample
@@ -79,7 +80,8 @@ def test_prompts_are_templates(prompt, fields):
 def test_a_verdict_and_the_scores_of_a_response():
     assert JudgeResult(1, "fits").to_dict() == {"score": 1, "reason": "fits"}
     assert JudgeResult(score=0, reason="no").to_dict() == {"score": 0, "reason": "no"}
-    given = scores(1, 0, 1, 0)
+    given = scores(1, np.False_, np.True_, 0.0)  # as comparisons of numbers give them
+    assert repr([*given.to_dict().values()]) == "[1, 0, 1, 0]"
     assert given.to_dict() == dict(zip(METRICS, (1, 0, 1, 0), strict=True))
     assert given.to_detailed_dict()["faithfulness"] == {"score": 0, "reason": "reason 1"}
     named = {name: JudgeResult(1, "") for name in METRICS}

@@ -66,6 +66,8 @@ class JudgeResult:
     def __post_init__(self) -> None:
         if self.score not in (0, 1, None):
             raise ValueError(f"a score is 0, 1 or None, not {self.score!r}")
+        if self.score is not None and type(self.score) is not int:  # true, 1.0, or of numpy
+            object.__setattr__(self, "score", int(self.score))
 
     def to_dict(self) -> ScoreAndReason:
         """Return {score, reason}."""
