@@ -1,5 +1,6 @@
 """A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
 
+import asyncio
 import json
 from types import SimpleNamespace
 from unittest.mock import AsyncMock, MagicMock, patch
@@ -193,6 +194,28 @@ async def test_of_a_run_that_is_kept_nowhere_every_failure_is_a_result(tmp_path)
     results = await ScriptedRunner(config, answer).run_evaluation(rows, ["tog"])
     assert [result.question for result in results] == [row["question"] for row in rows]
     assert {result.response for result in results} == {"ERROR: connection refused"}
+
+
+async def test_a_method_that_ends_its_own_work_ends_no_run():
+    async def ask(question):
+        work = asyncio.create_task(asyncio.sleep(60))
+        asyncio.get_running_loop().call_soon(work.cancel)
+        await work
+
+    config = EvaluationConfig(output={"save_intermediate": False})
+    rows = [
+        {"imdb_key": "a", "question": question, "answer": "Ann"} for question in ("Who?", "Why?")
+    ]
+    methods = {"mine": ask, "slow": lambda question: asyncio.sleep(60)}
+    runner = EvaluationRunner(config, mocked_judge(), methods=methods)
+    results = await runner.run_evaluation(rows, ["mine"])
+    told = "ERROR: RuntimeError: the method was canceled from within"
+    assert [result.response for result in results] == [told] * 2
+    running = asyncio.create_task(runner.run_evaluation(rows, ["slow"]))
+    await asyncio.sleep(0.1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_what_a_judge_took_that_nobody_counted_is_unknown():

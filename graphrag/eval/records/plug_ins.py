@@ -72,13 +72,18 @@ def import_part(load: Callable[[], T], what: str) -> T:
 def contained(what: str) -> Generator[None]:
     """Raise RuntimeError for what would end the process: sys.exit, or what is no Exception.
 
-    ``what`` names the code of others that runs inside. Ctrl-C and the end of a task stay what they
-    are.
+    ``what`` names the code of others that runs inside. Ctrl-C stays what it is, and so does the end
+    of a task, unless that code brought it about.
     """
     try:
         yield
-    except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+    except (Exception, KeyboardInterrupt, GeneratorExit):
         raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(f"{what} was canceled from within") from error
     except SystemExit as error:
         raise RuntimeError(f"{what} called sys.exit({error.code!r})") from error
     except BaseException as error:
