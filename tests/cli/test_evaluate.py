@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from click.testing import Result
@@ -119,6 +120,15 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(make_evaluatio
     assert "to resume; leave --retry-errors out" in sentence(missing.run("--retry-errors"))
     both = changed.run("--resume", "--retry-errors")
     assert "leave --resume and --retry-errors out to begin a new run" in sentence(both)
+    run_id = changed.runs()[0].run_id
+    with closing(sqlite3.connect(changed.store_path)) as db, db:
+        db.execute("DELETE FROM responses")
+        row = "'newer', '9', NULL, status, setup, json_set(details, '$.origin', 'suite')"
+        db.execute(f"INSERT INTO runs SELECT {row} FROM runs")
+    empty = sentence(changed.run("--resume"))
+    assert f"The last run ({run_id}) was set up differently" in empty
+    assert "It has no answer yet; leave --resume out to begin a new run" in empty
+    assert f"{run_id} has no answers; run the" in sentence(changed.run("judge", run_id))
     # How a run goes may change, and an unfinished one is pointed out.
     assert "--resume continues it" in sentence(evaluation.run("--skip-judge"))
     evaluation.configure(timeout_s=7, thresholds={"correctness": 0.01}, concurrency=2)

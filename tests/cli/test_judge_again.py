@@ -17,6 +17,8 @@ INCOMPLETE = 3
 def test_another_judge_is_asked_and_no_search_is(asked_copy, server):
     (first,) = asked_copy.runs()
     before = len(server.records)
+    pairs = {"pairwise": [["tog", "bm25"]]}  # of which the run lacks one
+    asked_copy.configure(methods=["tog", "basic", "bm25"], judge=pairs)
     asked_copy.done("judge", first.run_id, "--model", "openai/gpt-4.1", "--metrics", "relevance")
     asked = server.records[before:]
     assert {(each.endpoint, each.model) for each in asked} == {("chat", "gpt-4.1")}
@@ -36,6 +38,7 @@ def test_another_judge_is_asked_and_no_search_is(asked_copy, server):
         "relevance": len(ROWS),
         "completeness": 0,
     }
+    assert "relevance" in asked_copy.done("show", second.run_id).output
 
 
 def test_a_comparison_is_proposed_where_there_is_one(make_evaluation):

@@ -209,8 +209,8 @@ def prepare_judging(
     samples = store.samples(origin.run_id)
     responses = store.outlines(origin.run_id)
     if not samples or not responses:
-        missing = "questions" if responses else "responses"
-        msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
+        missing = "was kept without its questions" if responses else "has no answers"
+        msg = f"Run {origin.run_id} {missing}; run the evaluation again."
         raise UsageError(msg)
     config = _as_searched(origin, config)
     folders = config.project_folders()

@@ -281,9 +281,11 @@ def _explain_refusal(
     store: EvaluationStore, runs: Sequence[Run], plan: RunPlan, options: RunOptions
 ) -> str:
     path = store.path
-    unfinished = [run for run in runs if run.status == "unfinished"]
-    finished = [run for run in runs if run.origin == plan.details.origin]
-    last = next(iter(runs if options.retry_errors else unfinished or finished), None)
+    own = [run for run in runs if run.origin == plan.details.origin]
+    tried = [*own, *runs]
+    if not options.retry_errors:
+        tried = [run for run in tried if run.status == "unfinished"] or own
+    last = next(iter(tried), None)
     if last is None:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     lines = list_differences(last.setup, plan.setup)
@@ -308,9 +310,11 @@ def _explain_refusal(
             f"There is no unfinished run in {path} to resume. The last run ({last.run_id}) is "
             f"finished{but}. See it with: {eval_line_here('show', last.run_id)}; or {anew}."
         )
+    has_answers = bool(store.outlines(last.run_id))
+    remedy = _name_remedy(last, plan, others) if has_answers else "It has no answer yet"
     return (
         f"The last run ({last.run_id}) was set up differently, so {refused}: {summary}{more}. "
-        f"{_name_remedy(last, plan, others)}, or {anew}."
+        f"{remedy}{', or' if has_answers else ';'} {anew}."
     )
 
 
@@ -429,12 +433,21 @@ class RunDescription:
 
 
 def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
-    """Leave out of a run's settings what packages brought that are no longer installed."""
+    """Leave out of a run's settings what is not there: uninstalled packages' parts, odd pairs.
+
+    1.0.0 judged runs again with pairs in their settings that are not of their methods.
+    """
     measures = cast("Mapping[str, list[str]]", config["measures"])
     # Before 1.0.0 there were none.
     further = [m for m in measures.get("further", ()) if find_plug_in("measures", m) is not None]
     metrics = [metric for metric in cast("list[str]", config["metrics"]) if metric in METRICS]
-    return {**config, "metrics": metrics, "measures": {**measures, "further": further}}
+    judge = cast("Mapping[str, object]", config["judge"])
+    if isinstance(pairs := judge.get("pairwise"), list):
+        methods = {*cast("list[str]", config["methods"])}
+        kept = [pair for pair in cast("list[list[str]]", pairs) if methods.issuperset(pair)]
+        judge = {**judge, "pairwise": kept}
+    measures = {**measures, "further": further}
+    return {**config, "metrics": metrics, "measures": measures, "judge": judge}
 
 
 def read_run(
