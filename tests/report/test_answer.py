@@ -172,6 +172,27 @@ def test_a_ring_goes_by_the_scores_that_labels_corrected():
     assert ringed(seen, correct_comparisons(seen.analysis, labels), "cost") == ["basic"]
 
 
+def test_few_labels_ask_for_more_of_them_and_not_for_questions():
+    right = {"tog": range(50), "basic": range(40, 90)}
+    seen, nexts = evaluate(right), list[str]()
+    assert seen.analysis is not None
+    for n_labels in (70, 100):
+        questions: list[LabelledQuestion] = []
+        for i in range(100):
+            scores = {m: int(i in of) for m, of in right.items()}
+            labels = (
+                {"tog": int(i % 4 < 3), "basic": int(i % 3 < 2)} if i % 10 < n_labels / 10 else {}
+            )
+            stratum = ("a", tuple(map(str, scores.values())))
+            questions.append(LabelledQuestion(("a", f"Q{i}"), stratum, scores, [*right], labels))
+        analysis = correct_comparisons(seen.analysis, {"correctness": questions})
+        answer = answer_of(replace(seen, analysis=analysis))
+        assert answer.chip == "TOO FEW"
+        nexts.append(answer.next)
+    assert nexts[0] == "label more answers"
+    assert nexts[1].endswith("more questions decide")
+
+
 def test_one_method_is_told_by_its_labels():
     seen = evaluate({"tog": range(60)})
     assert seen.analysis is not None

@@ -123,8 +123,7 @@ def test_the_list_says_what_the_summary_says(tmp_path: Path, trials: int, is_who
         summary = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
         line = listed[run_id]
         check_questions(tmp_path / "eval.db", line)
-        if is_whole:
-            check_summary(summary, line)
+        check_summary(summary, line)
 
 
 def check_questions(path: Path, line: StoredRun) -> None:
@@ -161,8 +160,9 @@ def check_summary(summary: dict[str, Any], line: StoredRun) -> None:
     parts = [e["judge_cost_usd"] for e in summary["efficiency"].values()]
     parts += [] if again else [e["cost_usd"] for e in summary["efficiency"].values()]
     parts.append(summary["further_judges_cost_usd"])  # without what the documents don't answer
-    earlier = summary["metadata"].get("earlier_attempts", {"cost_usd": 0.0})
-    assert sum(parts) + earlier["cost_usd"] == pytest.approx(line.cost_usd)
+    beside = ("earlier_attempts", "unfinished_answers")
+    parts += [summary["metadata"].get(name, {"cost_usd": 0.0})["cost_usd"] for name in beside]
+    assert sum(parts) == pytest.approx(line.cost_usd)
     for method, efficiency in summary["efficiency"].items():
         names = ("avg_prompt_tokens", "avg_output_tokens")
         tokens = [efficiency[name] for name in names]

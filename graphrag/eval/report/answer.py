@@ -407,7 +407,7 @@ class _Basis:
         return f"{start} {these}; other indexes may differ{count}."
 
     def _ask_more(self, pivot: str, rival: str) -> str:
-        """Return how many more questions would decide, see docs/numbers.md.
+        """Return what would decide, and of questions how many more, see docs/numbers.md.
 
         The interval's half width shrinks with the root of the questions: to where a difference of
         0 is shown to lie within the margin with 80 % power, and to where the difference that was
@@ -416,6 +416,9 @@ class _Basis:
         pair, margin = self._find(rival, pivot), self._margin / 100
         if pair is None or pair.result.difference is None or not pair.result.n_pairs or not margin:
             return "ask all methods the same questions"
+        labels = pair.corrected if pair.is_corrected else None
+        if labels is not None and labels.n_labels < pair.result.n_pairs:
+            return "label more answers"  # the interval is wide for want of labels, too
         low, high = (limit / 100 for limit in self._deficit(rival, pivot))
         half, distance = (high - low) / 2, abs(pair.result.difference)
         n_tests = sum(other.result.p is not None for other in self._family)

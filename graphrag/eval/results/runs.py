@@ -139,14 +139,18 @@ def pinned_run_id(store_path: Path) -> str | None:
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
 
 
-def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> list[Row]:
+def stored_rows(
+    store: EvaluationStore, run: Run, every_trial: bool = False, only_done: bool = False
+) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    Of repeated searches the first is taken, or every one.
+    Of repeated searches the first is taken, or every one. ``only_done``: those that the run's own
+    tables count, without answers that wait for a verdict.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
     by_claim = CLAIMS in run.setup.further
+    asked = () if run.details.skip_judge or not only_done else run.setup.metrics or ()
     for outcome in store.outlines(run.run_id).values():
         if outcome.trial and not every_trial:
             continue
@@ -154,6 +158,8 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
         has_failed, judged = outcome.failure is not None, verdicts.get(outcome.unit, {})
         if has_failed:
             judged = dict.fromkeys(judgeable(sample, METRICS, by_claim), _FAILED)
+        elif not judged.keys() >= set(judgeable(sample, asked, by_claim)):
+            continue
         rows.append(
             Row(
                 outcome.sample_id or sample.question,
@@ -261,10 +267,11 @@ def read_question_figures(store: EvaluationStore, run: Run) -> tuple[ByMethod, B
 
 
 def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
-    """Return every row by method, and what a judge gave."""
-    all_rows = stored_rows(store, run, every_trial=True)
+    """Return every row that is done by method, and what a judge gave."""
+    all_rows = stored_rows(store, run, every_trial=True, only_done=True)
     by_method = {m: [r for r in all_rows if r.method == m] for m in run.setup.methods}
-    further = _read_further(store, run, {row.question_id: row.key for row in all_rows})
+    first = {(row.method, row.question_id): row.key for row in all_rows if not row.trial}
+    further = _read_further(store, run, first)
     return by_method, {m: {**_judged(run, rows), **further[m]} for m, rows in by_method.items()}
 
 
@@ -301,10 +308,17 @@ def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return figures
 
 
-def _read_further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
+def _read_further(
+    store: EvaluationStore, run: Run, first: Mapping[tuple[str, str], QuestionKey]
+) -> ByMethod:
+    """Return what each scorer gave; ``first``: method and id of first answers that are done."""
     judgements = store.judgements(run.run_id)
     responses = store.outlines(run.run_id) if judgements else {}
-    units = {unit: response for unit, response in responses.items() if response.trial == 0}
+    units = {
+        unit: response
+        for unit, response in responses.items()
+        if response.trial == 0 and (response.method, response.sample_id) in first
+    }
     samples = {sample.id: sample for sample in store.samples(run.run_id)} if units else {}
     kept = {(judgement.kind, judgement.subject): judgement.value for judgement in judgements}
     kinds, further = {kind for kind, _ in kept}, run.setup.further
@@ -319,8 +333,9 @@ def _read_further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionK
             sample = samples.get(response.sample_id, NOT_KEPT)
             grading = kept.get((scorer.name, unit))
             value = scorer.grading(sample, response.failure is not None, grading)
+            key = first[response.method, response.sample_id]
             for part, number in () if value is None else scorer.numbers(value).items():
-                figures[response.method][f"{scorer.name}.{part}"][keys[response.sample_id]] = number
+                figures[response.method][f"{scorer.name}.{part}"][key] = number
     return cast("ByMethod", figures)
 
 
