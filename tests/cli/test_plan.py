@@ -1,5 +1,6 @@
 """``graphrag eval compare --plan``: the questions that a wanted difference needs."""
 
+import json
 from pathlib import Path
 
 from click.testing import Result
@@ -26,6 +27,14 @@ def test_more_methods_take_more_questions(tmp_path):
     config = "indexes: {a: a}\nmethods: [tog, local, basic]\n"
     (tmp_path / "eval_config.yaml").write_text(config)
     assert f"{of_three:,}" in plan(*given, root=tmp_path).output
+
+
+def test_a_question_without_an_answer_shows_no_difference(tmp_path):
+    rows = [*ROWS[:4], {"question": "Who wound the clock?", "expected_sources": ["clock.txt"]}]
+    (tmp_path / "rows.json").write_text(json.dumps([{**row, "imdb_key": "a"} for row in rows]))
+    config = "dataset: {path: rows.json}\nindexes: {a: a}\nmethods: [tog, local]\n"
+    (tmp_path / "eval_config.yaml").write_text(config)
+    assert "seen with 4 questions" in plan("--plan", "0.2", root=tmp_path).output
 
 
 def test_what_a_run_shows_is_used(finished):

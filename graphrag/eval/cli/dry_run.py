@@ -365,7 +365,6 @@ def describe_building(
             text += f" No model is asked for {'its graph' if one else 'their graphs'}, only for "
             text += "reports and vectors."
         elif maker is not None:
-            # One that several keys name is built once.
             projects = {str(headers[k].config.output_storage.base_dir): k for k in names}
             units = [n for name in projects.values() for n in units_of[name]]
             n_calls = maker.passes * len(units)

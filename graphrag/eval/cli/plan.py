@@ -111,4 +111,6 @@ def _count_questions(place: Place) -> int | None:
     if not place.has_config():
         return None
     config = place.read_config()
-    return len(read_questions(config)[0]) if Path(config.dataset_path).is_file() else None
+    if not Path(config.dataset_path).is_file():
+        return None
+    return sum(not sample.lacks_answer for sample in read_questions(config)[0])

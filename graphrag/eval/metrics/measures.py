@@ -339,10 +339,6 @@ MEASURES = (
 """Group by group, in the order of the files' keys; docs/design.md says how one is added."""
 
 
-SHOWN = tuple(measure.name for measure in MEASURES if measure.name.startswith("shown_"))
-"""What tells how much evidence was shown, also of methods that don't say what they retrieved."""
-
-
 @cache
 def list_forms(cutoffs: tuple[int, ...], further: tuple[str, ...] = ()) -> tuple[MeasureForm, ...]:
     """Return every measure: group by group, each over everything before those at k.

@@ -18,7 +18,6 @@ from graphrag.eval.metrics.further import OWN_SCORERS, SCORERS, list_pairs
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.metrics.loss import GRAPH_NEEDED, LossRecord, LossRow, summarize_loss, trace_loss
 from graphrag.eval.metrics.measures import (
-    SHOWN,
     MeasuredAnswer,
     MethodMeasures,
     measure,
@@ -218,11 +217,14 @@ def _group_gradings(judged: _Judged) -> _Gradings:
 def _drop_unknown(
     measured: Sequence[MeasuredAnswer], details: Sequence[Section]
 ) -> list[MeasuredAnswer]:
-    """Leave out what only failed searches of a method have: it is 0 without any answer's."""
+    """Leave out what was shown by a method of whose answers nobody knows it: failures are no 0."""
     answered = [m for m, detail in zip(measured, details, strict=True) if not detail["failed"]]
-    known = {(m.method, name) for m in answered for name in SHOWN if m.values[name] is not None}
-    unknown = {m.method: [s for s in SHOWN if (m.method, s) not in known] for m in measured}
-    return [replace(m, values={**m.values, **dict.fromkeys(unknown[m.method])}) for m in measured]
+    known = {(m.method, k) for m in answered for k, value in m.values.items() if value is not None}
+    unknown = {(m.method, k) for m in measured for k in m.values if k.startswith("shown_")} - known
+    return [
+        replace(m, values={k: None if (m.method, k) in unknown else v for k, v in m.values.items()})
+        for m in measured
+    ]
 
 
 def _describe_answer(

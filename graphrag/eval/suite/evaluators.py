@@ -209,9 +209,8 @@ class ProcessingTimeEvaluator(MetricEvaluator):
         if seconds is None:
             raise ValueError("the search has no time")
         limit = expected.max_processing_time or 5.0
-        times = {"processing_time": seconds, "expected_max_time": limit}
         return cast("float", time_score(seconds, limit)), {
-            **times,
+            **{"processing_time": seconds, "expected_max_time": limit},
             "within_limit": seconds <= limit,
         }
 
