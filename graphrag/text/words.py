@@ -45,6 +45,12 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0002ffff]+"
 )
 _LAST_WORD = re.compile(r"(?:\b(an?|the) )?\b([^\W\d_]+)\.$", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"(?<![\w.,])\d{1,2}\.\s+(?:\(?[a-zà-ÿ]"
+    r"|(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)\b)"
+    r"|\b[a-z]\.\s+[^\W\d_]\.|(?<=\b[a-z]\.\s)[^\W\d_]\.\s+[a-zà-ÿ(]"
+)
+"""After a day or an abbreviation of letters: "3. Februar", "2. von", "d. h. bis", "z. B."."""
 _LONGEST_END = 64
 """Characters in which an abbreviation and the article before it have room."""
 _DIGITS_COMMA = re.compile(r",(?<=\d,)(?=\d{3}\b)")
@@ -126,6 +132,8 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def _is_abbreviation(block: str, start: int, end: int) -> bool:
+    if any(_GOES_ON.match(block, begin) for begin in range(max(start, end - 3), end - 1)):
+        return True
     # The end alone: a list of initials is one piece, which is looked at again at each of them.
     word = _LAST_WORD.search(" ".join(block[max(start, end - _LONGEST_END) : end].split()[-2:]))
     if word is None:

@@ -92,6 +92,18 @@ async def test_a_row_names_the_relationship_or_the_name_that_leads_to_a_text(wor
     assert [row.split("|")[0] for row in rows[1:]] == [str(n) for n in range(1, len(rows))]
 
 
+async def test_a_row_shows_words_of_its_text_and_no_mark_alone():
+    texts = text_units()
+    texts.loc[texts.index != 4, "text"] = [
+        f"! Zinc {n}." + " Iron." * 80 for n in texts.index if n != 4
+    ]
+    model = ScriptedModel(go_on())
+    graph = graph_of(entities(), relationships(), texts)
+    await tog_search(model, graph, texts, max_context_tokens=260).search(QUESTION)
+    sentences = {row.split("|")[-1] for row in section(model.exploring[0], "Rows")[1:]}
+    assert {sentence[:4] for sentence in sentences} == {"Zinc"}
+
+
 async def test_a_followed_relationship_is_a_path_as_it_is_stored(world):
     model = ScriptedModel(in_turn(go_on(follow=[*range(1, 20)]), go_on()))
     search = world.search(model, max_context_tokens=260, width=20)

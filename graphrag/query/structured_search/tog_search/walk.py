@@ -55,7 +55,8 @@ def rows_to_texts(
     here = {*named, *(n for place in context for n in _entities(texts.row(place), store))}
     passages = [texts.passage(place) for place in ranked]
     units = [passage.joined([passage.number]) for passage in passages]
-    split = [sentences(unit.text.strip().removeprefix(unit.document)) for unit in units]
+    bare = (unit.text.strip().removeprefix(unit.document) for unit in units)
+    split = [[s for s in sentences(text) if any(map(str.isalnum, s))] for text in bare]
     nearest = _Nearest([s for own in split for s in own], query)
     documents = {unit.document for unit in units}
     documents |= {texts.passage(place).unit.document for place in context}
