@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from graphrag.eval.dataset.drafts import Asker, Cause
 from graphrag.eval.runner.draft_materials import Materials
-from graphrag.eval.runner.drafting import Drafted, Drafter
+from graphrag.eval.runner.drafting import Drafted, Drafter, _as_rows
 from graphrag.query.index_header import IndexTables
 from graphrag.query.usage import CallLog
 
@@ -108,7 +108,18 @@ def test_text_units_of_graphrag_2_are_read_too():
     documents = {"id": ["a"], "title": ["clock.txt"]}
     tables = IndexTables(text_units=pd.DataFrame(units), documents=pd.DataFrame(documents))
     (passage,) = Materials(tables).best(BUILT)
-    assert (passage.text, passage.document) == (BUILT, "clock.txt")
+    assert (passage.text, passage.document, passage.title) == (BUILT, "clock.txt", "")
+
+
+def test_a_text_is_called_by_its_documents_heading_where_its_title_names_a_file():
+    texts = [f"The clock of Ashcombe\n\n{BUILT}.", OWNS]
+    units = pd.DataFrame({"id": ["u1", "u2"], "text": texts, "document_id": ["a", "a"]})
+    documents = pd.DataFrame({"id": ["a"], "title": ["clock.txt"]})
+    (passage,) = Materials(IndexTables(text_units=units, documents=documents)).best(OWNS, 1)
+    assert (passage.text, passage.document) == (OWNS, "clock.txt")
+    assert _as_rows([passage]) == [{"title": "The clock of Ashcombe", "text": OWNS}]
+    of_none = IndexTables(text_units=units.assign(document_id=None), documents=documents)
+    assert [passage.title for passage in Materials(of_none).best(OWNS, 1)] == [""]
 
 
 async def test_quotes_are_kept_in_the_letters_of_the_text_and_may_be_written_again():

@@ -80,10 +80,14 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text of a unit that a question is drafted from; ``document`` is a title, or an id."""
+    """The text of a unit that a question is drafted from; ``document`` is a title, or an id.
+
+    ``title`` is what it says that it is about, where ``document`` is the name of a file.
+    """
 
     text: str
     document: str
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.eval.stats.intervals import grouped
 from graphrag.query.index_header import IndexTables, rows_of
+from graphrag.query.structured_search.tog_search.names import title_of
 from graphrag.text.ranking import WordIndex
 
 T = TypeVar("T")
@@ -49,9 +50,13 @@ class Materials:
         self._tables, self._seed = tables, seed
         titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
         units = self._rows("text_units", "id", "text", "document_id")
+        first: dict[str, str] = {}  # document -> its beginning
         self._passages = {
-            name: Passage(text, titles.get(document, str(document)))
-            for name, text, document in units
+            name: Passage(
+                text, t or str(d), title_of(t, first.setdefault(d if d in titles else name, text))
+            )
+            for name, text, d in units
+            for t in [titles.get(d) or ""]
         }
         self._words: WordIndex | None = None
 

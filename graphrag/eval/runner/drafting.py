@@ -70,6 +70,7 @@ _ASKER = (
     + """
 - Name people, places and things, and never write "the text", "this report", "the man" or a pronoun
   in the place of a name.
+- Write in the language of the texts.
 - "difficulty" is how hard it is to find and put together: "easy", "medium" or "hard".
 - If no sound question of this kind can be asked here, "question", "answer" and "quotes" are empty.
 """
@@ -211,7 +212,7 @@ class _SameReply(_Reply):
 
 
 def _as_rows(passages: Sequence[Passage]) -> list[dict[str, str]]:
-    return [{"title": passage.document, "text": passage.text} for passage in passages]
+    return [{"title": p.title or p.document, "text": p.text} for p in passages]
 
 
 def _copy_quotes(quotes: Sequence[str], passages: Sequence[Passage]) -> dict[str, str | None]:
