@@ -29,7 +29,7 @@ _COMPLETE = 0.3
 # Two answers whose worth differs by no more are a tie.
 _TIE_WITHIN = 0.1
 _NAMED = re.compile(r"(?<=\s)[A-Z][^\W\d_]+|\d[\d.,]*")
-_ITEM = re.compile(r"\d{1,2}[.)]")
+_ITEM = re.compile(r"^\d{1,2}[.)]\s+")
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
@@ -151,9 +151,10 @@ def judge_without_doubt(request: Request) -> dict[str, object]:
 
 
 def split_claims(request: Request) -> dict[str, object]:
-    """Take each sentence as one claim; the number of a list's item and an abstention are none."""
+    """Take each sentence as one claim, less the number of an item; an abstention is none."""
     numbered: dict[str, str] = _material(request, "question sentences")["sentences"]
-    claims = {n: [t] for n, t in numbered.items() if not (_ITEM.fullmatch(t) or is_abstention(t))}
+    texts = {n: _ITEM.sub("", text) for n, text in numbered.items()}
+    claims = {n: [text] for n, text in texts.items() if not is_abstention(text)}
     return {"sentences": [{"number": int(n), "claims": claims.get(n, [])} for n in numbered]}
 
 
@@ -261,7 +262,7 @@ def compare_answers(request: Request) -> dict[str, object]:
     The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
     The order of the answers changes nothing.
     """
-    material = _material(request, "question first second")
+    material = _material(request, "question ground_truth first second")
     question = str(material["question"])
 
     def worth(answer: str) -> float:

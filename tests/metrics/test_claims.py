@@ -47,7 +47,15 @@ class Judge:
     ("answer", "sentences"),
     [
         ("# On it\nDr. Vane came. He\nleft.", ["# On it", "Dr. Vane came.", "He\nleft."]),
-        ("Two:\n- one is\n2. two is", ["Two:", "- one is", "2.", "two is"]),
+        ("Two:\n- one is\n2. two is", ["Two:", "- one is", "2. two is"]),
+        (
+            "Seit dem 1. September, d. h. ca. 3 Jahre. Gut.",
+            ["Seit dem 1. September, d. h. ca. 3 Jahre.", "Gut."],
+        ),
+        (
+            "La hizo la Sra. Azcárate. Fue en 12. Luego no.",
+            ["La hizo la Sra. Azcárate.", "Fue en 12.", "Luego no."],
+        ),
         ("It is. [Data: Sources (1)] So is 7.", ["It is. [Data: Sources (1)]", "So is 7."]),
         (
             "そうです。はい。\n\n[Data: Sources (1)]",

@@ -25,7 +25,7 @@ from graphrag.text.tables import read_context
 from graphrag.text.way import name_row
 from graphrag.text.words import sentences
 
-CLAIMS_VERSION = 2
+CLAIMS_VERSION = 3
 """Raised when what a ruling means changes otherwise than by the prompts' text."""
 Ruling = Literal["supported", "contradicted", "not_found"]
 _MOST_NAMED = 3
@@ -33,6 +33,7 @@ _CITATION = re.compile(r"\[\s*data\s*:[^\]]*(?:\]|$)", re.IGNORECASE)
 _LEADING = re.compile(rf"(?:\s*{_CITATION.pattern}[.;,]?)+", re.IGNORECASE)
 _HEADING = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+|\u2022]|\d+[.)])(?=\s)", re.MULTILINE)
+_NUMBER = re.compile(r"\d{1,2}[.)]")
 _END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]['\")\u2019\u201d]*\s*$")
 _WORD = re.compile(r"\w")
 _SPLIT_SHAPE = '{"sentences": [{"number": 1, "claims": ["...", ...]}, ...]}'
@@ -66,6 +67,9 @@ RULING_PROMPT = write_prompt(
 supported: the text says so, or it follows from the text by an obvious step.
 contradicted: the text says something that can't be true together with the claim.
 not_found: the text does neither, even if you know the claim to be true.
+
+Where parts of the text contradict each other, a claim that one of them makes is supported, unless
+another says that this one is wrong or no longer holds: then it is contradicted.
 
 Before the ruling, "reason" says in at most one sentence what the text says about the claim, and
 "texts" names every row of the text's tables that supports the claim, alone or together with
@@ -181,13 +185,17 @@ class Sentence(NamedTuple):
 def split_sentences(answer: str) -> list[Sentence]:
     """Return the sentences of an answer; headings and items of lists are paragraphs of their own.
 
+    The number of an item belongs to its first sentence.
     Citations after the end of a sentence belong to it. What holds no word is no sentence.
     """
     spaced = _ITEM.sub(r"\n\n\g<0>", _HEADING.sub(r"\n\n\g<0>\n\n", answer))
     spans: list[tuple[int, int, int]] = []
     offset = 0
     for paragraph, block in enumerate(re.split(r"\n\s*\n", spaced)):
-        for sentence in sentences(block):
+        pieces = sentences(block)
+        if len(pieces) > 1 and _NUMBER.fullmatch(pieces[0]):
+            pieces[:2] = [" ".join(pieces[:2])]
+        for sentence in pieces:
             place = re.compile(r"\s+".join(map(re.escape, sentence.split()))).search(answer, offset)
             assert place is not None  # only white space differs
             start, offset = place.span()

@@ -355,7 +355,8 @@ def _describe_questions(before: Sequence[Sample], now: Sequence[Sample]) -> str:
 def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
     """Say what makes use of a run that was set up differently."""
     old, new = last.setup.flat(), plan.setup.flat()
-    earlier = [key for key in old if key.startswith("metrics.") and key.endswith(".version")]
+    judged = ("metrics.", "further.")
+    earlier = [key for key in old if key.startswith(judged) and key.endswith(".version")]
     if any(key.rpartition(".")[2] in ToGSearchConfig.replaced for key in old.keys() - new.keys()):
         why = "It has settings of 1.0.0 that are gone"
     elif any(old[key] != new.get(key, old[key]) for key in earlier):
