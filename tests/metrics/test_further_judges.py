@@ -119,8 +119,12 @@ async def test_what_is_judged_is_data_nameless_and_null_when_there_is_none(serve
     bob = prefers("Bob")
     server.behaviour = Behaviour(lambda request: seen.append(request) or bob(request))
     assert (await compare_answers(JudgeModel(model), "Who?", HOSTILE, "Bob.")).winner == "b"
-    pairs = {tuple(material_of(request)[p] for p in ("first", "second")) for request in seen}
-    assert pairs == {(HOSTILE, "Bob."), ("Bob.", HOSTILE)}
+    names = ("ground_truth", "first", "second")
+    pairs = {tuple(material_of(request)[p] for p in names) for request in seen}
+    assert pairs == {(None, HOSTILE, "Bob."), (None, "Bob.", HOSTILE)}
+    seen.clear()
+    await compare_answers(JudgeModel(model), "Who?", "Ann.", "Bob.", HOSTILE)
+    assert {material_of(request)["ground_truth"] for request in seen} == {HOSTILE}
 
 
 def prefers(text):

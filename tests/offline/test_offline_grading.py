@@ -145,7 +145,7 @@ def test_accuracy_is_held_against_what_there_is(ask, answer, against, accuracy):
     ],
 )
 def test_the_answer_that_covers_more_of_the_question_wins(ask, first, second, winner):
-    prompt = fill(PAIRWISE_PROMPT, question=QUESTION, first=first, second=second)
+    prompt = fill(PAIRWISE_PROMPT, question=QUESTION, ground_truth=None, first=first, second=second)
     assert ask(prompt, response_format=PairwiseReply).winner == winner
 
 
