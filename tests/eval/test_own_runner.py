@@ -112,6 +112,14 @@ async def test_a_judge_that_says_nothing_scores_nothing(judge):
     assert single.scores.correctness.failure is not None
 
 
+async def test_a_model_in_place_of_a_judge_is_refused_before_anything_is_asked():
+    config = EvaluationConfig(output={"save_intermediate": False})
+    runner = ScriptedRunner(config, lambda *_: "Ann", SimpleNamespace(achat_stream=print))
+    with pytest.raises(ConfigError, match=r"no evaluate_all; give LLMJudge\(model\)"):
+        await runner.run_evaluation([{"imdb_key": "a", "question": "Who?", "answer": "Ann"}])
+    assert runner.asked == []
+
+
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_judge_needs_no_method_but_one_for_a_part_of_the_metrics(tmp_path, is_async):
     kind = AsyncMock if is_async else MagicMock

@@ -343,10 +343,15 @@ def check_judge(judge: object, config: EvaluationConfig) -> None:
     Raises ConfigError naming the metric, and what is missing.
     """
     further = [metric for metric in config.metrics if metric not in DEFAULT_METRICS]
+    kind = type(judge).__qualname__
+    if len(further) < len(config.metrics) and not any(
+        callable(getattr(judge, name, None)) for name in ("evaluate_all", "judge_correctness")
+    ):
+        raise ConfigError(f"The judge, of class {kind}, has no evaluate_all; give LLMJudge(model).")
     if config.judges_claims and not isinstance(judge, LLMJudge):
         raise ConfigError(
-            f"judge.faithfulness: the judge, of class {type(judge).__qualname__}, can't judge "
-            "claim by claim; give an LLMJudge, or leave by: claim out."
+            f"judge.faithfulness: the judge, of class {kind}, can't judge claim by claim; give an "
+            "LLMJudge, or leave by: claim out."
         )
     model = _model_of(judge)
     if model is not None:
@@ -355,8 +360,8 @@ def check_judge(judge: object, config: EvaluationConfig) -> None:
         if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
             signature = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
             raise ConfigError(
-                f"The judge, of class {type(judge).__qualname__}, does not grade {metric}; give it "
-                f"{signature}, or leave {metric} out of metrics."
+                f"The judge, of class {kind}, does not grade {metric}; give it {signature}, or "
+                f"leave {metric} out of metrics."
             )
 
 
