@@ -25,7 +25,7 @@ from graphrag.eval.compare.figures import (
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.results.index_costs import Payoff
-from graphrag.eval.results.rows import QuestionKey, Row, gate_score
+from graphrag.eval.results.rows import QuestionKey, Row, gate_score, owes_nothing
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
@@ -423,11 +423,8 @@ def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joine
 
 
 def _judged_rows(joined: Joined, metric: str) -> Joined:
-    """Return the rows without the questions that neither run judged.
-
-    They have no answer, or one that leaves nothing to judge: no verdict on them is missing.
-    """
-    pairs = [p for p in joined.pairs if {row.states[metric] for row in p} != {State.NOT_JUDGED}]
+    """Return the rows without the questions that leave nothing to judge in a run."""
+    pairs = [pair for pair in joined.pairs if not owes_nothing(*pair, metric)]
     alone = ([r for r in rows if r.states[metric] != State.NOT_JUDGED] for rows in joined[1:])
     return Joined(pairs, *alone)
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
 from graphrag.eval.compare.changes import MetricKey, list_setup_changes
-from graphrag.eval.results.rows import Row, paired_score
+from graphrag.eval.results.rows import Row, owes_nothing, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.gates import percent_below
 from graphrag.eval.stats.intervals import grouped
@@ -144,8 +144,8 @@ class _Side:
             self.failed[row.method] += row.censored
             for metric in metrics:
                 key = row.method, metric
-                states = {row.states[metric], self.questions[question][0].states[metric]}
-                if states != {State.NOT_JUDGED} and row.states[metric] not in NEVER_ASKED:
+                is_owed = not owes_nothing(row, self.questions[question][0], metric)
+                if is_owed and row.states[metric] not in NEVER_ASKED:
                     self.expected[key] += 1
                     self.obtained[key] += row.states[metric] is State.SCORED
                 score = paired_score(row, metric)

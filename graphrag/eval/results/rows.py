@@ -51,7 +51,8 @@ class Row:
     answer would have taken longer. ``tokens``: prompt and output tokens of its completions, None
     when they are not counted; ``cost_usd`` of the search, None when a price is not known.
     ``question``, ``reference``: the text and a digest of the accepted answer, None where they were
-    not kept. ``trial``: which repeat of the search it is, from 0.
+    not kept. ``trial``: which repeat of the search it is, from 0. ``answerable``: False where
+    the documents are known to hold no answer.
 
     ValueError if a state and its score do not fit, or a count is negative, NaN or infinite.
     """
@@ -68,6 +69,7 @@ class Row:
     question: str | None = None
     reference: str | None = None
     trial: int = 0
+    answerable: bool = True
 
     def __post_init__(self) -> None:
         for metric, state in self.states.items():
@@ -166,6 +168,17 @@ def paired_score(row: Row, metric: str) -> int | None:
     if row.states[metric] is State.SEARCH_FAILED and JUDGED_METRICS[metric].zero_if_failed:
         return 0
     return row.scores[metric]
+
+
+def owes_nothing(new: Row, old: Row, metric: str) -> bool:
+    """Say whether no verdict is missing from a question that one run, or both, did not judge.
+
+    Until 1.0.0 questions that the documents don't answer were judged on every metric.
+    """
+    states = {new.states[metric], old.states[metric]}
+    by_answer = metric == "faithfulness" or not JUDGED_METRICS[metric].of_unanswerable
+    is_left_out = by_answer and not (new.answerable and old.answerable)
+    return State.NOT_JUDGED in states and (is_left_out or len(states) == 1)
 
 
 def has_nothing_to_judge(row: Row, metric: str) -> bool:

@@ -173,6 +173,7 @@ def stored_rows(
                 question=sample.question or None,
                 reference=digest_reference(sample.ground_truth),
                 trial=outcome.trial,
+                answerable=sample.answerable,
             )
         )
     order = run.setup.methods
