@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import inf, nan
 
 import pandas as pd
@@ -10,6 +11,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores, failed_search_scores
+from graphrag.eval.report.cells import has_two_means, mean_cell
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 
@@ -49,6 +51,23 @@ def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
     counts = results.counts["tog"]
     assert (counts["n"], counts["n_search_failed"]) == (3, 1)
     assert counts["n_scored"]["correctness"] == counts["n_unscored"]["correctness"] == 1
+
+
+def test_both_means_are_told_where_one_of_several_searches_failed():
+    searches = [result(question="1", trial=n) for n in range(2)]
+    lost = replace(failed(question="1"), trial=2)
+    results = aggregate_results([*searches, lost])
+    relevance = results.analysis.outcomes["tog"]["relevance"]
+    assert relevance.mean.mean == 1
+    assert results.by_method["tog"]["relevance"] == pytest.approx(2 / 3)
+    assert has_two_means(relevance)
+    assert not has_two_means(aggregate_results(searches).analysis.outcomes["tog"]["relevance"])
+
+
+def test_what_failed_searches_alone_leave_without_a_verdict_was_not_judged():
+    outcomes = aggregate_results([failed(), result("own", score=None)]).analysis.outcomes
+    assert mean_cell(outcomes["tog"]["relevance"]) == "not judged"
+    assert mean_cell(outcomes["own"]["relevance"]) == "unscored"
 
 
 def test_a_failed_search_counts_0_only_in_what_was_asked():

@@ -32,8 +32,7 @@ def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> st
 
 def mean_cell(outcomes: "Outcomes") -> str:
     """Return the mean that tables show, in per cent, or why there is none."""
-    is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
-    return percent(outcomes.mean, UNSCORED if is_judged else NOT_JUDGED)
+    return percent(outcomes.mean, NOT_JUDGED if outcomes.coverage is None else UNSCORED)
 
 
 def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
@@ -49,8 +48,9 @@ def mean_with_n(estimate: "Estimate") -> str:
 
 def has_two_means(outcomes: "Outcomes") -> bool:
     """Say whether failed searches make the mean of ``by_method`` another than that of tables."""
-    counts_0 = outcomes.end_to_end.n > outcomes.given_answer.n
-    return counts_0 and not outcomes.failed_search_is_zero
+    # A question of which one search of several failed counts in both.
+    differ = outcomes.n_search_failed > 0 and outcomes.end_to_end != outcomes.given_answer
+    return differ and not outcomes.failed_search_is_zero
 
 
 def in_brackets(label: str | None) -> str:
