@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 from graphrag.eval.dataset.drafts import ANYBODY, Asker, Passage
 from graphrag.eval.stats.intervals import grouped
 from graphrag.query.index_header import IndexTables, rows_of
-from graphrag.query.structured_search.tog_search.names import title_of
 from graphrag.text.ranking import WordIndex
 
 T = TypeVar("T")
@@ -47,6 +46,9 @@ class Materials:
     """
 
     def __init__(self, tables: IndexTables, seed: int = 0) -> None:
+        # It comes with the searches, which take a second to load.
+        from graphrag.query.structured_search.tog_search.names import title_of
+
         self._tables, self._seed = tables, seed
         titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
         units = self._rows("text_units", "id", "text", "document_id")

@@ -19,6 +19,7 @@ _FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
 MAX_HEADING_CHARS = 120
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
 _MARKUP = "#=*_ \t"
+_TAG = re.compile(r"[{<|]|\W+$")  # of a page, a template, a table; a line
 
 Ints = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
@@ -170,7 +171,7 @@ def title_of(title: str, text: str) -> str:
     """Return what a document is about in its own words, "" if it does not say.
 
     Its title (empty without one), unless that is the name of a file; else the first line of its
-    text, where that is short, does not end as a sentence does, and more follows it.
+    text, where that is short prose, does not end as a sentence does, and more follows it.
     """
     if title.strip() and not _FILE_NAME.match(title.strip()):
         return title.strip()
@@ -178,6 +179,7 @@ def title_of(title: str, text: str) -> str:
     heading = first.strip(_MARKUP + "\r")
     is_heading = (
         0 < len(heading) <= MAX_HEADING_CHARS
+        and not _TAG.match(heading)
         and not heading.endswith(_SENTENCE_ENDS)
         and bool(rest.strip())
     )
