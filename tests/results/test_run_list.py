@@ -53,13 +53,14 @@ def verdicts_of(chance: random.Random, is_whole: bool) -> dict[str, JudgeResult]
     return found
 
 
-def keep(folder: Path, trials: int, is_whole: bool) -> tuple[str, str]:
+def keep(folder: Path, trials: int, is_whole: bool, all_lost: bool = False) -> tuple[str, str]:
     """Keep a run and one that judges its responses again; return their ids."""
     chance = random.Random(trials)
     samples = [Sample(f"q{i}", f"film{i % 3}", f"Question {i}?", "Truth") for i in range(N)]
     nowhere = {"ground_truth": "", "expected_sources": ("Truth is told",)}
-    samples = [replace(s, **nowhere) if i % 9 == 0 else s for i, s in enumerate(samples)]
-    samples = [replace(s, answerable=False) if i % 7 == 1 else s for i, s in enumerate(samples)]
+    if not all_lost:
+        samples = [replace(s, **nowhere) if i % 9 == 0 else s for i, s in enumerate(samples)]
+        samples = [replace(s, answerable=False) if i % 7 == 1 else s for i, s in enumerate(samples)]
     config = EvaluationConfig(
         root=folder, methods=list(METHODS), output={"dir": str(folder)}, trials=trials
     )
@@ -72,7 +73,7 @@ def keep(folder: Path, trials: int, is_whole: bool) -> tuple[str, str]:
     with EvaluationStore(folder / "eval.db") as store:
         first = store.add_run(setup, samples, details)
         for n, (sample, method, trial) in enumerate(units):
-            unit, failed = f"{sample.id} {method} {trial}", chance.random() < 0.15
+            unit, failed = f"{sample.id} {method} {trial}", all_lost or chance.random() < 0.15
             response = StoredResponse(
                 *(unit, sample.id, method, f"Said {n}", "context"),
                 latency_s=None if n % 17 == 3 else chance.random() * 9,
@@ -124,6 +125,16 @@ def test_the_list_says_what_the_summary_says(tmp_path: Path, trials: int, is_who
         line = listed[run_id]
         check_questions(tmp_path / "eval.db", line)
         check_summary(summary, line)
+
+
+def test_a_run_whose_searches_all_failed_is_listed_as_its_tables_show_it(tmp_path: Path):
+    run_id, _ = keep(tmp_path, 1, is_whole=True, all_lost=True)
+    line = list_runs(tmp_path / "eval.db")[-1]
+    shown = CliRunner().invoke(app, ["eval", "show", run_id, "--output", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    path = run_folder(tmp_path, run_id) / SUMMARY_FILE
+    check_summary(json.loads(path.read_text(encoding="utf-8")), line)
+    assert line.means["tog"]["relevance"] is None
 
 
 def check_questions(path: Path, line: StoredRun) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -281,22 +281,28 @@ def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
     figures: dict[str, Values] = {}
     for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
         states = {row.states[metric] for row in rows}
-        waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
         scores = item_scores(rows, metric)
-        figures[metric] = dict.fromkeys(scores) if waiting else scores
+        figures[metric] = dict.fromkeys(scores) if _waits(run, states) else scores
     return figures
 
 
-def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
-    return {
-        f"{metric}{FAILED_AS_0}": item_means(
-            (row.key, 0 if row.states[metric] is State.SEARCH_FAILED else row.scores[metric])
-            for row in rows
-        )
-        for metric in METRICS
-        if not JUDGED_METRICS[metric].zero_if_failed
-        and {State.SEARCH_FAILED, State.SCORED} <= {row.states[metric] for row in rows}
-    }
+def _waits(run: Run, states: Collection[State]) -> bool:
+    """Say whether no verdict is there, and one is to come, or none was asked for."""
+    is_open = run.details.skip_judge or State.NOT_JUDGED in states
+    return is_open and all(state in _UNJUDGED for state in states)
+
+
+def _failed_as_0(run: Run, rows: list[Row]) -> dict[str, Values]:
+    figures: dict[str, Values] = {}
+    for metric in (metric for metric in METRICS if metric in (run.setup.metrics or ())):
+        states = {row.states[metric] for row in rows}
+        is_zero = JUDGED_METRICS[metric].zero_if_failed or State.SEARCH_FAILED not in states
+        if not (is_zero or _waits(run, states)):
+            figures[f"{metric}{FAILED_AS_0}"] = item_means(
+                (row.key, 0 if row.states[metric] is State.SEARCH_FAILED else row.scores[metric])
+                for row in rows
+            )
+    return figures
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
@@ -449,7 +455,7 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
     rows, judged = _read_judged(store, run)
     retrieval = _mean_retrieval(store.path.parent, run.run_id)
     scores = {
-        method: {k: _known(v) for k, v in (judged[method] | _failed_as_0(own)).items()}
+        method: {k: _known(v) for k, v in (judged[method] | _failed_as_0(run, own)).items()}
         for method, own in rows.items()
     }
     means = {m: {k: mean_known(v) for k, v in figures.items()} for m, figures in scores.items()}
