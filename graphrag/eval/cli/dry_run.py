@@ -161,9 +161,7 @@ class DryRun:
 
     def figures(self) -> dict[str, Figures]:
         """Return method -> what it takes, without what compares two."""
-        by_method: dict[str, list[Unit]] = {}
-        for unit in self.plan.units:
-            by_method.setdefault(unit.method, []).append(unit)
+        by_method = grouped((unit.method, unit) for unit in self.plan.units)
         return {name: self._reckon(units) for name, units in by_method.items()}
 
     def comparisons(self) -> tuple[int, int]:
@@ -409,10 +407,8 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier:
         return Earlier()
     with open_store(path) as store:
         for run in store.runs():
-            usages: dict[str, list[Usage]] = {}
-            for outline in store.outlines(run.run_id).values():
-                if outline.failure is None:
-                    usages.setdefault(outline.method, []).append(outline.usage)
+            answered = (o for o in store.outlines(run.run_id).values() if o.failure is None)
+            usages = grouped((outline.method, outline.usage) for outline in answered)
             if not usages or set(run.details.models) != set(models):
                 continue
             judging = sum_usages(u for v in store.judge_usage(run.run_id).values() for u in v)
