@@ -1,6 +1,7 @@
 """Packages that an import names and hardly anybody asks: they run when a name is looked for."""
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
@@ -22,29 +23,37 @@ def leave_openai() -> None:
 
     They stand in modules of their own, which need neither the client nor its other 500 types.
     """
-    _leave("openai")
-    _leave("openai.types")
+    if _leave("openai"):
+        _leave("openai.types")
 
 
-def _leave(name: str) -> None:
+def _leave(name: str) -> bool:
     spec = None if name in sys.modules else find_spec(name)
     if spec is None:
-        return
+        return False
     module = module_from_spec(spec)
     module.__class__ = _Unread
     sys.modules[name] = module
     parent, _, own = name.rpartition(".")
     if parent:
         setattr(sys.modules[parent], own, module)
+    return True
 
 
 class _Unread(ModuleType):
     def __getattr__(self, name: str) -> object:
         with _lock:  # the package itself comes here again while it runs
             if self.__name__ not in _begun:
-                _begun.add(self.__name__)
+                own = f"{self.__name__}.{name}"
+                if not name.startswith("__") and find_spec(own) is not None:
+                    return import_module(own)  # which may be asked for by a part that runs first
                 assert self.__spec__ is not None
                 assert self.__spec__.loader is not None
-                self.__spec__.loader.exec_module(self)
+                _begun.add(self.__name__)
+                try:
+                    self.__spec__.loader.exec_module(self)
+                except BaseException:
+                    _begun.remove(self.__name__)  # whoever asks next is told the cause as well
+                    raise
                 self.__class__ = ModuleType  # pyright: ignore[reportAttributeAccessIssue]
         return ModuleType.__getattribute__(self, name)
