@@ -297,8 +297,9 @@ def _explain_refusal(
         digest = re.compile(rf"indexes\.{re.escape(name)}\..*\.(index|vectors)")
         lines = {key: line for key, line in lines.items() if not digest.fullmatch(key)}
         lines[f"index {name}"] = f"index {name} is another one than was searched"
-    # An added method alone gives many lines about the indexes, so these come last.
-    ordered = sorted(lines, key=lambda key: key.startswith(("indexes.", "releases.")))
+    # An added method alone gives many lines about the indexes; digests of prompts tell the least.
+    late, last_of = ("indexes.", "releases."), (".prompt", ".refusal")
+    ordered = sorted(lines, key=lambda key: (key.endswith(last_of), key.startswith(late)))
     differences = [lines[key] for key in ordered]
     summary = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
