@@ -254,8 +254,8 @@ METRICS: Collection[str] = JUDGED_METRICS
 """The names of the metrics; sufficiency and a package's are among them once asked for."""
 
 
-_OWN = {metric.name for metric in (*JUDGED, SUFFICIENCY)}
-_OWN |= {"rubric", "quality", "assertions", "claims", "pairwise"}
+_FURTHER = ("rubric", "quality", "assertions", "claims", "pairwise")
+_OWN = {*(metric.name for metric in (*JUDGED, SUFFICIENCY)), *_FURTHER}
 
 
 def is_graded(name: object) -> bool:
