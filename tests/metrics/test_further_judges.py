@@ -1,8 +1,10 @@
 """The quality, the pairwise and the rubric judge over real HTTP, and what any search shows them."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour
 
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,
@@ -33,7 +36,7 @@ from graphrag.eval.metrics.rubric import (
     RubricJudge,
     preview,
 )
-from graphrag.eval.metrics.scorer import PartSummary, ScoreSummary
+from graphrag.eval.metrics.scorer import Material, PartSummary, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
 from graphrag.eval.results.figures import summarize_gradings
 from graphrag.eval.stats.intervals import mean_binary, mean_real
@@ -123,7 +126,9 @@ async def test_what_is_judged_is_data_nameless_and_null_when_there_is_none(serve
     pairs = {tuple(material_of(request)[p] for p in names) for request in seen}
     assert pairs == {(None, HOSTILE, "Bob."), (None, "Bob.", HOSTILE)}
     seen.clear()
-    await compare_answers(JudgeModel(model), "Who?", "Ann.", "Bob.", HOSTILE)
+    sample = Sample("1", "a", "Who?", HOSTILE)
+    two = [Material(sample, text, None, "m", False, AsyncMock()) for text in ("Ann.", "Bob.")]
+    await PAIRWISE.grade(JudgeModel(model), replace(two[0], other=two[1]))
     assert {material_of(request)["ground_truth"] for request in seen} == {HOSTILE}
 
 

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -79,6 +79,7 @@ def test_fieller_limits_are_the_ratios_that_a_t_test_just_accepts():
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.sampled_from([0, 1, None])), max_size=20))
+@example([(0.0, 0), *[(0.01171875, 1)] * 4])
 def test_cost_per_correct_is_sound(rows):
     result = cost_per_correct([c for c, _ in rows], [y for _, y in rows])
     assert result.n + result.n_dropped == len(rows)

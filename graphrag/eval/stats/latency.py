@@ -106,9 +106,11 @@ def cost_per_correct(
     priced = [(cost, verdict) for cost, verdict in judged if cost is not None]
     if n_correct == 0 or len(priced) < n:
         return CostPerCorrect(None, n, dropped, n_correct, None, None)
-    total = sum(cost for cost, _ in priced)
+    value = sum(cost for cost, _ in priced) / n_correct
     low, high = _fieller(np.array(priced, dtype=np.float64))
-    return CostPerCorrect(total / n_correct, n, dropped, n_correct, low, high)
+    if low is not None and high is not None:  # the last digit may put both on one side
+        low, high = min(low, value), max(high, value)
+    return CostPerCorrect(value, n, dropped, n_correct, low, high)
 
 
 def pareto_set(methods: Mapping[str, Tradeoff]) -> tuple[str, ...]:
