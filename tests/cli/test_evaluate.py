@@ -1,6 +1,7 @@
 """``graphrag eval`` from its flags to its exit code and its one sentence."""
 
 import contextlib
+import json
 import re
 import resource
 import shutil
@@ -77,10 +78,26 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation):
         assert 0.15 * reckoned[kind] < tokens <= reckoned[kind], kind
 
 
+def judge_by_older_prompts(evaluation: Evaluation) -> None:
+    """Make the stored run one that another release began, with other prompts of quality."""
+    with closing(sqlite3.connect(evaluation.store_path)) as db, db:
+        (setup,) = db.execute("SELECT setup FROM runs").fetchone()
+        older = json.loads(setup)
+        older["further"]["quality"]["version"] -= 1
+        db.execute("UPDATE runs SET setup = ?", (json.dumps(older),))
+
+
 CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
     (lambda e: e.configure(methods=["basic", "local"]), "methods.order"),
     (lambda e: e.configure(metrics=["correctness"]), "metrics."),
-    (lambda e: e.configure(judge={"temperature": 0.5}), "judge.temperature: 0.0 -> 0.5"),
+    (
+        lambda e: e.configure(judge={"temperature": 0.5, "quality": True}),
+        "judge.temperature: 0.0 -> 0.5",
+    ),
+    (
+        judge_by_older_prompts,
+        "Its judge had the prompts of an earlier version. Judge what it answered with: graphrag",
+    ),
     (
         lambda e: e.write_rows([*ROWS[:5], {**ROWS[5], "answer": "?"}]),
         "differently, so it can't be resumed: dataset: 1 question is changed (q6). Undo",
@@ -106,7 +123,7 @@ CHANGES: list[tuple[Callable[[Evaluation], object], str]] = [
 
 
 def test_a_changed_run_is_not_resumed_and_the_difference_is_named(make_evaluation, tmp_path):
-    evaluation = make_evaluation(methods=["basic"])
+    evaluation = make_evaluation(methods=["basic"], judge={"quality": True})
     evaluation.done("--skip-judge", "-q")
     for number, (change, named) in enumerate(CHANGES):
         changed = Evaluation(tmp_path / str(number))
