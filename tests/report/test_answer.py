@@ -423,6 +423,24 @@ def test_what_an_index_took_and_when_it_pays_stand_beside_what_a_question_costs(
     assert compute_payoffs(results.rows, other) == []
 
 
+@pytest.mark.parametrize(
+    ("spread", "says"),
+    [(7, "and pay after about 150 questions."), (1, "and are not shown to pay by cheaper search")],
+)
+def test_vectors_are_told_of_in_the_plural(spread, says):
+    step = StepCost("generate_text_embeddings", "m", "embedding", 9, 0, 300_000, 0, 0.0)
+    terms = Terms(
+        {"basic": "basic", "bm25": "bm25"}, index_costs={"a": IndexCost("f", {}, steps=(step,))}
+    )
+    results = evaluate(dict.fromkeys(("basic", "bm25"), range(90)))
+    varied = [
+        replace(each, efficiency=replace(each.efficiency, output_tokens=n % spread))
+        for n, each in enumerate(results.results)
+    ]
+    results = replace(results, results=varied, rows=rows_of(varied)).on_terms(terms)
+    assert f"basic's vectors took 300,000 tokens to build, {says}" in (answer_of(results).cost or "")
+
+
 def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken():
     step = StepCost("extract_graph", "m", "completion", 9, 0, 300_000, 45_678, 9.0)
     dear, cheap = (IndexCost("f", {}, steps=(replace(step, cost_usd=usd),)) for usd in (9.0, 1.0))

@@ -190,8 +190,7 @@ class Prices:
         """Return what the index took that one of two methods needs, and when that pays."""
         if rival is not None and self._terms.differ_in_index(method, rival):
             return self._tell_two_indexes(method, rival)
-        others = [] if rival is None else [rival]
-        dearer = max([method, *others], key=self._rank)
+        dearer = max(method, rival or method, key=self._rank)
         cheaper = method if dearer == rival else rival
         if cheaper is not None and self._rank(dearer) <= self._rank(cheaper):
             cheaper = None
@@ -200,12 +199,13 @@ class Prices:
             return ""
         whose = "Its" if dearer == method else f"{dearer}'s"
         text = f"{whose} {need} took {amount} to build"
+        pays, be = ("pays", "is") if need == "graph" else ("pay", "are")
         payoff = None if cheaper is None else self._payoff(dearer, cheaper)
         if payoff is not None and payoff.first == dearer:
             if payoff.questions is not None and payoff.at_most is not None:
-                text += f", and pays after about {round_up(payoff.questions):,} questions"
+                text += f", and {pays} after about {round_up(payoff.questions):,} questions"
             elif None not in (payoff.more, payoff.saved) and dearer == rival:
-                text += ", and is not shown to pay by cheaper searches"
+                text += f", and {be} not shown to pay by cheaper searches"
         return f"{text}."
 
     def _tell_two_indexes(self, method: str, rival: str) -> str:
