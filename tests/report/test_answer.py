@@ -438,7 +438,9 @@ def test_vectors_are_told_of_in_the_plural(spread, says):
         for n, each in enumerate(results.results)
     ]
     results = replace(results, results=varied, rows=rows_of(varied)).on_terms(terms)
-    assert f"basic's vectors took 300,000 tokens to build, {says}" in (answer_of(results).cost or "")
+    assert f"basic's vectors took 300,000 tokens to build, {says}" in (
+        answer_of(results).cost or ""
+    )
 
 
 def test_of_methods_on_different_indexes_that_tie_the_cheapest_in_all_is_taken():
