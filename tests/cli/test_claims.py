@@ -9,7 +9,7 @@ from support.openai_server import Behaviour, Fault, Json, LocalServer, Record, o
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.runner.queue import Work
 from graphrag.eval.store.session import unkept_session
 from graphrag.eval.testing import ScriptedJudge
 
@@ -186,7 +186,8 @@ def test_runs_by_response_and_by_claim_are_other_runs(evaluation):
 
 async def test_a_judge_of_ones_own_is_refused_before_anything_is_asked(tmp_path):
     given = {"root": tmp_path, "judge": {"faithfulness": {"by": "claim"}}}
-    runner = EvaluationRunner(EvaluationConfig(**given), ScriptedJudge(), {})
+    config = EvaluationConfig(**given)
+    runner = EvaluationRunner(config, ScriptedJudge(), {})
     refused = pytest.raises(ConfigError, match="ScriptedJudge, can't judge claim by claim")
     with unkept_session() as session, refused:
-        await runner.run(RunRequest([], session))
+        await runner.run(Work(config, [], session))

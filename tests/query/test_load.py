@@ -19,7 +19,7 @@ from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunSetup, Unit
@@ -94,7 +94,7 @@ class Trial:
         return MethodAnswer(reply.content, contexts=())
 
     async def run(self) -> RunOutcome:
-        return await self.runner.run(RunRequest(self.units, self.session))
+        return await self.runner.run(Work(self.config, self.units, self.session))
 
 
 def check_complete(outcome: RunOutcome, server: LocalServer) -> None:

@@ -12,7 +12,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import InterruptStop, RunStoppedError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.runner.queue import RunRequest, run_bounded
+from graphrag.eval.runner.queue import Work, run_bounded
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
 from graphrag.eval.testing import ScriptedJudge
@@ -153,6 +153,6 @@ async def test_what_stops_a_run_is_told_by_its_kind_not_by_its_words(why, is_int
     runner = EvaluationRunner(config, ScriptedJudge(), {}, {"mine": mine})
     units = [Unit(key, Sample(key, "a", f"Q {key}?", "x"), "mine") for key in ("s1", "s2")]
     with unkept_session() as session:
-        outcome = await runner.run(RunRequest(units, session))
+        outcome = await runner.run(Work(config, units, session))
     assert (outcome.stopped, len(outcome.results)) == ("interrupted", 1)
     assert outcome.was_interrupted is is_interrupt

@@ -22,7 +22,7 @@ from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
@@ -115,7 +115,7 @@ class SmallRun:
             run = choose_run(store, plan, RunOptions(resume), print, print)
             session = StoredSession(store, run.run_id)
             runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
-            outcome = await runner.run(RunRequest(self.units, session))
+            outcome = await runner.run(Work(config, self.units, session))
             if outcome.is_complete:
                 store.finish_run(run.run_id)
         return outcome

@@ -25,7 +25,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.plan import describe_setup
-from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.runner.queue import Work
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
@@ -324,7 +324,7 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path):
             )
             runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
             units = [Unit(sample.id, sample, "mine") for sample in samples]
-            outcome = await runner.run(RunRequest(units, StoredSession(store, run.run_id)))
+            outcome = await runner.run(Work(config, units, StoredSession(store, run.run_id)))
             assert outcome.is_complete
             store.finish_run(run.run_id)
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -39,7 +38,7 @@ from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.held_loop import LET_GO_S, own_frames
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import RunDescription
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.whole_files import DETAILED_FILE, PAGE_FILE, REPORT_FILE, SUMMARY_FILE
 from graphrag.eval.web.run_report import Report, make_report
 from graphrag.text.bounds import is_below, number_beside
@@ -146,12 +145,13 @@ class Supervisor:
         self.notes = open_console(stderr=True, quiet=quiet)
         self._full = full
 
-    async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
+    async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
         """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
         display = BarProgress if is_live(self.notes) else LineProgress
         runner.watch.end = self._end_held
         with display(self.notes) as progress, Interrupts(self.notes, runner):
-            return await runner.run(replace(request, watch=progress.advance))
+            work.watch = progress.advance
+            return await runner.run(work)
 
     def _end_held(self, why: str) -> None:
         go_on = f"Continue with: {again('--resume')}"

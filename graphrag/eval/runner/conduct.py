@@ -56,7 +56,7 @@ from graphrag.eval.runner.plan import (
     plan_judging,
     plan_run,
 )
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore, find_run, open_store
 from graphrag.eval.store.records import CLAIMS, Run, RunDetails
@@ -80,7 +80,7 @@ class Listener(Protocol):
         """Say what goes on within the block."""
         ...
 
-    async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
+    async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
         """Have the runner run, watched."""
         ...
 
@@ -305,19 +305,14 @@ async def _ask(
     config, judge, telemetry = plan.config, None, options.telemetry
     folders = {**config.own_projects(), **config.project_folders()}
     roots = {name: folders[name] for name in {**plan.judging, **plan.headers}}
-    request = RunRequest(
-        units=plan.units,
-        session=session,
-        skip_judge=options.skip_judge,
-        max_cost_usd=options.max_cost_usd,
-    )
+    work = Work(config, plan.units, session, options.skip_judge, options.max_cost_usd)
     async with open_executor(config, roots, address=options.address) as executor:
         if plan.judge is not None:
             with listener.working("Opening the judge"):
                 judge = open_judge(config, plan.judging)
         try:
             runner = EvaluationRunner(config, judge, executor=executor, telemetry=telemetry)
-            return await listener.run(runner, request)
+            return await listener.run(runner, work)
         finally:
             if telemetry is not None and (undelivered := telemetry.close()):
                 listener.warn(undelivered)

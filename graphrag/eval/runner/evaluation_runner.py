@@ -44,7 +44,6 @@ from graphrag.eval.runner.queue import (
     Executor,
     ProgressCallback,
     RunOutcome,
-    RunRequest,
     Watch,
     Work,
     check_asked,
@@ -73,7 +72,6 @@ __all__ = [
     "EvaluationRunner",
     "QueryResult",
     "RunOutcome",
-    "RunRequest",
     "run_evaluation",
 ]
 
@@ -140,7 +138,8 @@ class EvaluationRunner:
         """
         sample = Sample("", imdb_key, question, ground_truth)
         with unkept_session() as session:
-            outcome = await self.run(RunRequest([Unit("single", sample, method)], session))
+            units = [Unit("single", sample, method)]
+            outcome = await self.run(Work(self._settings, units, session))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)
             (result,) = outcome.read_whole(outcome.results)
@@ -194,8 +193,8 @@ class EvaluationRunner:
             run = store.add_run(setup, samples, details)
             reuses, keeps_calls = config.judge.cache, keeps and config.output.keep_calls
             session = StoredSession(store, run.run_id, reuses=reuses, keeps_calls=keeps_calls)
-            request = RunRequest(units, session, watch=_watch(progress_callback))
-            outcome = await self.run(request)
+            watch = _watch(progress_callback)
+            outcome = await self.run(Work(self._settings, units, session, watch=watch))
             results = list(outcome.read_whole(outcome.results))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped, results)
@@ -206,7 +205,7 @@ class EvaluationRunner:
         if self._work is not None:
             self._work.stop(reason)
 
-    async def run(self, request: RunRequest) -> RunOutcome:
+    async def run(self, work: Work) -> RunOutcome:
         """Run the units that are not in the session yet, for every command that asks.
 
         A stored run of which nothing is left is finished then, unless its verdicts are to come.
@@ -215,26 +214,26 @@ class EvaluationRunner:
         """
         metrics, inner = self._settings.metrics, self._executor
         judges_here = inner is self or not set(metrics) <= set(DEFAULT_METRICS)
-        samples = [unit.sample for unit in request.units if unit.trial == 0]
-        if judges_here and not request.skip_judge and asks_judge(self._settings, samples):
+        samples = [unit.sample for unit in work.units if unit.trial == 0]
+        if judges_here and not work.skip_judge and asks_judge(self._settings, samples):
             check_judge(await self._load_judge(), self._settings)  # before anything is paid for
         model: JudgeModel | None = None
-        if not request.skip_judge and asks_further(self._settings, samples):
+        if not work.skip_judge and asks_further(self._settings, samples):
             model = further_model(await self._load_judge(), self._settings)
         self.watch.begin()
         executor = inner if self._telemetry is None else self._telemetry.around(inner)
-        self._work = work = Work(request, self._settings, executor, inner is not self)
-        outcome = await work.run()
-        if request.skip_judge:
+        self._work = work
+        outcome = await work.run(executor, after_others=inner is not self)
+        if work.skip_judge:
             return outcome
         if model is not None and outcome.is_complete:
-            tasks = plan_further(model, self._settings, request, self._entity_types)
+            tasks = plan_further(model, self._settings, work, self._entity_types)
             if self._telemetry is not None:
                 tasks = self._telemetry.around_further(tasks)
             outcome = await work.run_further(tasks, outcome)
         if outcome.is_complete:
-            request.session.store.finish_run(request.session.run_id)
-        return with_judged(outcome, self._settings, request)
+            work.session.store.finish_run(work.session.run_id)
+        return with_judged(outcome, self._settings, work)
 
     async def _entity_types(self, name: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""

@@ -29,7 +29,7 @@ from graphrag.eval.metrics.scorer import NO_ANSWER, NO_CONTEXT, Grading, Materia
 from graphrag.eval.records.judged import DEFAULT_METRICS, JUDGED_METRICS, REFUSAL, JudgedMetric
 from graphrag.eval.records.verdicts import Failure, JudgeResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import FurtherTask, RunOutcome, RunRequest, check_asked
+from graphrag.eval.runner.queue import FurtherTask, RunOutcome, Work, check_asked
 from graphrag.eval.store.records import CLAIMS, DOUBT, Judgement, StoredResponse, Unit, pair_kind
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import describe_error, is_refusal
@@ -200,15 +200,15 @@ def asks_judge(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
     return bool(config.metrics) or asks_further(config, samples)
 
 
-def with_judged(outcome: RunOutcome, config: EvaluationConfig, request: RunRequest) -> RunOutcome:
+def with_judged(outcome: RunOutcome, config: EvaluationConfig, work: Work) -> RunOutcome:
     """Return an outcome with what further judges have said; its results without pairs."""
     pairs = [pair_kind(scorer.name, a, b) for scorer, a, b in list_pairs(config)]
     claims = [CLAIMS] * config.judges_claims
     judgements = tuple(
         (unit, judgement)
-        for unit in request.units
+        for unit in work.units
         for kind in (DOUBT, *claims, *list_further(config, [unit.sample]), *pairs)
-        if (judgement := request.session.judgement(unit.key, kind)) is not None
+        if (judgement := work.session.judgement(unit.key, kind)) is not None
     )
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, judgement in judgements:
@@ -239,16 +239,16 @@ def further_model(judge: Judge, config: EvaluationConfig) -> JudgeModel:
 
 
 def plan_further(
-    model: JudgeModel, config: EvaluationConfig, request: RunRequest, entity_types: EntityTypes
+    model: JudgeModel, config: EvaluationConfig, work: Work, entity_types: EntityTypes
 ) -> list[FurtherTask]:
     """Return what is to be judged and has not been yet; failed searches are left out.
 
     Pairs are of the first trial.
     """
-    session = request.session
+    session = work.session
     units = {
         (unit.sample.id, unit.method, unit.trial): unit
-        for unit in request.units
+        for unit in work.units
         if (standing := session.standing(unit.key)) is not None and not standing.failed
     }
 

@@ -20,7 +20,7 @@ from graphrag.eval.records.judged import JUDGED_METRICS, METRICS, REFUSAL, packa
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.eval.runner.indexes import read_searched_views
 from graphrag.eval.runner.judging import FAITHFULNESS, with_judged
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import check_pages, damage_error
 from graphrag.eval.store.database import EvaluationStore
@@ -471,8 +471,8 @@ def read_run(
     except KeyError as error:
         raise damage_error(store.path, f"run {run.run_id} lacks the question {error}") from error
     session = StoredSession(store, run.run_id)
-    request = RunRequest(units, session, details.skip_judge)
-    outcome = with_judged(request.read_outcome(config), config, request)
+    work = Work(config, units, session, details.skip_judge)
+    outcome = with_judged(work.read_outcome(), config, work)
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected

@@ -176,65 +176,6 @@ async def run_bounded(
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What to run and where to keep it.
-
-    - ``session``: knows what is already there.
-    - ``skip_judge``: whether responses are collected without verdicts.
-    - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
-    """
-
-    units: Sequence[Unit]
-    session: StoredSession
-    skip_judge: bool = False
-    max_cost_usd: float | None = None
-    watch: Watch = lambda tally, latest: None
-
-    def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
-        """Return what a response is still to be judged on."""
-        standing = self.session.standing(unit.key)
-        judged_metrics = () if standing is None else standing.metrics
-        metrics = judgeable(unit.sample, config.metrics, config.judges_claims)
-        return [m for m in metrics if m not in judged_metrics]
-
-    def is_done(self, unit: Unit, config: EvaluationConfig) -> bool:
-        """Say whether nothing is left to do for a unit."""
-        standing = self.session.standing(unit.key)
-        if standing is None or standing.failed or self.skip_judge:
-            return standing is not None
-        return not self.missing_metrics(unit, config)
-
-    def read_outcome(self, config: EvaluationConfig) -> "RunOutcome":
-        """Return what is done so far, as of a run that nothing stopped."""
-        store, run_id = self.session.store, self.session.run_id
-        responses = store.outlines(run_id, with_texts=True)
-        verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
-        claims = config.judges_claims
-        results = [
-            _result_of(u, responses[u.key], verdicts.get(u.key, {}), usages.get(u.key, []), claims)
-            for u in self.units
-            if self.is_done(u, config)
-        ]
-        return RunOutcome(
-            results,
-            len(self.units),
-            read_whole=self._read_whole,
-            read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
-        )
-
-    def _read_whole(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
-        """Yield results with what they were shown and retrieved, a few of them at a time."""
-        outlines, copies = tee(results)
-        contexts = self.session.read_again(self._keys_of(copies))
-        for outline, (text, retrieved) in zip(outlines, contexts, strict=True):
-            yield replace(outline, context_text=text, retrieved=retrieved)
-
-    def _keys_of(self, results: Iterable[QueryResult]) -> Iterator[str]:
-        keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in self.units}
-        return (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in results)
-
-
-@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """What a run gave: results in the order of its units, and why it stopped before the end.
 
@@ -264,62 +205,108 @@ class RunOutcome:
 
 
 class Work:
-    """Runs the units of a request, ``concurrency`` at once, under one limit for all calls.
+    """What a run asks and where it is kept; done ``concurrency`` units at once, under one limit.
 
-    ``after_others`` says that other processes search and judge, each under its part of the
-    limits: what this one asks itself comes after them.
+    - ``session``: knows what is already there.
+    - ``skip_judge``: whether responses are collected without verdicts.
+    - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
+    - ``watch``: told how far it is.
     """
 
     def __init__(
         self,
-        request: RunRequest,
         config: EvaluationConfig,
-        executor: Executor,
-        after_others: bool = False,
+        units: Sequence[Unit],
+        session: StoredSession,
+        skip_judge: bool = False,
+        max_cost_usd: float | None = None,
+        watch: Watch = lambda tally, latest: None,
     ) -> None:
-        self._request = request
-        self._session = request.session
+        self.units, self.session = units, session
+        self.skip_judge, self.watch = skip_judge, watch
         self._config = config
-        self._executor = executor
         self._stop: RunStoppedError | None = None
         self._stopped = asyncio.Event()
-        usd, tokens = request.session.spent_usd, request.session.spent_tokens
-        self._spending = Spending(request.max_cost_usd, usd, tokens)
-        self._limit = CallLimit(
-            config.concurrency,
-            config.patience_s,
-            after_others=after_others,
-            spending=self._spending,
-        )
-        self._tally = Tally(0, len(request.units), tokens=tokens, cost_usd=usd)
+        self._spending = Spending(max_cost_usd, session.spent_usd, session.spent_tokens)
+        self._tally = self._tally_of(0, len(units))
         self._failed_in_a_row = 0
         self._was_refused = False
         self._not_afforded: str | None = None
+
+    def _tally_of(self, done: int, total: int) -> Tally:
+        tokens, usd = self._spending.spent_tokens, self._spending.spent_usd
+        return Tally(done, total, tokens=tokens, cost_usd=usd)
+
+    def missing_metrics(self, unit: Unit) -> list[str]:
+        """Return what a response is still to be judged on."""
+        standing = self.session.standing(unit.key)
+        judged_metrics = () if standing is None else standing.metrics
+        metrics = judgeable(unit.sample, self._config.metrics, self._config.judges_claims)
+        return [m for m in metrics if m not in judged_metrics]
+
+    def is_done(self, unit: Unit) -> bool:
+        """Say whether nothing is left to do for a unit."""
+        standing = self.session.standing(unit.key)
+        if standing is None or standing.failed or self.skip_judge:
+            return standing is not None
+        return not self.missing_metrics(unit)
+
+    def read_outcome(self) -> RunOutcome:
+        """Return what is done so far, as of a run that nothing stopped."""
+        store, run_id = self.session.store, self.session.run_id
+        responses = store.outlines(run_id, with_texts=True)
+        verdicts, usages = store.verdicts(run_id), store.judge_usage(run_id)
+        claims = self._config.judges_claims
+        results = [
+            _result_of(u, responses[u.key], verdicts.get(u.key, {}), usages.get(u.key, []), claims)
+            for u in self.units
+            if self.is_done(u)
+        ]
+        return RunOutcome(
+            results,
+            len(self.units),
+            read_whole=self._read_whole,
+            read_calls=lambda results: self.session.read_calls(self._keys_of(results)),
+        )
+
+    def _read_whole(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
+        """Yield results with what they were shown and retrieved, a few of them at a time."""
+        outlines, copies = tee(results)
+        contexts = self.session.read_again(self._keys_of(copies))
+        for outline, (text, retrieved) in zip(outlines, contexts, strict=True):
+            yield replace(outline, context_text=text, retrieved=retrieved)
+
+    def _keys_of(self, results: Iterable[QueryResult]) -> Iterator[str]:
+        keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in self.units}
+        return (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in results)
 
     def stop(self, reason: RunStoppedError) -> None:
         """Begin no new work; the first reason given is kept."""
         self._stop = self._stop or reason
         self._stopped.set()
 
-    async def run(self) -> RunOutcome:
+    async def run(self, executor: Executor, after_others: bool = False) -> RunOutcome:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
 
-        Raises StoreError if a result can't be kept.
+        ``after_others`` says that other processes search and judge, each under its part of the
+        limits: what this one asks itself comes after them. Raises StoreError if a result can't be
+        kept.
         """
-        request, units = self._request, self._request.units
-        done = {unit.key for unit in units if request.is_done(unit, self._config)}
-        for unit in units:
+        n, patience_s = self._config.concurrency, self._config.patience_s
+        self._limit = CallLimit(n, patience_s, after_others=after_others, spending=self._spending)
+        done = {unit.key for unit in self.units if self.is_done(unit)}
+        for unit in self.units:
             if unit.key in done:
                 self._count(unit)
-        request.watch(self._tally, None)
-        jobs = [partial(self._run_unit, unit) for unit in units if unit.key not in done]
-        await self._run_jobs(jobs)
-        outcome = request.read_outcome(self._config)
-        return self._explain_stop(outcome, len(units) - len(outcome.results))
+        self.watch(self._tally, None)
+        left = [unit for unit in self.units if unit.key not in done]
+        await self._run_jobs([partial(self._run_unit, executor, unit) for unit in left])
+        outcome = self.read_outcome()
+        return self._explain_stop(outcome, len(self.units) - len(outcome.results))
 
     async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
         """Have done units judged further, keeping each judgment as it arrives; as :meth:`run`."""
-        n_done, units = 0, {unit.key: unit for unit in self._request.units}
+        n_done, units = 0, {unit.key: unit for unit in self.units}
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
@@ -327,13 +314,9 @@ class Work:
                 scope = CallScope(task.kind, task.subject)
                 with self._open_log(scope, *judge_limits(self._config)) as log:
                     judgement = await task.judge(log)
-                self._session.keep_judgement(judgement, log.counted)
+                self.session.keep_judgement(judgement, log.counted)
                 n_done += 1
-                spending = self._spending
-                tally = Tally(
-                    n_done, len(tasks), tokens=spending.spent_tokens, cost_usd=spending.spent_usd
-                )
-                self._request.watch(tally, units[task.subject])
+                self.watch(self._tally_of(n_done, len(tasks)), units[task.subject])
 
         await self._run_jobs([partial(run_task, task) for task in tasks])
         return self._explain_stop(outcome, len(tasks) - n_done)
@@ -360,7 +343,7 @@ class Work:
         )
 
     async def _run_jobs(self, jobs: Sequence[Job]) -> None:
-        with self._session.store.grouped():
+        with self.session.store.grouped():
             await run_bounded(jobs, self._config.concurrency, self._stopped, self._may_begin)
 
     def _may_begin(self) -> bool:
@@ -384,35 +367,29 @@ class Work:
             self._was_refused = not isinstance(error, ServiceDownStop)
             self.stop(error)
 
-    async def _run_unit(self, unit: Unit) -> None:
+    async def _run_unit(self, executor: Executor, unit: Unit) -> None:
         with self._stop_on_error():
-            if await self._search_and_judge(unit):
-                self._count(unit)
+            response = self.session.response(unit.key) or await self._search(executor, unit)
+            if not self.is_done(unit):
+                if not self._may_begin():
+                    return
+                metrics, scope = self.missing_metrics(unit), CallScope.of_verdicts(unit.key)
+                with self._open_log(scope, *judge_limits(self._config)) as log:
+                    verdicts = await executor.judge_unit(unit, response, metrics, log)
+                self.session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
+            self._count(unit)
 
-    async def _search_and_judge(self, unit: Unit) -> bool:
-        response = self._session.response(unit.key) or await self._search(unit)
-        if self._request.is_done(unit, self._config):
-            return True
-        if not self._may_begin():
-            return False
-        metrics = self._request.missing_metrics(unit, self._config)
-        scope = CallScope.of_verdicts(unit.key)
-        with self._open_log(scope, *judge_limits(self._config)) as log:
-            verdicts = await self._executor.judge_unit(unit, response, metrics, log)
-        self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
-        return True
-
-    async def _search(self, unit: Unit) -> StoredResponse:
+    async def _search(self, executor: Executor, unit: Unit) -> StoredResponse:
         scope = CallScope.of_search(unit.key)
         with self._open_log(scope, *search_limits(self._config)) as log:
-            response = await self._executor.search_unit(unit, log)
+            response = await executor.search_unit(unit, log)
         if not log.attempts:  # a method of the user's own that counts by itself
             self._spending.spent_usd += response.usage.spent_usd
             self._spending.spent_tokens += response.usage.tokens
-        self._session.keep_response(response, log.counted)
+        self.session.keep_response(response, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
         # A run that is kept nowhere can't go on later.
-        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self._session.store.is_kept
+        is_hopeless = self._failed_in_a_row >= _HOPELESS_AFTER and self.session.store.is_kept
         if response.failure is not None and is_hopeless:
             why = f"the last {self._failed_in_a_row} searches all failed, the latest because: "
             self.stop(RunStoppedError(f"{why}{response.failure.message}"))
@@ -421,28 +398,26 @@ class Work:
     @contextmanager
     def _open_log(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
         """Give the log of what is asked; what it cost is kept also when it is cut off."""
-        session = self._session
+        session = self.session
         earlier = session.earlier_replies(scope)
         log = CallLog(self._limit, session.journal(scope), bound=bound, time=time, earlier=earlier)
         log.exchanges = session.exchanges(scope)
         try:
             yield log
         except (RunStoppedError, asyncio.CancelledError):
-            self._session.keep_cut_off(scope, log)
+            self.session.keep_cut_off(scope, log)
             raise
 
     def _count(self, unit: Unit) -> None:
-        standing = self._session.standing(unit.key)
+        standing = self.session.standing(unit.key)
         assert standing is not None
+        before = self._tally
         self._tally = replace(
-            self._tally,
-            done=self._tally.done + 1,
-            failed=self._tally.failed + standing.failed,
-            unscored=self._tally.unscored + standing.n_unscored,
-            tokens=self._spending.spent_tokens,
-            cost_usd=self._spending.spent_usd,
+            self._tally_of(before.done + 1, before.total),
+            failed=before.failed + standing.failed,
+            unscored=before.unscored + standing.n_unscored,
         )
-        self._request.watch(self._tally, unit)
+        self.watch(self._tally, unit)
 
 
 def _result_of(

@@ -28,7 +28,7 @@ from graphrag.eval.runner.indexes import read_headers, read_model_settings
 from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
 from graphrag.eval.runner.plan import RunOptions, RunPlan, choose_run, describe_setup
-from graphrag.eval.runner.queue import RunRequest, Tally, Work, check_asked, describe_timeout
+from graphrag.eval.runner.queue import Tally, Work, check_asked, describe_timeout
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.store.connection import IN_MEMORY
 from graphrag.eval.store.database import EvaluationStore
@@ -272,12 +272,12 @@ async def run_suites(
         if on_case is not None and latest is not None and tally.done > n_kept:
             on_case(tally.done, tally.total, evaluators.result(latest))
 
-    request = RunRequest(plan.units, session, watch=watch)
-    n_kept = sum(request.is_done(unit, project.config) for unit in request.units)
-    ended = await Work(request, project.config, evaluators).run()
+    work = Work(project.config, plan.units, session, watch=watch)
+    n_kept = sum(map(work.is_done, plan.units))
+    ended = await work.run(evaluators)
     if ended.stopped is not None:
         raise (RunStoppedError if ended.refused else ServiceDownStop)(ended.stopped)
-    results = [evaluators.result(unit) for unit in request.units]
+    results = [evaluators.result(unit) for unit in plan.units]
     by_suite = grouped(
         (job.suite.name, result) for job, result in zip(jobs.values(), results, strict=True)
     )
