@@ -157,19 +157,19 @@ class Supervisor:
         go_on = f"Continue with: {again('--resume')}"
         end_at_once(self.notes, f"Stopped: {why}. {go_on}", ERROR)
 
-    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+    def finish(self, description: RunDescription) -> int:
         """Show the tables, write the files, and return the exit code.
 
         Whoever interrupts a run does not wait for its figures: they can be made later. Raises
         StoreError if the files can't be written; the tables have been shown by then.
         """
-        config, details = description.config, description.details
+        config, details, outcome = description.config, description.details, description.outcome
         is_stored, run_id = description.is_stored, description.run.run_id
         is_round = details.origin == "monitor"
         if is_stored and outcome.was_interrupted and not is_round:
             self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
             return _explain_stop(outcome, "--resume", is_stored=True)
-        report = self.report(description, outcome)
+        report = self.report(description)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
             self.show(report, answers=not (is_round or details.skip_judge))
             self.write(report, on_top=details.origin == "command")
@@ -198,11 +198,11 @@ class Supervisor:
             return DONE
         return self._check_thresholds(config, report)
 
-    def report(self, description: RunDescription, outcome: RunOutcome) -> Report:
+    def report(self, description: RunDescription) -> Report:
         """Compute what a run's end shows, and say that this goes on."""
-        n = counted(len(outcome.results), "result")
+        n = counted(len(description.outcome.results), "result")
         with working(self.notes, f"Computing the figures of {n}"):
-            return make_report(description, outcome)
+            return make_report(description)
 
     def show(self, report: Report, answers: bool = True) -> None:
         """Print the answer of a run and what it rests on, or all its tables.

@@ -77,21 +77,21 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
             question = _find_question(store, run.run_id, flags.question)
             flags = replace(flags, question=question)
         with working(notes, f"Reading run {run.run_id}"):
-            about, outcome = _read(store, place, run)
-        if flags.asks and not outcome.results:
+            about = _read(store, place, run)
+        if flags.asks and not about.outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
-        _check_method(outcome.results, flags.method)
+        _check_method(about.outcome.results, flags.method)
         if flags.lists:
-            _list_wrong(about, outcome, flags)
+            _list_wrong(about, flags)
             return DONE
         with working(notes, "Reading the indexes"):
             before = _read_baseline(store, place, flags.changed)
             about = await about.with_views()
         if flags.asks:
-            _show_questions(supervisor, about, (outcome, before), flags, store_path)
+            _show_questions(supervisor, about, before, flags, store_path)
             return DONE
-        report = _show_tables(supervisor, about, outcome, flags)
+        report = _show_tables(supervisor, about, flags)
         if report is None or flags.to is not None:
             return DONE
         if refusal is not None:
@@ -120,15 +120,15 @@ def _find_question(store: EvaluationStore, run_id: str, question: str) -> str:
     raise UsageError(f"{as_sentence(msg + nearest(question, ids))} List all with: {listed}")
 
 
-def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) -> None:
-    method, wrong, differing = _find_wrong(about, outcome, flags.method)
-    results = _of_method(outcome, flags.method)
+def _list_wrong(about: RunDescription, flags: ShowFlags) -> None:
+    method, wrong, differing = _find_wrong(about, flags.method)
+    results = _of_method(about, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
     lines = list(list_wrong(about.samples, results, [*wrong, *differing]))
     for line in lines:
         say(line, quiet=flags.quiet)
     differ = f"; it has {len(differing):,} right that others have not" if differing else ""
-    label = in_brackets(label_embedded(outcome.results))
+    label = in_brackets(label_embedded(about.outcome.results))
     say(f"{method} has {len(wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
     if lines:
         one = eval_line_here("show", run.run_id, "--question", [*wrong, *differing][0])
@@ -138,18 +138,16 @@ def _list_wrong(about: RunDescription, outcome: RunOutcome, flags: ShowFlags) ->
         say(f"Those of another method: {other}", quiet=flags.quiet)
 
 
-def _find_wrong(
-    about: RunDescription, outcome: RunOutcome, method: str | None
-) -> tuple[str, list[str], list[str]]:
+def _find_wrong(about: RunDescription, method: str | None) -> tuple[str, list[str], list[str]]:
     """Return a method and what it has wrong; without one the best, and where others differ."""
     metric = next(iter(about.config.metrics), None) if not about.details.skip_judge else None
     if method is not None:
-        return method, find_wrong(outcome.results, method, metric)[0], []
-    results = make_report(about, outcome).results
+        return method, find_wrong(about.outcome.results, method, metric)[0], []
+    results = make_report(about).results
     answer = answer_run(results)
     means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
     best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
-    return best, *find_wrong(outcome.results, best, metric)
+    return best, *find_wrong(about.outcome.results, best, metric)
 
 
 def _check_method(results: Sequence[QueryResult], method: str | None) -> None:
@@ -159,16 +157,16 @@ def _check_method(results: Sequence[QueryResult], method: str | None) -> None:
         raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
 
 
-def _of_method(outcome: RunOutcome, method: str | None) -> list[QueryResult]:
-    return [result for result in outcome.results if method in (None, result.method)]
+def _of_method(about: RunDescription, method: str | None) -> list[QueryResult]:
+    return [result for result in about.outcome.results if method in (None, result.method)]
 
 
-def _read(store: EvaluationStore, place: Place, run: Run) -> tuple[RunDescription, RunOutcome]:
+def _read(store: EvaluationStore, place: Place, run: Run) -> RunDescription:
     """Read a run; its files are where its eval.db is now, wherever that was once."""
-    about, outcome = read_run(store, run, place.root if place.has_config() else None)
+    about = read_run(store, run, place.root if place.has_config() else None)
     output = about.config.output.model_copy(update={"dir": str(store.path.parent.absolute())})
     config = about.config.model_copy(update={"output": output})
-    return replace(about, config=config), outcome
+    return replace(about, config=config)
 
 
 def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> RunOutcome | None:
@@ -176,14 +174,14 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Ru
     if name == PINNED:
         name = pinned_run_id(store.path)
     run = next((run for run in store.runs() if run.run_id == name), None)
-    return None if run is None else _read(store, place, run)[1]
+    return None if run is None else _read(store, place, run).outcome
 
 
 def _show_tables(
-    supervisor: Supervisor, description: RunDescription, outcome: RunOutcome, flags: ShowFlags
+    supervisor: Supervisor, description: RunDescription, flags: ShowFlags
 ) -> Report | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
-    run = description.run
+    run, outcome = description.run, description.outcome
     for line in [*description.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
@@ -195,7 +193,7 @@ def _show_tables(
     if not outcome.results:
         supervisor.note(_NOTHING_YET)
         return None
-    report = supervisor.report(description, outcome)
+    report = supervisor.report(description)
     supervisor.show(report, answers=not description.details.skip_judge)
     if flags.export is not None or flags.mlflow:
         rows = tabulate_rows(report.results, report.figures.retrieval)
@@ -243,8 +241,7 @@ async def _open_report(place: Place, run_id: str) -> AsyncGenerator[Report]:
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
             raise UsageError(msg)
-        about, outcome = _read(store, place, run)
-        report = make_report(await about.with_views(), outcome)
+        report = make_report(await _read(store, place, run).with_views())
         if not report.results.results:
             raise UsageError(f"Run {run.run_id} has no results yet; continue it with --resume.")
         yield report
@@ -286,13 +283,13 @@ def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
 def _show_questions(
     supervisor: Supervisor,
     about: RunDescription,
-    outcomes: tuple[RunOutcome, RunOutcome | None],
+    before: RunOutcome | None,
     flags: ShowFlags,
     store_path: Path,
 ) -> None:
-    console, whole = supervisor.console, outcomes[0]
+    console, whole = supervisor.console, about.outcome
     with supervisor.working("Looking for the questions"):
-        chosen = _choose(about, whole, flags, store_path)
+        chosen = _choose(about, flags, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     subset = ids if flags.full else ids[:_MOST]
     samples = [sample for sample in about.samples if sample.id in subset]
@@ -300,9 +297,8 @@ def _show_questions(
     if not of_these:
         say("No question of the run is one of these.", quiet=console.quiet)
         return
-    report = supervisor.report(
-        replace(about, samples=samples), replace(whole, results=of_these, judged=())
-    )
+    part = replace(whole, results=of_these, judged=())
+    report = supervisor.report(replace(about, samples=samples, outcome=part))
     measures = {
         entry["id"]: {name: answer["measures"] for name, answer in entry["methods"].items()}
         for entry in report.figures.retrieval["results"]
@@ -311,21 +307,21 @@ def _show_questions(
     matches = of_these if flags.changed is None and flags.method is None else chosen
     for sample in sorted(samples, key=lambda sample: subset.index(sample.id)):
         results = [result for result in matches if result.sample_id == sample.id]
-        answers = _answers(results, measures.get(sample.id, {}), label, outcomes, flags.calls)
+        answers = _answers(
+            results, measures.get(sample.id, {}), label, (whole, before), flags.calls
+        )
         show_question(console, sample, answers, flags.full)
     if len(subset) < len(ids):
         left = counted(len(ids) - len(subset), "more question")
         say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
 
 
-def _choose(
-    about: RunDescription, whole: RunOutcome, flags: ShowFlags, store_path: Path
-) -> list[QueryResult]:
-    results = _of_method(whole, flags.method)
+def _choose(about: RunDescription, flags: ShowFlags, store_path: Path) -> list[QueryResult]:
+    results = _of_method(about, flags.method)
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]
     if flags.failed:
-        _, wrong, differing = _find_wrong(about, whole, flags.method)
+        _, wrong, differing = _find_wrong(about, flags.method)
         ranks = {key: rank for rank, key in enumerate([*wrong, *differing])}
         results = [result for result in results if result.sample_id in ranks]
         results.sort(key=lambda result: ranks[result.sample_id])

@@ -84,7 +84,7 @@ class Listener(Protocol):
         """Have the runner run, watched."""
         ...
 
-    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+    def finish(self, description: RunDescription) -> int:
         """Take what came of the run, while its store is open; return an exit code."""
         ...
 
@@ -290,7 +290,7 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
             store.keep_details(run.run_id, run.details)
         samples = store.samples(run.run_id)  # as they were vetted when it began
         described = RunDescription.of_stored(store, run, config, samples, outcome)
-        code = await _finish(described, outcome, listener)
+        code = await _finish(described, listener)
         earlier = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)
     if origin is not None and code == 0 and is_comparable:
@@ -318,13 +318,13 @@ async def _ask(
                 listener.warn(undelivered)
 
 
-async def _finish(description: RunDescription, outcome: RunOutcome, listener: Listener) -> int:
-    if not outcome.was_interrupted:
+async def _finish(description: RunDescription, listener: Listener) -> int:
+    if not description.outcome.was_interrupted:
         with listener.working("Reading what was searched"):
             description = await description.with_views()
         for line in description.unread:
             listener.warn(line)
-    return listener.finish(description, outcome)
+    return listener.finish(description)
 
 
 def _find_origin(store: EvaluationStore, name: str) -> Run:

@@ -373,7 +373,7 @@ def _name_remedy(last: Run, plan: RunPlan, other_indexes: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """What a run's files and its end say about it.
+    """What a run came to, and what its files and its end say about it.
 
     ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
     latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
@@ -384,6 +384,7 @@ class RunDescription:
     run: Run
     config: EvaluationConfig
     samples: Sequence[Sample]
+    outcome: RunOutcome
     recorded_at: str | None
     is_stored: bool
     forgotten: Sequence[Usage]
@@ -415,6 +416,7 @@ class RunDescription:
             run,
             config,
             samples,
+            outcome,
             recorded_at=store.recorded_at(run.run_id),
             is_stored=store.is_kept,
             forgotten=[*store.forgotten_usage(run.run_id), *left],
@@ -452,9 +454,7 @@ def _drop_missing_parts(config: Mapping[str, object]) -> dict[str, object]:
     return {**config, "metrics": metrics, "measures": measures, "judge": judge}
 
 
-def read_run(
-    store: EvaluationStore, run: Run, root: Path | None
-) -> tuple[RunDescription, RunOutcome]:
+def read_run(store: EvaluationStore, run: Run, root: Path | None) -> RunDescription:
     """Read the results of a run that is not of suites, in outline; nothing is asked.
 
     ``root`` is the folder that the indexes are relative to; None: where it was when the run was
@@ -476,9 +476,6 @@ def read_run(
     is_whole = len(outcome.results) == details.n_units
     is_collected = details.skip_judge and is_whole
     has_ended = run.status == "finished" or is_collected
-    described = RunDescription.of_stored(store, run, config, samples, outcome)
-    return described, replace(
-        outcome,
-        n_planned=details.n_units,
-        stopped=None if has_ended else "unfinished",
-    )
+    stopped = None if has_ended else "unfinished"
+    outcome = replace(outcome, n_planned=details.n_units, stopped=stopped)
+    return RunDescription.of_stored(store, run, config, samples, outcome)

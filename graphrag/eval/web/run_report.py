@@ -28,7 +28,6 @@ from graphrag.eval.results.rows import Row
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.plan import RunDescription, is_asked
-from graphrag.eval.runner.queue import RunOutcome
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -109,19 +108,19 @@ class Report:
         )
 
 
-def make_report(description: RunDescription, outcome: RunOutcome) -> Report:
+def make_report(description: RunDescription) -> Report:
     """Compute what a run's tables and files show."""
-    results = _describe_run(description, outcome)
+    results, judged = _describe_run(description), description.outcome.judged
     figures = compute_figures(
         description.config,
         results,
         description.samples,
         description.views,
-        outcome.judged,
+        judged,
         is_judged=not description.details.skip_judge,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
-    failed = [judgement for _, judgement in outcome.judged if judgement.failed]
+    failed = [judgement for _, judgement in judged if judgement.failed]
     kinds = Counter(judgement.kind for judgement in failed if not judgement.cause)
     causes = Counter(judgement.cause for judgement in failed if judgement.cause)
     failures = Counter(why for answer, _ in figures.traced for why in answer.failures.values())
@@ -136,9 +135,9 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> Report:
     return Report(results, figures, notes, description)
 
 
-def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
+def _describe_run(description: RunDescription) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
-    samples = description.samples
+    samples, outcome = description.samples, description.outcome
     by_method = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
     planned = {
         method: Counter(sample.imdb_key for sample in method_samples for _ in range(config.trials))
