@@ -103,7 +103,9 @@ class ModelCaller:
     async def _call(self, call: _Call) -> RecordedCall:
         scope, journal = call.scope, call.scope.journal
         if journal is not None:
-            call.key = self._make_key(call.request, scope)
+            text = _KEY.encode({**self._identity, **call.request})
+            fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+            call.key = f"{fingerprint}-{scope.ordinal(fingerprint)}"
             recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
@@ -289,8 +291,3 @@ class ModelCaller:
             call.scope.exchanges.add(attempt, call.request, result.reply)
         if call.scope.watch is not None:
             call.scope.watch(attempt, call.request, result.reply)
-
-    def _make_key(self, request: Mapping[str, object], scope: CallLog) -> str:
-        text = _KEY.encode({**self._identity, **request})
-        fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        return f"{fingerprint}-{scope.ordinal(fingerprint)}"

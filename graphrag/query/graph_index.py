@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
     from graphrag.query.counted_result import CountedSearchResult, OnText, SearchEngine
     from graphrag.query.meaning import TextMeaning
-    from graphrag.query.ranked_search import RankedTexts
     from graphrag.query.structured_search.tog_search import OpenedGraph
     from graphrag.text.ranking import WordIndexes
 
@@ -181,16 +180,6 @@ class _Shared:
     async def graph(self) -> "OpenedGraph":
         return await self._make_once("graph", lambda: open_graph_of(self._tables, self._words))
 
-    async def texts(self, passage_tokens: int | None) -> "RankedTexts":
-        from graphrag.query.indexer_adapters import read_indexer_text_units
-        from graphrag.query.ranked_search import RankedTexts
-
-        def read_texts() -> RankedTexts:
-            units = read_indexer_text_units(self._tables.table("text_units"))
-            return RankedTexts(units, self._words, passage_tokens)
-
-        return await self._make_once(("texts", passage_tokens), read_texts)
-
     async def graph_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query.models import open_completion
         from graphrag.query.structured_search.tog_search import PPRSearch, ToGSearch
@@ -208,6 +197,7 @@ class _Shared:
 
     async def ranked_engine(self, method: str, header: IndexHeader) -> "SearchEngine":
         from graphrag.query import ranked_search as ranked
+        from graphrag.query.indexer_adapters import read_indexer_text_units
         from graphrag.query.meaning import open_text_vectors
         from graphrag.query.models import open_completion, open_embedding
         from graphrag.utils.api import load_search_prompt
@@ -221,7 +211,13 @@ class _Shared:
             section.max_context_tokens,
             **({"prompt": prompt} if prompt else {}),
         )
-        texts = await self.texts(section.passage_tokens)
+        size = section.passage_tokens
+
+        def read_texts() -> ranked.RankedTexts:
+            units = read_indexer_text_units(self._tables.table("text_units"))
+            return ranked.RankedTexts(units, self._words, size)
+
+        texts = await self._make_once(("texts", size), read_texts)
         ranking = texts.by_words
         embedding = models.get("embedding")
         if embedding is not None and not is_hashed(model_name(embedding)):

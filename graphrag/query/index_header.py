@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 _FILES = ("parquet", "csv")
-_PIECE_BYTES = 1 << 20
 _DOCUMENT, _DOCUMENTS = "document_id", "document_ids"
 
 
@@ -159,8 +158,7 @@ def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
     """Hash a table piece by piece, as it may be larger than the memory."""
     with path.open("rb") as file:
         digest.update(f"{name}:{os.fstat(file.fileno()).st_size}:".encode())
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
+        hashlib.file_digest(file, lambda: digest)
 
 
 async def open_tables(

@@ -133,14 +133,13 @@ class Passages:
         self._first = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_of)])
         self.rows: npt.NDArray[np.int64] = np.repeat(np.arange(len(texts)), n_of)
         """The row of each passage's text unit."""
-        self._words = words.of(self._texts(texts) if self._cuts else texts)
-
-    def _texts(self, texts: Sequence[str]) -> list[str]:
-        return [
-            text[start:end]
-            for row, text in enumerate(texts)
-            for start, end in pairwise((0, *self.cuts(row), len(text)))
-        ]
+        if self._cuts:
+            texts = [
+                text[start:end]
+                for row, text in enumerate(texts)
+                for start, end in pairwise((0, *self.cuts(row), len(text)))
+            ]
+        self._words = words.of(texts)
 
     def scores(self, question: str) -> npt.NDArray[np.float32]:
         """Return the score of each passage by BM25, 0 where it shares no word with a question.

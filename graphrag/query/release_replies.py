@@ -1,7 +1,6 @@
 """What the release's own models are answered while it builds an index, told by their metrics."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -13,7 +12,7 @@ from graphrag_llm.metrics.metrics_store_factory import register_metrics_store
 
 from graphrag.config.project_settings import ProjectConfig
 from graphrag.query.calls import read_usage
-from graphrag.query.usage import CallAttempt, CallKind, current_phase
+from graphrag.query.usage import CallAttempt, CallKind, current_phase, hold
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -32,15 +31,10 @@ was in the project's cache, so that an earlier build has paid for it."""
 _replies: ContextVar[list[ReleaseReply] | None] = ContextVar("gtog_replies", default=None)
 
 
-@contextmanager
-def watch_replies() -> Generator[list[ReleaseReply]]:
+def watch_replies() -> AbstractContextManager[list[ReleaseReply]]:
     """Gather the replies that models of :func:`count_replies` get inside the ``with`` block."""
     replies: list[ReleaseReply] = []
-    token = _replies.set(replies)
-    try:
-        yield replies
-    finally:
-        _replies.reset(token)
+    return hold(_replies, replies)
 
 
 def count_replies(config: ProjectConfig) -> ProjectConfig | None:

@@ -4,12 +4,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import fsum
 from operator import attrgetter
-from typing import Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict
 
@@ -17,6 +17,7 @@ from graphrag.query.figures import Count, Dollars, StoredFigures
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.query.own_time import OwnTime
 
+T = TypeVar("T")
 _Number = TypeVar("_Number", int, float)
 CallKind = Literal["completion", "embedding"]
 CountedBy = Literal["provider", "tokenizer", "nobody"]
@@ -495,27 +496,26 @@ _phase: ContextVar[str] = ContextVar("gtog_call_phase", default="response")
 
 
 @contextmanager
-def measure_calls(log: CallLog | None = None) -> Generator[CallLog]:
+def hold(variable: ContextVar[Any], value: T) -> Generator[T]:
+    """Let a variable have a value inside the ``with`` block, and in tasks started there."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
+def measure_calls(log: CallLog | None = None) -> AbstractContextManager[CallLog]:
     """Record the model calls made inside the ``with`` block; an inner scope hides the outer.
 
     Also those of tasks that are started inside it: concurrent searches never mix.
     """
-    log = log or CallLog()
-    token = _scope.set(log)
-    try:
-        yield log
-    finally:
-        _scope.reset(token)
+    return hold(_scope, log or CallLog())
 
 
-@contextmanager
-def phase(name: str) -> Generator[None]:
+def phase(name: str) -> AbstractContextManager[str]:
     """Name the phase under which the calls made inside the ``with`` block are counted."""
-    token = _phase.set(name)
-    try:
-        yield
-    finally:
-        _phase.reset(token)
+    return hold(_phase, name)
 
 
 def current_scope() -> CallLog | None:

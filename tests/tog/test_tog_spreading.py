@@ -3,7 +3,6 @@
 import math
 
 import networkx as nx
-import numpy as np
 import pandas as pd
 import pytest
 from support.tog_world import (
@@ -20,7 +19,7 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
 from graphrag.query.structured_search.tog_search import PPRSearch, spreading
-from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
+from graphrag.query.structured_search.tog_search.names import Names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
     Reached,
@@ -130,8 +129,9 @@ def test_names_are_found_in_texts_whole_and_the_longest_first():
         "Jo Oz",
         "",
     ]
-    rows = np.arange(len(names), dtype=np.int32)
-    index = index_names(*hash_keys(names), rows)
+    gathered = Names()
+    gathered.add(names)
+    index = gathered.index()
     units, found = index.find(texts)
     pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
     expected = [(0, "emerald city"), (0, "wizard of oz"), (1, "art"), (2, "东 京"), (4, "oz")]
@@ -139,8 +139,7 @@ def test_names_are_found_in_texts_whole_and_the_longest_first():
     assert found.tolist().count(6) == 0
     assert [names[i] for i in index.find(texts[:1], 2)[1]] == ["wizard of oz"]
     assert [len(part) for part in index.find([])] == [0, 0]
-    nothing = index_names(*hash_keys([]), rows[:0])
-    assert [len(part) for part in nothing.find(texts)] == [0, 0]
+    assert [len(part) for part in Names().index().find(texts)] == [0, 0]
 
 
 @pytest.mark.parametrize(

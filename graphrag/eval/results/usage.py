@@ -6,7 +6,7 @@ from statistics import fmean
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED
-from graphrag.query.model_labels import (
+from graphrag.query.model_facts import (
     ANSWERS,
     EMBEDDINGS,
     VERDICTS,
@@ -37,7 +37,7 @@ def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of what was asked, see ``label_roles`` of ``query.model_labels``.
+    """Return the label of what was asked, see ``label_roles`` of ``query.model_facts``.
 
     ``answered``: of each search whether it gave an answer, which then came from somewhere though no
     model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages

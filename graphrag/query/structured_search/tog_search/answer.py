@@ -359,12 +359,6 @@ class Call:
     missing: str = ""
     note: str = ""
 
-    @classmethod
-    def of(cls, number: int, context: Context, note: str = "") -> "Call":
-        """Return a call that was shown a context."""
-        ids = [unit.human_readable_id for unit in context.sources]
-        return cls(number, ids, [row.label for row in context.rows], note=note)
-
     def add_note(self, note: str) -> None:
         """Say what else was of note."""
         self.note = "; ".join(filter(None, [self.note, note]))

@@ -77,7 +77,8 @@ class TableForm:
                     raise self._unreadable(f"has no column {', '.join(missing)}")
                 for key, lists in self.or_first.items():
                     if key not in columns and lists in columns:
-                        columns[key] = _first_of(columns[lists])
+                        ids = _to_ids(columns[lists], 0).to_pylist()
+                        columns[key] = arrow.array([next(iter(i), "") for i in ids], arrow.string())
                 n_rows = len(columns[self.needed[0]])
                 nothing = arrow.nulls(n_rows)
                 rows = {
@@ -200,11 +201,6 @@ def _to_ids(column: Column, _: int) -> Column:
     column = compute.cast(column, kind)
     empty: list[list[str]] = [[]] * len(column)
     return compute.coalesce(column, arrow.array(empty, type=kind)) if column.null_count else column
-
-
-def _first_of(lists: Column) -> Column:
-    firsts = [next(iter(ids), "") for ids in _to_ids(lists, 0).to_pylist()]
-    return arrow.array(firsts, type=arrow.string())
 
 
 _CONVERT: dict[Kind, Callable[[Column, int], Column]] = {

@@ -92,13 +92,6 @@ class NameIndex:
         return np.flatnonzero(is_name).astype(np.int32), self.names[place[is_name]]
 
 
-def index_names(hashes: Hashes, n_words: Ints, names: Ints) -> NameIndex:
-    """Index ascending names, but those without words, by what :func:`hash_keys` gives of them."""
-    has_words = n_words > 0
-    unique, first = np.unique(hashes[has_words], return_index=True)
-    return NameIndex(unique, names[has_words][first], int(n_words.max(initial=0)))
-
-
 def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
     """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
     split = [key.split() for key in keys]
@@ -149,13 +142,14 @@ class Names:
         self.n += len(keys)
 
     def index(self, scanned: bool = False) -> NameIndex:
-        """Index all names; for scanning texts, those only that are telling enough."""
-        hashes, n_words = np.concatenate(self._hashes), np.concatenate(self._n_words)
-        rows = np.arange(self.n, dtype=np.int32)
+        """Index all names that have words; for scanning texts, those that are telling enough."""
+        n_words = np.concatenate(self._n_words)
+        indexed = n_words > 0
         if scanned:
-            telling = ~np.concatenate(self._short) & (n_words <= _LONGEST_NAME)
-            hashes, n_words, rows = hashes[telling], n_words[telling], rows[telling]
-        return index_names(hashes, n_words, rows)
+            indexed &= ~np.concatenate(self._short) & (n_words <= _LONGEST_NAME)
+        hashes, first = np.unique(np.concatenate(self._hashes)[indexed], return_index=True)
+        names = np.flatnonzero(indexed).astype(np.int32)[first]
+        return NameIndex(hashes, names, int(n_words[indexed].max(initial=0)))
 
     def inside(self, index: NameIndex) -> tuple[Ints, Ints]:
         """Return pairs of a name of an index, and a longer name that it is a part of."""

@@ -77,8 +77,9 @@ class _Way:
 
     def begin_call(self, context: Context) -> Call:
         """Note a call that is shown a context; the first tells what the ranking did without."""
-        note = "" if self.calls else self.own.note
-        self.calls.append(Call.of(len(self.calls) + 1, context, note))
+        shown = [unit.human_readable_id for unit in context.sources]
+        rows, note = [row.label for row in context.rows], "" if self.calls else self.own.note
+        self.calls.append(Call(len(self.calls) + 1, shown, rows, note=note))
         return self.calls[-1]
 
 
