@@ -342,4 +342,5 @@ def test_the_help_fits_one_screen():
     shown = in_process("--help", COLUMNS="80")
     lines = shown.stdout.strip().splitlines()
     assert len(lines) <= 40
+    assert "Exit codes: 0 done;" in shown.stdout
     assert not any("GRAPHRAG_EVAL" in line for line in lines)

@@ -81,7 +81,8 @@ def monitor(place: Place, flags: MonitorFlags) -> int:
 
 app = typer.Typer(
     add_completion=False,
-    help="Compare search methods over a list of questions.",
+    help="Ask every question by every method, judge the answers, and write the results. "
+    "Exit codes: 0 done; 1 error; 2 usage; 3 incomplete; 100 failed; 130 stopped.",
     invoke_without_command=True,
     no_args_is_help=False,
     context_settings={"auto_envvar_prefix": "GRAPHRAG_EVAL"},

@@ -67,15 +67,15 @@ def compare(
         float | None,
         option(
             "Compare nothing; say how many questions it takes to see this difference: 0.05 is 5 "
-            "points, by the discordance of NEW or the latest run.",
+            "points, if methods differ as often as in NEW or the latest run.",
             rich_help_panel=PLAN,
         ),
     ] = None,
 ) -> int:
     """Compare a run with a baseline, and let the gate decide.
 
-    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
-    In a GitHub workflow the answer also goes to the job's summary and annotations.
+    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE or TOO FEW, which is not a pass;
+    100 FAIL. In a GitHub workflow the answer also goes to the job's summary and annotations.
     """
     if plan is not None:
         with starting(quiet):

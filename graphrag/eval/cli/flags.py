@@ -72,7 +72,7 @@ class ShowFlags:
         ),
     ] = False
     method: Annotated[
-        str | None, option("With --failed, --question or --changed: this method alone.")
+        str | None, option("With --failed, --question or --changed: only this method.")
     ] = None
     changed: Annotated[
         str | None, option("Show answers that changed since this run, latest or pinned.")
@@ -123,17 +123,17 @@ class DraftFlags:
     n: Annotated[int, option("Questions to draft.", "--n", "-n", min=1)] = 60
     kinds: Annotated[str, option("What to draft.")] = "fact,link,global,unanswerable"
     personas: Annotated[
-        list[str] | None, option('Who asks, such as "new employee"; may be given again.', "--for")
+        list[str] | None, option('Who asks, such as "new employee"; repeat it for more.', "--for")
     ] = None
     styles: Annotated[
-        str | None, option("How they ask, of question,keywords,vague; without it, any way.")
+        str | None, option("How they ask: any of question,keywords,vague; default: no style.")
     ] = None
     assertions: Annotated[
         Path | None,
         option("Draft no questions, but assertions for the rows of this dataset.", "--assertions"),
     ] = None
     keep_known: Annotated[
-        bool, option("Keep what the model answers without any text, tagged.", "--keep-known")
+        bool, option("Keep, tagged known, what the model answers without a text.", "--keep-known")
     ] = False
     dry_run: Annotated[bool, option("Show what it would take; send nothing.", "--dry-run")] = False
     max_cost: MaxCost = None
@@ -148,13 +148,11 @@ class MonitorFlags:
     every: Annotated[str | None, option("Repeat every 30m, 6h, 1d. Default: one round.")] = None
     rounds: Annotated[int | None, option("With --every: stop after N rounds.", min=1)] = None
     sample: Annotated[int | None, option("Ask N questions per round, drawn anew.", min=1)] = None
-    seed: Annotated[int, option("Another number draws others.")] = 0
-    baseline: Annotated[str, option("Run id, file, latest or pinned, the default.")] = "pinned"
+    seed: Annotated[int, option("Another number draws other ones.")] = 0
+    baseline: Annotated[str, option("Run id, file, latest or pinned.")] = "pinned"
     baseline_runs: Annotated[
         int,
-        option(
-            "Runs of the baseline: those beside the pinned one are made as a watch begins.", min=1
-        ),
+        option("Runs of the baseline; a new watch makes those beside the pinned one.", min=1),
     ] = 3
     alarm: Annotated[Path | None, option("Write an alarm to this file, as JSON.")] = None
     methods: Annotated[str | None, option("Default: the configuration's.", "--methods", "-m")] = (

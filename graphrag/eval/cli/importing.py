@@ -23,7 +23,7 @@ _EXAMPLES = 3
 
 def import_(
     place: Place,
-    format: Annotated[str, typer.Argument(help="For example hotpotqa; any other word lists all.")],
+    format: Annotated[str, typer.Argument(help="For example hotpotqa; a wrong one lists all.")],
     path: Annotated[
         list[Path], typer.Argument(help="The files to import.", exists=True, dir_okay=False)
     ],

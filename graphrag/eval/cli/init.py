@@ -33,7 +33,7 @@ DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
 def init(
     place: Place,
     folder: Annotated[
-        Path | None, typer.Argument(help="With --like: of the second project.", show_default=False)
+        Path | None, typer.Argument(help="With --like: the second project's.", show_default=False)
     ] = None,
     input: Annotated[Path | None, option("Take the texts of this folder.", "--input")] = None,
     offline: Annotated[
@@ -43,7 +43,7 @@ def init(
         Path | None, option("Make a second project of this one's documents in FOLDER.", "--like")
     ] = None,
     set: Annotated[
-        list[str] | None, option("With --like: E.g. chunking.size=600.", "--set")
+        list[str] | None, option("With --like: a setting, e.g. chunking.size=600.", "--set")
     ] = None,
     method: Annotated[
         str | None, option("With --like: how to make the graph, standard or fast.", "--method")

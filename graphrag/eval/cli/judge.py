@@ -47,9 +47,7 @@ def judge(
     ] = None,
     ratings: Annotated[
         Path | None,
-        option(
-            "Ask nothing; hold them beside ratings: .csv or .jsonl of question_id, method, rating."
-        ),
+        option("Ask nothing; compare with ratings: .csv or .jsonl of question_id, method, rating."),
     ] = None,
     resume: Resume = False,
     retry_errors: RetryErrors = False,

@@ -59,7 +59,7 @@ def suite(
         str | None,
         typer.Argument(help="A suite file, its name in eval/suites, or all.", show_default="all"),
     ] = None,
-    test_suite: Annotated[str | None, option("The target, given by name.")] = None,
+    test_suite: Annotated[str | None, option("The same as TARGET.")] = None,
 ) -> int:
     """Run suites of test cases over the indexes.
 
