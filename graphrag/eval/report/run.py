@@ -15,6 +15,7 @@ from graphrag.eval.report.cells import (
     UNKNOWN,
     mean_with_n,
     money,
+    number,
     p_value,
     points,
     span,
@@ -241,7 +242,7 @@ def describe_index_costs(costs: "Mapping[str, IndexCost | None]") -> Iterator[st
                 "tokens and dollars are not known."
             )
         else:
-            tokens = UNKNOWN if cost.tokens is None else f"{cost.tokens:,}"
+            tokens = number(cost.count_tokens(), ",", UNKNOWN)
             n_cached = sum(step.n_cached for step in cost.steps)
             line = counted(sum(step.replies for step in cost.steps), "reply", "replies")
             line += f" ({n_cached:,} from the project's cache)" if n_cached else ""

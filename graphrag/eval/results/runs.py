@@ -45,14 +45,14 @@ from graphrag.eval.store.database import (
 )
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.notes import Note, read_notes
-from graphrag.eval.store.records import CLAIMS, Run, RunSetup
+from graphrag.eval.store.records import CLAIMS, IndexFacts, Run, RunSetup
 from graphrag.eval.store.rows import models_of, usage_of_models
 from graphrag.eval.store.whole_files import REPORT_FILE, SUMMARY_FILE, run_folder
 from graphrag.query.model_facts import label_names
 from graphrag.query.usage import Usage, sum_usages, sum_usd
 from graphrag.text.input_files import read_input
 
-Indexes: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
+Indexes: TypeAlias = Mapping[str, IndexFacts]
 """Index key -> what is known of it beside its fingerprint, see ``RunDetails``."""
 Values: TypeAlias = Mapping[QuestionKey, float | None]
 """Question -> value; None where there is none."""
@@ -81,7 +81,7 @@ class RunMetadata:
     status: str | None = None
     setup: RunSetup = field(default_factory=lambda: RunSetup({}))
     asked: str | None = None
-    indexes: Indexes = field(default_factory=dict[str, Mapping[str, str | int | None]])
+    indexes: Indexes = field(default_factory=dict[str, IndexFacts])
     roomy: tuple[str, ...] = ()
     index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -84,6 +84,7 @@ class Import:
             name = f"{words}_{digest}.txt".lstrip("_")
             self._names[key] = name
             self.documents[name] = document
+            self._quotable[name] = QuotableTexts([document.text])
             self._by_title.setdefault(key[0], []).append(name)
 
     def _match(self, support: Support, row: Row, where: str) -> None:
@@ -98,7 +99,7 @@ class Import:
             self.reading.note(NO_DOCUMENT, f"{where}: {title!r}")
         elif isinstance(document, str) and quote:
             needle = read_quote(quote)
-            names = [name for name in names if self._quotable_text(name).rows_with(needle)]
+            names = [name for name in names if self._quotable[name].rows_with(needle)]
             if not names:
                 self.reading.note(NOT_IN_DOCUMENT, f"{where}: {quote[:60]!r} in {title!r}")
         lists = {"expected_sources": names} if self._by_passage else {}
@@ -107,9 +108,6 @@ class Import:
             items = row.get(field)
             if texts:
                 row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
-
-    def _quotable_text(self, name: str) -> QuotableTexts:
-        return self._quotable.setdefault(name, QuotableTexts([self.documents[name].text]))
 
     def _is_usable(self, row: Row) -> bool:
         try:

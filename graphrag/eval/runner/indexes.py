@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import read_settings
@@ -20,7 +20,7 @@ from graphrag.eval.metrics.index_view import IndexView, read_index_views
 from graphrag.eval.runner.index_building import NOUN_PHRASES, is_built
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import IndexCost, read_index_cost
-from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup
+from graphrag.eval.store.records import EMBEDDING_MODEL, IndexFacts, RunSetup
 from graphrag.query.index_header import (
     IndexHeader,
     IndexNotBuiltError,
@@ -82,9 +82,6 @@ def describe_indexes(
 
     return {key: {name: describe(key, name) for name in config.methods} for key in keys}
 
-
-IndexFacts: TypeAlias = Mapping[str, str | int | None]
-"""Name of a setting or a count -> its value; what is not known is left out."""
 
 _COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 

@@ -186,10 +186,6 @@ def read_verdict(value: object) -> JudgeResult:
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
 
 
-EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
-"""Index key -> title -> type of its entities."""
-
-
 def asks_further(config: EvaluationConfig, samples: Iterable[Sample]) -> bool:
     """Say whether a run asks a further judge."""
     return bool(list_pairs(config)) or bool(list_further(config, samples))
@@ -239,11 +235,14 @@ def further_model(judge: Judge, config: EvaluationConfig) -> JudgeModel:
 
 
 def plan_further(
-    model: JudgeModel, config: EvaluationConfig, work: Work, entity_types: EntityTypes
+    model: JudgeModel,
+    config: EvaluationConfig,
+    work: Work,
+    entity_types: Callable[[str], Awaitable[Mapping[str, str]]],
 ) -> list[FurtherTask]:
     """Return what is to be judged and has not been yet; failed searches are left out.
 
-    Pairs are of the first trial.
+    Pairs are of the first trial. ``entity_types``: index key -> title -> type of its entities.
     """
     session = work.session
     units = {

@@ -97,18 +97,6 @@ class Share:
             return whole / self.n_workers
         return whole // self.n_workers + (self.index < whole % self.n_workers)
 
-    def of_rate(self, rate: object) -> SimpleNamespace | None:
-        """Return the part of a ``rate_limit:`` section; None without one."""
-        if rate is None:
-            return None
-        requests = getattr(rate, "requests_per_period", None)
-        tokens = getattr(rate, "tokens_per_period", None)
-        return SimpleNamespace(
-            period_in_seconds=getattr(rate, "period_in_seconds", None),
-            requests_per_period=self.part(requests) if requests else None,
-            tokens_per_period=self.part(tokens) if tokens else None,
-        )
-
 
 class SharedLimit(CallLimit):
     """The limit of one worker: its share of the places, the rates and the money."""
@@ -123,8 +111,16 @@ class SharedLimit(CallLimit):
         self._share = share
 
     def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
-        """Return the lane of a model, under this worker's part of its rate."""
-        return super().lane(key, name, self._share.of_rate(rate))
+        """Return the lane of a model, under this worker's part of its ``rate_limit:``."""
+        if rate is not None:
+            wholes = (getattr(rate, f"{what}_per_period", None) for what in ("requests", "tokens"))
+            requests, tokens = (self._share.part(whole) if whole else None for whole in wholes)
+            rate = SimpleNamespace(
+                period_in_seconds=getattr(rate, "period_in_seconds", None),
+                requests_per_period=requests,
+                tokens_per_period=tokens,
+            )
+        return super().lane(key, name, rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,9 @@ class Telemetry:
             if unit_ids is not None:
                 documents = json.dumps([{"id": unit_id} for unit_id in unit_ids])
                 values = {**values, "gen_ai.retrieval.documents": documents}
-            _annotate(span, {**values, **self._content([unit.sample.question], response.response)})
+            span.set_attributes(
+                _clean({**values, **self._content([unit.sample.question], response.response)})
+            )
             if response.failure is not None:
                 _mark_failed(span, response.failure.kind, response.failure.message)
         return response
@@ -229,7 +231,7 @@ class Telemetry:
         span = self._tracer.start_span(f"{operation} {name}", above, kind, start_time=started_ns)
         self._n_spans += span.is_recording()
         always = {"gen_ai.operation.name": operation, "gtog.run.id": self.run_id}
-        _annotate(span, {**always, **values})
+        span.set_attributes(_clean({**always, **values}))
         return span
 
     def _on_call(self, attempt: CallAttempt, request: Mapping[str, object], reply: object) -> None:
@@ -295,12 +297,8 @@ def _clean(values: Values) -> dict[str, str | int | float | Sequence[str]]:
     return {n: redact(value) if isinstance(value, str) else value for n, value in present.items()}
 
 
-def _annotate(span: Span, values: Values) -> None:
-    span.set_attributes(_clean(values))
-
-
 def _mark_failed(span: Span, kind: str, message: str) -> None:
-    _annotate(span, {"error.type": kind})
+    span.set_attributes(_clean({"error.type": kind}))
     span.set_status(StatusCode.ERROR, redact(message))
 
 

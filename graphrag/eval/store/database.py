@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records.answers import KeptCalls, Retrieved
+from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import (
     COLUMNS,
@@ -44,10 +44,11 @@ from graphrag.eval.store.records import (
     now,
 )
 from graphrag.eval.store.rows import (
-    context_of,
+    Shown,
+    contexts_of,
     each_of,
     judgement_row,
-    judging_of,
+    judgings_of,
     outlines_of,
     response_of,
     response_row,
@@ -257,13 +258,10 @@ class EvaluationStore:
             columns = _RESPONSE.format("response, substr(context_text, 1, 0)", "retrieved")
         return self._rows("responses", columns, run_id, "unit", outlines_of)
 
-    def contexts(
-        self, run_id: str, units: Sequence[str]
-    ) -> dict[str, tuple[str | None, Retrieved | None]]:
+    def contexts(self, run_id: str, units: Sequence[str]) -> dict[str, Shown]:
         """Return unit -> the context of its response, and what it retrieved."""
         columns = "unit, context_text, retrieved"
-        rows = self._rows("responses", columns, run_id, "unit", each_of(context_of), units)
-        return {unit: (text, retrieved) for unit, text, retrieved in rows}
+        return self._rows("responses", columns, run_id, "unit", contexts_of, units)
 
     def verdicts(
         self, run_id: str, units: Sequence[str] | None = None
@@ -274,10 +272,7 @@ class EvaluationStore:
 
     def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
-        of_units = defaultdict[str, list[Usage]](list)
-        for unit, usage in self._rows("judge_usage", "unit, usage", run_id, "rowid", judging_of):
-            of_units[unit].append(usage)
-        return dict(of_units)
+        return self._rows("judge_usage", "unit, usage", run_id, "rowid", judgings_of)
 
     def copy_responses(self, source: str, target: str) -> None:
         """Take the responses of one run over into another, as far as they are not there."""

@@ -50,11 +50,6 @@ class IndexCost:
     documents: str | None = None
     steps: tuple[StepCost, ...] | None = None
 
-    @property
-    def tokens(self) -> int | None:
-        """All tokens; None where they are not known."""
-        return self.count_tokens()
-
     def count_tokens(self, kinds: Iterable[CallKind] = KINDS) -> int | None:
         """Return tokens of completions, embeddings or both; None where they are not known."""
         if self.steps is None:
@@ -70,7 +65,7 @@ class IndexCost:
 
     def to_dict(self) -> dict[str, object]:
         """Return it with its sums as JSON-ready values."""
-        sums = {"tokens": self.tokens, "cost_usd": self.cost_usd()}
+        sums = {"tokens": self.count_tokens(), "cost_usd": self.cost_usd()}
         return {**asdict(self), **sums, "total_seconds": fsum(self.seconds.values())}
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, Required, TypedDict, cast
+from typing import Literal, NamedTuple, Required, TypeAlias, TypedDict, cast
 
 from pydantic import RootModel, TypeAdapter
 
@@ -147,6 +147,8 @@ CLAIMS = "claims"
 """The kind of the judgments that hold the claims of a response."""
 DOUBT = "doubt"
 """The kind of those that say why a question's row is doubted, by metric."""
+IndexFacts: TypeAlias = Mapping[str, str | int | None]
+"""Name of a setting or a count of an index -> its value; what is not known is left out."""
 EMBEDDING_MODEL = "embedding model"
 """The name, among what a run's details say of an index, of the model that made its vectors."""
 
@@ -182,9 +184,7 @@ class RunDetails:
     report: Mapping[str, object] | None = None
     watch: Mapping[str, object] | None = None
     command: str = ""
-    indexes: Mapping[str, Mapping[str, str | int | None]] = field(
-        default_factory=dict[str, Mapping[str, str | int | None]]
-    )
+    indexes: Mapping[str, IndexFacts] = field(default_factory=dict[str, IndexFacts])
     index_costs: Mapping[str, IndexCost] = field(default_factory=dict[str, IndexCost])
 
     def to_dict(self) -> dict[str, object]:

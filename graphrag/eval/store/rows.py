@@ -17,6 +17,8 @@ from graphrag.query.usage import UNCOUNTED, Usage
 _T = TypeVar("_T")
 Models: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """All models of a usage, those of its completions, those of its embeddings."""
+Shown: TypeAlias = tuple[str | None, Retrieved | None]
+"""The context of a response, and what was retrieved for it."""
 _USAGES = TypeAdapter(list[Usage])
 _AT_ONCE = 256
 """Rows of which the texts are held together."""
@@ -93,11 +95,12 @@ def each_of(make: Callable[[Values], _T]) -> Callable[[Iterable[Values]], list[_
     return lambda rows: [make(row) for row in rows]
 
 
-def judging_of(rows: Iterable[Values]) -> list[tuple[str, Usage]]:
-    """Return unit and usage of rows."""
-    every = list(rows)
-    usages = _usages_of([usage for _, usage in every])
-    return [(unit, usage) for (unit, _), usage in zip(every, usages, strict=True)]
+def judgings_of(rows: Iterable[Values]) -> dict[str, list[Usage]]:
+    """Return unit -> usages of rows."""
+    every, usages = list(rows), dict[str, list[Usage]]()
+    for (unit, _), usage in zip(every, _usages_of([text for _, text in every]), strict=True):
+        usages.setdefault(unit, []).append(usage)
+    return usages
 
 
 def _failure_of(text: str | None) -> Failure | None:
@@ -126,10 +129,9 @@ def _outline_of(text: str | None) -> Retrieved | None:
     return Retrieved(values["method"], ids, **counts)
 
 
-def context_of(row: Values) -> tuple[str, str | None, Retrieved | None]:
-    """Return unit, context and what was retrieved."""
-    unit, context_text, retrieved = row
-    return unit, context_text, _retrieved_of(retrieved)
+def contexts_of(rows: Iterable[Values]) -> dict[str, Shown]:
+    """Return unit -> context and what was retrieved of rows."""
+    return {unit: (context, _retrieved_of(retrieved)) for unit, context, retrieved in rows}
 
 
 def response_of(row: Values) -> StoredResponse:

@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records.answers import KeptCalls, Retrieved
+from graphrag.eval.records.answers import KeptCalls
 from graphrag.eval.records.verdicts import JudgeResult
 from graphrag.eval.store.connection import IN_MEMORY, REPLIES_TABLE, lock_file
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.exchanges import EXCHANGE_TABLES
 from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse, list_details
+from graphrag.eval.store.rows import Shown
 from graphrag.query.usage import (
     CallAttempt,
     CallJournal,
@@ -33,8 +34,6 @@ from graphrag.query.usage import (
 from graphrag.text.redaction import redact_data
 
 _T = TypeVar("_T")
-Shown: TypeAlias = tuple[str | None, Retrieved | None]
-"""The context of a response, and what was retrieved for it."""
 _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()
 
