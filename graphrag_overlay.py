@@ -45,19 +45,6 @@ def _read_tog_section(module: "ModuleType") -> None:
     vars(module)["GraphRagConfig"] = ProjectConfig
 
 
-def _add_completions(module: "ModuleType") -> None:
-    module.register_completion("offline", _Later("graphrag.offline.models", "OfflineCompletion"))
-
-
-def _add_embeddings(module: "ModuleType") -> None:
-    module.register_embedding("offline", _Later("graphrag.offline.models", "OfflineEmbedding"))
-
-
-def _count_without_litellm(module: "ModuleType") -> None:
-    tokenizer = _Later("graphrag.query.tokens", "ModelTokenizer")
-    module.register_tokenizer("litellm", tokenizer, "singleton")
-
-
 def _put_searches_in_place(module: "ModuleType") -> None:
     from graphrag.api import search
 
@@ -68,9 +55,15 @@ def _put_searches_in_place(module: "ModuleType") -> None:
 _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     _MAIN: _add_commands,
     "graphrag.config.load_config": _read_tog_section,
-    "graphrag_llm.completion.completion_factory": _add_completions,
-    "graphrag_llm.embedding.embedding_factory": _add_embeddings,
-    "graphrag_llm.tokenizer.tokenizer_factory": _count_without_litellm,
+    "graphrag_llm.completion.completion_factory": lambda module: module.register_completion(
+        "offline", _Later("graphrag.offline.models", "OfflineCompletion")
+    ),
+    "graphrag_llm.embedding.embedding_factory": lambda module: module.register_embedding(
+        "offline", _Later("graphrag.offline.models", "OfflineEmbedding")
+    ),
+    "graphrag_llm.tokenizer.tokenizer_factory": lambda module: module.register_tokenizer(
+        "litellm", _Later("graphrag.query.tokens", "ModelTokenizer"), "singleton"
+    ),
     "graphrag.api": _put_searches_in_place,
 }
 _NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"

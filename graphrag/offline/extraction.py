@@ -124,7 +124,7 @@ def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
     evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
     for (sentence, _), speaker, words, hits in zip(cued, speakers, lines, mentions, strict=True):
         if speaker:
-            evidence[fullest[speaker]].add_speaker()
+            evidence[fullest[speaker]].person += 3.0  # only persons speak
             sentence = f"{fullest[speaker]}: {sentence}"
         for mention in hits:
             evidence[fullest[mention.name]].add(mention, words)

@@ -184,6 +184,15 @@ def rule_on_claims(request: Request) -> dict[str, object]:
     return {"claims": rulings}
 
 
+_SHARES = {
+    "relevance": "question's words used",
+    "faithfulness": "words of the least supported sentence found in the material",
+    "completeness": "of what was asked for is there",
+    "coherence": "sentences that repeat no other",
+    "groundedness": "words found in the material",
+}
+
+
 def grade_rubric(request: Request) -> dict[str, object]:
     """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 
@@ -198,29 +207,21 @@ def grade_rubric(request: Request) -> dict[str, object]:
     question, answer = str(material["question"]), _uncited(material["answer"])
     listed = [material[name] for name in ("entities", "relationships", "texts")]
     present = set(terms(json.dumps(listed, ensure_ascii=False)))
+    bags = [tuple(terms(sentence, keep_stop_words=True)) for sentence in sentences(answer)]
     abstains = is_abstention(answer)
     claims = 0.0 if abstains else 1.0
     shares = {
-        "relevance": (claims * _relevance(question, answer), "question's words used"),
-        "faithfulness": (
-            1.0 if abstains else _least_supported(answer, present),
-            "words of the least supported sentence found in the material",
-        ),
-        "completeness": (
-            claims * _completeness(question, answer),
-            "of what was asked for is there",
-        ),
-        "coherence": (_without_repeats(answer), "sentences that repeat no other"),
-        "groundedness": (
-            claims * share_covered(terms(answer), present),
-            "words found in the material",
-        ),
+        "relevance": claims * _relevance(question, answer),
+        "faithfulness": 1.0 if abstains else _least_supported(answer, present),
+        "completeness": claims * _completeness(question, answer),
+        "coherence": len(set(bags)) / len(bags) if bags else 0.0,
+        "groundedness": claims * share_covered(terms(answer), present),
     }
-    scores = {name: 1 + round(4 * share) for name, (share, _) in shares.items()}
+    scores = {name: 1 + round(4 * share) for name, share in shares.items()}
     return {
         **{
-            name: {"reasoning": f"Share {share:.2f}: {what}.", "score": scores[name]}
-            for name, (share, what) in shares.items()
+            name: {"reasoning": f"Share {shares[name]:.2f}: {_SHARES[name]}.", "score": score}
+            for name, score in scores.items()
         },
         "overall_score": sum(scores.values()) / len(scores),
         "summary": "Shares of words, counted by an embedded model, which reads no meaning.",
@@ -313,11 +314,6 @@ def _completeness(question: str, answer: str) -> float:
 def _least_supported(answer: str, present: Collection[str]) -> float:
     bags = [terms(sentence) for sentence in sentences(answer)]
     return min((share_covered(bag, present) for bag in bags if bag), default=1.0)
-
-
-def _without_repeats(answer: str) -> float:
-    bags = [tuple(terms(sentence, keep_stop_words=True)) for sentence in sentences(answer)]
-    return len(set(bags)) / len(bags) if bags else 0.0
 
 
 _BLANK = "____"

@@ -354,10 +354,6 @@ class Evidence:
             self.person += 1.0
         self.place += _PLACE_BEFORE.get(before, 0.0)
 
-    def add_speaker(self) -> None:
-        """Count a cue line: only persons speak."""
-        self.person += 3.0
-
 
 def kind_by_name(name: str) -> str | None:
     """Tell the kind that the words of a name give away; None when they give nothing away."""

@@ -1,5 +1,6 @@
-"""Records that are kept as JSON, and the fields of records that others made."""
+"""JSON, whole or piece by piece; records that are kept so, and the fields of others' records."""
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Self, TypeVar, cast
@@ -38,3 +39,44 @@ def fields_of(record: object, *names: str) -> Iterator[object]:
                 yield fields[name]
         elif hasattr(record, name):
             yield getattr(record, name)
+
+
+def whole_json(value: object, indent: int | None = 2) -> str:
+    """Return a JSON-ready value as the content of a file; ValueError if it holds a NaN."""
+    return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+
+
+def json_pieces(
+    values: Mapping[str, object],
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield, in pieces, what ``json.dumps`` gives of a JSON-ready mapping.
+
+    Each value that is an iterator is written as a list, an item a piece. Other characters than
+    ASCII are written as they are; a value that is NaN or infinite raises ValueError.
+    """
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, indent=indent, separators=separators
+    )
+
+    def line(level: int) -> str:
+        return "" if indent is None else "\n" + " " * indent * level
+
+    def encode(value: object, level: int) -> str:
+        # Every line break in it is one between values, and indented.
+        return encoder.encode(value).replace("\n", line(level) or "\n")
+
+    comma, begin, end = encoder.item_separator, "{", "{}"
+    for name, value in values.items():
+        yield f"{begin}{line(1)}{encoder.encode(name)}{encoder.key_separator}"
+        begin, end = comma, line(0) + "}"
+        if not isinstance(value, Iterator):
+            yield encode(value, 1)
+            continue
+        opening, closing = "[", "[]"
+        for item in cast("Iterator[object]", value):
+            yield f"{opening}{line(2)}{encode(item, 2)}"
+            opening, closing = comma, line(1) + "]"
+        yield closing
+    yield end

@@ -25,7 +25,7 @@ from graphrag.eval.report.table import show
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.store.whole_files import write_whole
 from graphrag.text.console import open_console, say
-from graphrag.text.json_pieces import whole_json
+from graphrag.text.json_records import whole_json
 
 RATINGS_FILE = "ratings.json"
 

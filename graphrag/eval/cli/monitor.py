@@ -30,7 +30,7 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import say
-from graphrag.text.json_pieces import whole_json
+from graphrag.text.json_records import whole_json
 from graphrag.text.phrases import counted
 
 

@@ -14,7 +14,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.table import show as show_parts
 from graphrag.text.console import open_console
 from graphrag.text.controls import escape_controls
-from graphrag.text.json_pieces import whole_json
+from graphrag.text.json_records import whole_json
 
 
 def show(

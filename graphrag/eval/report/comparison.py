@@ -26,7 +26,7 @@ from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.power import ALPHA, POWER
 from graphrag.query.usage import Usage
 from graphrag.text.command_lines import eval_line_here
-from graphrag.text.json_pieces import whole_json
+from graphrag.text.json_records import whole_json
 from graphrag.text.phrases import counted, join_names, shorten
 
 _FEW = 5  # ids that are named

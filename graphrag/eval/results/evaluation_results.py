@@ -39,7 +39,7 @@ from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import Outcomes
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
-from graphrag.text.json_pieces import json_pieces, whole_json
+from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

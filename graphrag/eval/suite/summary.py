@@ -36,8 +36,7 @@ from graphrag.eval.suite.framework import (
 )
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.bounds import is_below, number_beside
-from graphrag.text.json_pieces import whole_json
-from graphrag.text.json_records import Stored
+from graphrag.text.json_records import Stored, whole_json
 from graphrag.text.phrases import counted
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]

@@ -47,7 +47,7 @@ from graphrag.eval.web.questions import (
 )
 from graphrag.query.usage import Usage
 from graphrag.text.command_lines import current_command, eval_line_here
-from graphrag.text.json_pieces import json_pieces, whole_json
+from graphrag.text.json_records import json_pieces, whole_json
 from graphrag.text.phrases import counted
 from graphrag.text.redaction import redact_data
 
