@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Self, TypeGuard, cast, get_args
+from typing import TYPE_CHECKING, Self, TypeGuard, cast, get_args
 
 import yaml
 from dotenv import dotenv_values
@@ -23,6 +23,9 @@ from graphrag.config.models.tog_search_config import (
 from graphrag.config.settings_files import SettingsError, find_settings, read_yaml, resolve_prompts
 from graphrag.installation import HASHED, WORDLLAMA, has_no_wordllama
 from graphrag.text.redaction import know_settings, know_variables, redact
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
 
 _DEFAULTS = graphrag_config_defaults
 PROJECT_PATHS = {
@@ -50,11 +53,8 @@ class UnusedSetting:
     has_gone: bool = False
 
     def __str__(self) -> str:
-        path = _join_path(self.section, self.key)
-        why = (
-            f"is no longer used: {self.instead}" if self.has_gone else f"is not used{self.instead}"
-        )
-        return f"{path} {why}"
+        use = "no longer used: " if self.has_gone else "not used"
+        return f"{_join_path(self.section, self.key)} is {use}{self.instead}"
 
 
 class ProjectConfig(GraphRagConfig):
@@ -81,6 +81,22 @@ class ProjectConfig(GraphRagConfig):
                 changes = {"model": HASHED, "dimensions": length}
                 self.embedding_models[name] = model.model_copy(update=changes)
         return self
+
+    def get_completion_model_config(self, model_id: str) -> "ModelConfig":
+        """Return the completion model of a name; SettingsError if there is none."""
+        return _find_model("completion_models", self.completion_models, model_id)
+
+    def get_embedding_model_config(self, model_id: str) -> "ModelConfig":
+        """Return the embedding model of a name; SettingsError if there is none."""
+        return _find_model("embedding_models", self.embedding_models, model_id)
+
+
+def _find_model(section: str, models: Mapping[str, "ModelConfig"], name: str) -> "ModelConfig":
+    if name in models:
+        return models[name]
+    of_2 = "it is empty. Settings of graphrag 2 have models there; see what graphrag init writes"
+    holds = f"it holds {', '.join(models)}" if models else of_2
+    raise SettingsError(f"{section} holds no {name}, which other settings name: {holds}.")
 
 
 def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:
@@ -153,8 +169,7 @@ def _parse(path: Path) -> dict[str, object]:
         raise SettingsError(msg) from error
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror}.") from error
-    if values is None:
-        values = {}
+    values = {} if values is None else values
     if not isinstance(values, dict):
         raise SettingsError(f"{path} must hold sections (a mapping), not {type(values).__name__}.")
     return cast("dict[str, object]", values)

@@ -1,5 +1,6 @@
 """``graphrag eval init``: a project of a folder of texts, and what it refuses."""
 
+import asyncio
 import json
 import shutil
 
@@ -7,6 +8,8 @@ import pytest
 import yaml
 from support.clock_evaluation import TEXT, flat, in_process
 from support.projects import OFFLINE_SETTINGS, build_project
+
+from graphrag.eval.runner.index_building import build_index
 
 USAGE = 2
 ALL = ["tog", "ppr", "bm25", "local", "basic"]
@@ -101,10 +104,22 @@ def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     assert made.exit_code == 0
     assert flat(made.output).endswith(f"then: graphrag eval --root {root}")
     assert config_of(root)["methods"] == ["tog", "ppr", "bm25"]
+    assert "Warning: local and basic are left out. Index clock: " in flat(made.output)
     made = init(tmp_path / "waiting", "--offline")
     assert made.exit_code == 0, made.output
     assert "put your texts into" in made.output
     assert config_of(tmp_path / "waiting")["methods"] == ALL
+
+
+def test_a_key_that_is_not_set_leaves_out_no_method(tmp_path):
+    root = build_project(tmp_path / "clock", clock=TEXT)
+    with (root / "settings.yaml").open("a", encoding="utf-8") as file:
+        file.write("concurrent_requests: ${REQUESTS_OF_THE_CLOCK}\n")
+    made = init(root)
+    assert made.exit_code == 0, made.output
+    assert "Warning: Index clock: " in made.output
+    assert "${REQUESTS_OF_THE_CLOCK} is not set; put REQUESTS_OF_THE_CLOCK=" in flat(made.output)
+    assert config_of(root)["methods"] == ALL
 
 
 @pytest.mark.parametrize(
@@ -129,3 +144,21 @@ def test_the_budget_goes_by_the_texts_that_are_there(tmp_path, n_texts, n_charac
     assert made.exit_code == 0
     assert flat(made.output).endswith(f"then: graphrag eval --root {tmp_path} --index")
     assert config_of(tmp_path)["equal_terms"]["max_context_tokens"] == budget
+
+
+def test_the_budget_goes_by_the_rows_of_a_table(tmp_path):
+    """Before the index is built by its file, then by its longest text unit, too."""
+    longer = OFFLINE_SETTINGS.replace("size: 60, overlap: 10", "size: 1200, overlap: 100")
+    root, table = tmp_path / "clock", "input: {type: csv, text_column: text}\n"
+    for settings, n_rows, budget in ((OFFLINE_SETTINGS, 320, 2000), (longer, 32, 1600)):
+        (root / "input").mkdir(parents=True, exist_ok=True)
+        (root / "settings.yaml").write_text(settings + table, encoding="utf-8")
+        rows = [f'"{TEXT[:94]:94}{n:4}"\n' for n in range(n_rows)]
+        (root / "input" / "rows.csv").write_text("".join(["text\n", *rows]), encoding="utf-8")
+        (root / "eval_config.yaml").unlink(missing_ok=True)
+        assert init(root).exit_code == 0
+        assert config_of(root)["equal_terms"]["max_context_tokens"] == budget
+    asyncio.run(build_index(root, lambda _: None))
+    (root / "eval_config.yaml").unlink()
+    assert init(root).exit_code == 0
+    assert config_of(root)["equal_terms"]["max_context_tokens"] == 600

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from support.clock_evaluation import in_process
 from support.lighthouse import QUESTION
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner, Result
@@ -91,6 +92,33 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, pro
     failed = query(" ", "-r", str(project), "-m", "tog")
     assert failed.exit_code == 1
     assert failed.stderr.startswith("Error: the search failed: ")
+
+
+@pytest.mark.parametrize(
+    ("models", "says"),
+    [("", "it is empty. Settings of graphrag 2"), ("completion_models", "it holds answering.")],
+)
+def test_settings_without_the_model_that_a_search_names_are_wrong_usage(
+    models, says, tmp_path, project
+):
+    """Those of graphrag 2 hold ``models`` and so none that a search of graphrag 3 finds."""
+    model = "{type: offline, model_provider: offline, model: rules}"
+    (tmp_path / "settings.yaml").write_text(f"{models or 'models'}:\n  answering: {model}\n")
+    shutil.copytree(project / "output", tmp_path / "output")
+    names = "completion_models holds no default_completion_model, which other settings name: "
+    for method in ("tog", "bm25"):
+        result = query(QUESTION, "-r", str(tmp_path), "-m", method)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"Error: {names}")
+        assert says in result.stderr
+    (tmp_path / "q.json").write_text('[{"question": "Who?", "answer": "Marta"}]')
+    (tmp_path / "eval_config.yaml").write_text(
+        "dataset: {path: q.json}\nindexes: {isle: .}\nmethods: [bm25]\n"
+    )
+    for line in ([], ["--methods", "closed_book"], ["draft"]):
+        result = in_process(*line, "--root", str(tmp_path), "--dry-run")
+        assert result.exit_code == 2, result.output
+        assert names in result.stderr
 
 
 def test_connect_of_1_0_0_is_passed_over_with_a_note(project):

@@ -5,7 +5,7 @@ import json
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from graphrag.query.methods import embeds
 from graphrag.text.command_lines import eval_line
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.config.project_settings import ProjectConfig
 
 _METHODS = ("tog", "ppr", "bm25", "local", "basic")
 _LEAST_TOKENS, _MOST_TOKENS = 600, 4000
@@ -89,13 +92,11 @@ def init(
     if offline:
         write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, quiet) or dataset
-    messages = write_config(root, dataset)
-    has_questions = dataset == DRAFT_FILE
-    if not has_questions:
+    messages, first = write_config(root, dataset), ""
+    if dataset != DRAFT_FILE:
         messages.append(write_template(root / dataset, DATASET_TEMPLATE))
-    build = () if find_unbuilt(root) is None else ("--index",)
-    line = eval_line("--root", root, *build)
-    first = "" if has_questions else f"put questions into {root / dataset}, then: "
+        first = f"put questions into {root / dataset}, then: "
+    line = eval_line("--root", root, *([] if find_unbuilt(root) is None else ["--index"]))
     if offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
@@ -142,45 +143,51 @@ def _build(root: Path, quiet: bool) -> Path | None:
         from graphrag.eval.cli.draft_questions import draft_questions
         from graphrag.eval.cli.evaluate import build_missing
     notes = open_console(stderr=True, quiet=quiet)
-    key = root.resolve().name
-    run_coroutine(build_missing({key: root}, notes, lambda line: notes.print(f"Warning: {line}")))
+    roots, warn = {root.resolve().name: root}, lambda line: notes.print(f"Warning: {line}")
+    run_coroutine(build_missing(roots, notes, warn))
     draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
 
-def _choose_budget(root: Path) -> int:
+def _choose_budget(config: "ProjectConfig", longest: int | None) -> int:
     """Return a context budget of a quarter of a project's text, in tokens, rounded.
 
-    At least two text units fit it. Without a text it is the most that is chosen.
+    At least two text units fit it, of the ``longest`` tokens if they are built. Without a text it
+    is the most that is chosen.
     """
-    from graphrag.config.project_settings import read_settings
-    from graphrag.config.settings_files import SettingsError
-
+    ending = "txt" if config.input.type == "text" else config.input.type
     try:
-        config = read_settings(root)
-        folder = Path(str(config.input_storage.base_dir))
-        sizes = [path.stat().st_size / _BYTES_A_TOKEN for path in folder.rglob("*.txt")]
-    except (SettingsError, OSError):
-        return _MOST_TOKENS
+        is_read = re.compile(config.input.file_pattern or rf"\.{ending}$").search
+        paths = Path(str(config.input_storage.base_dir)).rglob("*")
+        read = [path for path in paths if is_read(str(path)) and path.is_file()]
+        sizes = [path.stat().st_size / _BYTES_A_TOKEN for path in read]
+    except (OSError, re.error):
+        sizes = []
     if not any(sizes):
         return _MOST_TOKENS
-    unit = min(config.chunking.size, max(sizes))  # no text unit is longer than its document
+    unit = longest or min(config.chunking.size, max(sizes))  # none is longer than its document
     budget = max(min(sum(sizes) / 4, _MOST_TOKENS), 2 * unit, _LEAST_TOKENS)
     return int(round(budget, -2))
 
 
-def _list_methods(root: Path) -> list[str]:
-    """Return the methods that can search a project; of an index without vectors, those that do."""
+def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
+    """Return the methods that can search a project, the budget that suits it, and warnings."""
     from graphrag.config.settings_files import find_unbuilt
-    from graphrag.eval.runner.indexes import read_headers
+    from graphrag.eval.runner.indexes import read_headers, read_model_settings
 
-    if find_unbuilt(root) is not None:
-        return list(_METHODS)
+    key, methods, longest = root.resolve().name, list(_METHODS), None
     try:
-        asyncio.run(read_headers({"": root}))
-    except EvalError:
-        return [name for name in _METHODS if not embeds(name)]
-    return list(_METHODS)
+        config = read_model_settings({key: root})[key].config
+    except ConfigError as error:
+        return methods, _MOST_TOKENS, [f"Warning: {error}"]
+    warnings: list[str] = []
+    if find_unbuilt(root) is None:
+        try:
+            longest = asyncio.run(read_headers({key: root}))[key].longest
+        except EvalError as error:
+            methods = [name for name in methods if not embeds(name)]
+            warnings = [f"Warning: local and basic are left out. {error}"]
+    return methods, _choose_budget(config, longest), warnings
 
 
 def write_config(root: Path, dataset: Path) -> list[str]:
@@ -190,16 +197,17 @@ def write_config(root: Path, dataset: Path) -> list[str]:
 
     schema, name = Path("eval") / "eval_config.schema.json", root.resolve().name
     key = name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else json.dumps(name)  # 2024 is a number
+    methods, budget, warnings = _look_at(root)
     config = CONFIG_TEMPLATE.format(
         dataset=dataset.as_posix(),
         key=key,
         project=".",
         schema=schema.as_posix(),
-        methods=", ".join(_list_methods(root)),
-        budget=_choose_budget(root),
+        methods=", ".join(methods),
+        budget=budget,
     )
     schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
-    return [write_template(root / "eval_config.yaml", config)] + [
+    return [*warnings, write_template(root / "eval_config.yaml", config)] + [
         write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
         for path, values in schemas.items()
     ]

@@ -19,7 +19,7 @@ from graphrag.config.project_settings import (
 from graphrag.config.settings_files import SettingsError, find_settings, is_project, read_yaml
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE
-from graphrag.eval.errors import ConfigError, StoreError, UsageError
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.text.command_lines import eval_line
 from graphrag.text.console import say
 
@@ -34,18 +34,15 @@ def make_second(
     """Write the settings of a project that reads another one's documents, prompts and .env.
 
     What it writes goes into its own folder. ``changes``: such as ``chunking.size=600``; ``method``:
-    how the graph is made, "fast" or "standard". ConfigError if graphrag would not take the
+    how the graph is made, "fast" or "standard". SettingsError if graphrag would not take the
     settings; nothing is left then.
     """
     if is_project(folder):
         raise UsageError(f"{folder} is a project; name another folder for the second one.")
     if method not in (None, FAST, STANDARD):
         raise UsageError(f"--method {method}: graphrag builds an index by {STANDARD} or {FAST}.")
-    try:
-        source, config = find_settings(first), read_settings(first)
-        unknown = unknown_settings(first)
-    except SettingsError as error:
-        raise ConfigError(str(error)) from error
+    source, config = find_settings(first), read_settings(first)
+    unknown = unknown_settings(first)
     if place.config is None and not place.has_config() and Place(first).has_config():
         place = Place(first)  # whose configuration will name the second one
     values = cast("_Values", read_yaml(source.read_text(encoding="utf-8")) or {})
@@ -72,11 +69,13 @@ def make_second(
         read_settings(folder)
         if others := [line for line in unknown_settings(folder) if line not in unknown]:
             raise SettingsError(f"{others[0]}; nothing is written.")
-    except SettingsError as error:
+    except SettingsError:
         for path in reversed(written):
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-        raise ConfigError(str(error)) from error
-    key = _find_key(place, source.parent)
+        raise
+    folders = place.read_config().project_folders() if place.has_config() else {}
+    keys = (key for key, at in folders.items() if at.resolve() == source.parent)
+    key = next(keys, source.parent.name)
     at = _relative_path(place.root.resolve(), folder.resolve())
     name = folder.resolve().name.removeprefix(f"{source.parent.name}-")
     entry = f"- {{name: local-{name}, method: local, index: {{{key}: {at}}}}}"
@@ -189,12 +188,3 @@ def _write(folder: Path, text: str, env: Path) -> list[Path]:
     except OSError as error:
         raise StoreError(f"{folder} can't be written: {error.strerror}.") from error
     return made
-
-
-def _find_key(place: Place, project: Path) -> str:
-    """Return the key of a project in the configuration that is there; else its name."""
-    if place.has_config():
-        for key, folder in place.read_config().project_folders().items():
-            if folder.resolve() == project.resolve():
-                return key
-    return project.resolve().name

@@ -80,23 +80,23 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
     except BuildInterruptedError as error:
         say(str(error), stderr=True)
         return INTERRUPTED
-    except EvalError as error:
-        say(f"Error: {error}", "red", stderr=True)
-        if verbose:
-            say(traceback.format_exc(), stderr=True)
-        return USAGE if isinstance(error, UsageError) else ERROR
     except KeyboardInterrupt:
         say(say_interrupted(), stderr=True)
         return INTERRUPTED
     except Exception as error:
+        from graphrag.config.settings_files import SettingsError
+
+        is_usage = isinstance(error, (UsageError, SettingsError))
+        if is_usage or isinstance(error, EvalError):
+            say(f"Error: {error}", "red", stderr=True)
+        elif not verbose:
+            from graphrag.query.calls import describe_error
+
+            text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
+            say(text, "red", stderr=True)
         if verbose:
             say(traceback.format_exc(), stderr=True)
-            return ERROR
-        from graphrag.query.calls import describe_error
-
-        text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
-        say(text, "red", stderr=True)
-        return ERROR
+        return USAGE if is_usage else ERROR
 
 
 def say_interrupted() -> str:

@@ -39,7 +39,7 @@ def validate(
     index that the configuration names; then those of variants, and shows several side by side.
     Exit code 100: a check failed. --questions needs no index and reads no model's settings.
     """
-    from graphrag.config.settings_files import VALIDATED_TABLES, SettingsError, find_unbuilt
+    from graphrag.config.settings_files import VALIDATED_TABLES, find_unbuilt
 
     if questions:
         if fix or json or markdown:
@@ -52,11 +52,7 @@ def validate(
         msg = "Several projects are checked; name one by --root for --json or --markdown."
         raise UsageError(msg)
     for root in roots.values():
-        try:
-            lacking = find_unbuilt(root, VALIDATED_TABLES, any_will_do=True)
-        except SettingsError as error:
-            raise ConfigError(str(error)) from error
-        if lacking is not None:
+        if (lacking := find_unbuilt(root, VALIDATED_TABLES, any_will_do=True)) is not None:
             raise IndexUnavailableError(lacking)
     with starting(quiet):
         from graphrag.eval.validation.validators import validate_index
@@ -69,15 +65,13 @@ def validate(
         with working(open_console(stderr=True, quiet=quiet), f"Checking the index of {root}"):
             report = validate_index(root)
         metrics[name] = report.metrics()
-        for path, content in (
-            (json, report.to_json() + "\n"),
-            (markdown, report.detailed_report()),
-        ):
-            try:
-                if path is not None:
-                    write_file(path, content)
-            except StoreError as error:
-                raise UsageError(str(error)) from error
+        try:
+            if json is not None:
+                write_file(json, report.to_json() + "\n")
+            if markdown is not None:
+                write_file(markdown, report.detailed_report())
+        except StoreError as error:
+            raise UsageError(str(error)) from error
         answer = Line(report.summary, "green" if report.overall_passed else "bold red")
         show(open_console(), [answer] if quiet else [answer, *list_phases(report)])
         is_sound = is_sound and report.overall_passed
@@ -181,8 +175,7 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
 
     ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
-    from graphrag.config.project_settings import read_settings
-    from graphrag.config.settings_files import SettingsError
+    from graphrag.eval.runner.indexes import read_model_settings
     from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
 
     explained = {
@@ -193,17 +186,11 @@ def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
     for key, root in roots.items():
         try:
             with working(open_console(stderr=True, quiet=quiet), f"Indexing the vectors of {key}"):
-                tables = optimise_vectors(read_settings(root))
-        except SettingsError as error:
-            raise ConfigError(f"Index {key}: {error}") from error
+                tables = optimise_vectors(read_model_settings({key: root})[key].config)
         except VectorStoreError as error:
             raise IndexUnavailableError(f"Index {key}: {error}.") from error
         for table in tables:
-            indexed = (
-                f"{table.before.indexed_rows:,} indexed before, {table.after.indexed_rows:,} now"
-            )
-            say(
-                f"{key}, {table.after.name}: {table.after.rows:,} vectors, {indexed}, in "
-                f"{table.seconds:.1f} s: {explained[table.action]}.",
-                quiet=quiet,
-            )
+            before, after = table.before.indexed_rows, table.after.indexed_rows
+            size = f"{key}, {table.after.name}: {table.after.rows:,} vectors"
+            how = f"in {table.seconds:.1f} s: {explained[table.action]}."
+            say(f"{size}, {before:,} indexed before, {after:,} now, {how}", quiet=quiet)
