@@ -238,18 +238,17 @@ def grade_quality(request: Request) -> dict[str, object]:
     material = _material(request, "question ground_truth context predicted")
     question, answer = str(material["question"]), _uncited(material["predicted"])
     truth, context = material["ground_truth"], material["context"]
-    scores = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
-    if not is_abstention(answer):
-        accuracy = 0.5
-        if truth is not None:
-            accuracy = _recall(str(truth), answer)
-        elif context is not None:
-            accuracy = _least_supported(answer, set(terms(str(context))))
-        scores = {
-            "accuracy": accuracy,
-            "completeness": _completeness(question, answer),
-            "relevance": _relevance(question, answer),
-        }
+    accuracy = 0.5
+    if truth is not None:
+        accuracy = _recall(str(truth), answer)
+    elif context is not None:
+        accuracy = _least_supported(answer, set(terms(str(context))))
+    claims = 0.0 if is_abstention(answer) else 1.0
+    scores = {
+        "accuracy": claims * accuracy,
+        "completeness": claims * _completeness(question, answer),
+        "relevance": claims * _relevance(question, answer),
+    }
     scores["overall_score"] = sum(scores.values()) / 3
     return {
         "reasoning": "Shares of words that the answer has in common with what it is held against.",

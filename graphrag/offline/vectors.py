@@ -53,8 +53,11 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
         groups += [(_hash_grams(codes.astype(np.uint64), n), _GRAM_WEIGHT) for n in _GRAM_SIZES]
     vector = np.zeros(dimensions)
     for hashes, weight in groups:
-        if hashes.size:
-            vector += _fold(hashes, weight, dimensions)
+        distinct, counts = np.unique(hashes, return_counts=True)
+        sign = np.where(distinct >> np.uint64(63), 1.0, -1.0)
+        place = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
+        values = sign * weight * (1.0 + np.log(counts))
+        vector += np.bincount(place, weights=values, minlength=dimensions)
     return _to_length_one(vector)
 
 
@@ -84,14 +87,6 @@ def _mix(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return hashes ^ (hashes >> np.uint64(31))
-
-
-def _fold(hashes: NDArray[np.uint64], weight: float, dimensions: int) -> NDArray[np.float64]:
-    distinct, counts = np.unique(hashes, return_counts=True)
-    sign = np.where(distinct >> np.uint64(63), 1.0, -1.0)
-    place = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
-    values = sign * weight * (1.0 + np.log(counts))
-    return np.bincount(place, weights=values, minlength=dimensions).astype(np.float64)
 
 
 def embed_texts(model: str, texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:

@@ -79,9 +79,9 @@ class IndexTables:
         table = _read_columns(self.paths[name], columns)
         if table is None and _DOCUMENT in columns:  # perhaps of graphrag 2
             in_list = [_DOCUMENTS if column == _DOCUMENT else column for column in columns]
-            older = _read_columns(self.paths[name], in_list)
-            frame: Any = None if older is None else _with_document(older)
-            return None if older is None else frame[list(columns)]
+            if (older := _read_columns(self.paths[name], in_list)) is not None:
+                frame = _with_document(older)
+                return frame[list(columns)]
         return table
 
     def has(self, name: str) -> bool:

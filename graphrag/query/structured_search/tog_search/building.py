@@ -77,12 +77,12 @@ class TableForm:
                     raise self._unreadable(f"has no column {', '.join(missing)}")
                 for key, lists in self.or_first.items():
                     if key not in columns and lists in columns:
-                        ids = _to_ids(columns[lists], 0).to_pylist()
+                        ids = _to_ids(columns[lists]).to_pylist()
                         columns[key] = arrow.array([next(iter(i), "") for i in ids], arrow.string())
                 n_rows = len(columns[self.needed[0]])
                 nothing = arrow.nulls(n_rows)
                 rows = {
-                    key: _CONVERT[kind](columns.get(key, nothing), first_row)
+                    key: _convert(columns.get(key, nothing), kind, first_row)
                     for key, kind in self.columns.items()
                 }
                 first_row += n_rows
@@ -158,40 +158,29 @@ def _is_text(column: Column) -> bool:
     return arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type)
 
 
-def _to_text(column: Column, _: int) -> Column:
-    return compute.fill_null(compute.cast(column, arrow.string()), "")
-
-
-def _blank_to_null(column: Column) -> Column:
-    if not _is_text(column):
-        return column
-    return compute.if_else(compute.equal(compute.utf8_trim_whitespace(column), ""), None, column)
-
-
-def _to_whole(column: Column, first_row: int) -> Column:
-    column = _whole_or_null(column)
+def _convert(column: Column, kind: Kind, first_row: int) -> Column:
+    """Return a column of one kind, with what stands in for the values that are missing."""
+    if kind == "ids":
+        return _to_ids(column)
+    if kind == "text":
+        return compute.fill_null(compute.cast(column, arrow.string()), "")
+    if _is_text(column):
+        is_blank = compute.equal(compute.utf8_trim_whitespace(column), "")
+        column = compute.if_else(is_blank, None, column)
+    if kind == "number":
+        column = compute.cast(column, arrow.float64())
+        return compute.fill_null(compute.if_else(compute.is_nan(column), None, column), 1.0)
+    if not arrow.types.is_integer(column.type):
+        column = compute.cast(column, arrow.float64())
+        column = compute.if_else(compute.is_finite(column), column, None)
+    column = compute.cast(column, arrow.int64(), safe=False)
+    if kind == "count":
+        return compute.fill_null(column, 0)
     rows = arrow.array(range(first_row, first_row + len(column)), type=arrow.int64())
     return compute.coalesce(column, rows) if column.null_count else column
 
 
-def _to_count(column: Column, _: int) -> Column:
-    return compute.fill_null(_whole_or_null(column), 0)
-
-
-def _whole_or_null(column: Column) -> Column:
-    column = _blank_to_null(column)
-    if not arrow.types.is_integer(column.type):
-        column = compute.cast(column, arrow.float64())
-        column = compute.if_else(compute.is_finite(column), column, None)
-    return compute.cast(column, arrow.int64(), safe=False)
-
-
-def _to_number(column: Column, _: int) -> Column:
-    column = compute.cast(_blank_to_null(column), arrow.float64())
-    return compute.fill_null(compute.if_else(compute.is_nan(column), None, column), 1.0)
-
-
-def _to_ids(column: Column, _: int) -> Column:
+def _to_ids(column: Column) -> Column:
     kind = arrow.list_(arrow.string())
     if _is_text(column):
         from graphrag.data_model.dfs import split_list_column
@@ -201,15 +190,6 @@ def _to_ids(column: Column, _: int) -> Column:
     column = compute.cast(column, kind)
     empty: list[list[str]] = [[]] * len(column)
     return compute.coalesce(column, arrow.array(empty, type=kind)) if column.null_count else column
-
-
-_CONVERT: dict[Kind, Callable[[Column, int], Column]] = {
-    "text": _to_text,
-    "whole": _to_whole,
-    "count": _to_count,
-    "number": _to_number,
-    "ids": _to_ids,
-}
 
 
 # Each join builds a hash table of all titles, so it is given at least so many rows at once.
