@@ -24,11 +24,11 @@ def methods(place: Place, quiet: Quiet = False) -> int:
         from graphrag.eval.metrics.scorer import Scorer
         from graphrag.eval.report.files import SUFFIXES
 
-    built_in: dict[Kind, tuple[list[str], type | tuple[type, ...] | None]] = {
-        "methods": ([*METHODS, *CONTROLS], None),
+    built_in: dict[Kind, tuple[list[str], tuple[type, ...]]] = {
+        "methods": ([*METHODS, *CONTROLS], ()),
         "metrics": ([metric.name for metric in (*JUDGED, SUFFICIENCY)], (JudgedMetric, Scorer)),
-        "measures": ([measure.name for measure in MEASURES], Measure),
-        "exporters": ([suffix.removeprefix(".") for suffix in SUFFIXES], None),
+        "measures": ([measure.name for measure in MEASURES], (Measure,)),
+        "exporters": ([suffix.removeprefix(".") for suffix in SUFFIXES], ()),
     }
     console, lines = open_console(quiet=quiet), list[Line]()
     for kind in KINDS:

@@ -163,9 +163,9 @@ class Supervisor:
         Whoever interrupts a run does not wait for its figures: they can be made later. Raises
         StoreError if the files can't be written; the tables have been shown by then.
         """
-        config, details, outcome = description.config, description.details, description.outcome
-        is_stored, run_id = description.is_stored, description.run.run_id
-        is_round = details.origin == "monitor"
+        config, outcome = description.config, description.outcome
+        details, run_id = description.run.details, description.run.run_id
+        is_stored, is_round = description.is_stored, details.origin == "monitor"
         if is_stored and outcome.was_interrupted and not is_round:
             self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
             return _explain_stop(outcome, "--resume", is_stored=True)

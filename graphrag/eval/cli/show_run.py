@@ -140,7 +140,7 @@ def _list_wrong(about: RunDescription, flags: ShowFlags) -> None:
 
 def _find_wrong(about: RunDescription, method: str | None) -> tuple[str, list[str], list[str]]:
     """Return a method and what it has wrong; without one the best, and where others differ."""
-    metric = next(iter(about.config.metrics), None) if not about.details.skip_judge else None
+    metric = next(iter(about.config.metrics), None) if not about.run.details.skip_judge else None
     if method is not None:
         return method, find_wrong(about.outcome.results, method, metric)[0], []
     results = make_report(about).results
@@ -182,7 +182,7 @@ def _show_tables(
 ) -> Report | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
     run, outcome = description.run, description.outcome
-    for line in [*description.details.warnings, *description.unread]:
+    for line in [*description.run.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
         what = "is not judged" if outcome.is_complete else "is unfinished"
@@ -194,7 +194,7 @@ def _show_tables(
         supervisor.note(_NOTHING_YET)
         return None
     report = supervisor.report(description)
-    supervisor.show(report, answers=not description.details.skip_judge)
+    supervisor.show(report, answers=not description.run.details.skip_judge)
     if flags.export is not None or flags.mlflow:
         rows = tabulate_rows(report.results, report.figures.retrieval)
         if flags.export is not None:

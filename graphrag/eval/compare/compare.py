@@ -278,20 +278,17 @@ def compare_runs(
             keys, correct_family([_compute_difference(pairs[key]) for key in keys]), strict=True
         )
     )
+    named = tuple(zip((NEW, BASELINE), sides, strict=True))
     facts = (new.metadata.indexes, baseline.metadata.indexes)
     return RunComparison(
         *sides,
         items,
         (
-            *(
-                f"the {name} is unfinished"
-                for name, side in ((NEW, new), (BASELINE, baseline))
-                if side.metadata.status == "unfinished"
-            ),
+            *(f"the {name} is unfinished" for name, side in named if side.status == "unfinished"),
             *(
                 f"of the {n} searches of each question in the {name} the first one is compared"
-                for name, side in ((NEW, new), (BASELINE, baseline))
-                if (n := side.metadata.setup.root.get("trials")) is not None
+                for name, side in named
+                if (n := side.setup.root.get("trials")) is not None
             ),
             *list_setup_changes(new.metadata.setup, baseline.metadata.setup, chosen, facts),
             *doubts,

@@ -68,12 +68,8 @@ class SuccessCriterion(FrozenSection):
     def _check_order(self) -> "SuccessCriterion":
         if self.minimum is None and self.target is None:
             raise ValueError(f"{self.metric}: give a minimum or a target, or both")
-        if self.minimum is None or self.target is None:
-            return self
-        strict, lax = (self.minimum, self.target)
-        if self.lower_is_better:
-            strict, lax = lax, strict
-        if strict > lax:
+        bounds = [bound for bound in (self.minimum, self.target) if bound is not None]
+        if bounds != sorted(bounds, reverse=self.lower_is_better):
             msg = f"{self.metric}: the target {self.target:g} is easier than the minimum"
             raise ValueError(msg)
         return self

@@ -123,16 +123,16 @@ class PlugIn:
             raise self.refuse(f"{self.entry.value} is no function")
         return part
 
-    def check(self, built_in: Container[str], part_type: type | tuple[type, ...] | None) -> None:
-        """Raise ConfigError if the part can't be used; ``part_type``: None for functions."""
+    def check(self, built_in: Container[str], part_types: tuple[type, ...]) -> None:
+        """Raise ConfigError if the part can't be used; ``part_types``: () for functions."""
         if self.name in built_in:
             raise self.refuse("the name is built in, and keeps its meaning")
         find_plug_in(self.kind, self.name)
-        kinds = part_type if isinstance(part_type, tuple) else (part_type,) if part_type else ()
-        if not kinds:
+        if not part_types:
             self.load_function()
-        elif not isinstance(self.load(object), kinds):
-            raise self.refuse(f"{self.entry.value} is no {' or '.join(k.__name__ for k in kinds)}")
+        elif not isinstance(self.load(object), part_types):
+            names = " or ".join(part_type.__name__ for part_type in part_types)
+            raise self.refuse(f"{self.entry.value} is no {names}")
 
     @contextmanager
     def guarded(self) -> Generator[None]:

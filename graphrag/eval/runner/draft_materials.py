@@ -42,14 +42,14 @@ class _Edge(NamedTuple):
 class Materials:
     """The materials of an index, each kind spread evenly over documents and communities.
 
-    The order follows from the seed alone, so that an interrupted draft goes on with the same.
+    The order is always the same, so that an interrupted draft goes on with it.
     """
 
-    def __init__(self, tables: IndexTables, seed: int = 0) -> None:
+    def __init__(self, tables: IndexTables) -> None:
         # It comes with the searches, which take a second to load.
         from graphrag.query.structured_search.tog_search.names import title_of
 
-        self._tables, self._seed = tables, seed
+        self._tables = tables
         titles: dict[str, str] = dict(self._rows("documents", "id", "title"))
         units = self._rows("text_units", "id", "text", "document_id")
         first: dict[str, str] = {}  # document -> its beginning
@@ -77,7 +77,7 @@ class Materials:
 
     def of(self, kind: str) -> Iterator[Material]:
         """Go through the materials of a kind of question, each once."""
-        rng = random.Random(f"{self._seed}:{kind}")
+        rng = random.Random(f"0:{kind}")
         if kind == "link":
             return self._links(rng)
         if kind == "global":

@@ -392,11 +392,6 @@ class RunDescription:
     views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
     unread: Sequence[str] = ()
 
-    @property
-    def details(self) -> RunDetails:
-        """The run's details."""
-        return self.run.details
-
     @classmethod
     def of_stored(
         cls,

@@ -94,7 +94,7 @@ class Report:
         place = () if no_root else ("--root", about.config.root)
         show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
         commands = {
-            "Ask the same again": about.details.command,
+            "Ask the same again": about.run.details.command,
             "Print its tables, and write this page": show,
         }
         return report_pieces(
@@ -103,7 +103,7 @@ class Report:
             about.samples,
             self.notes,
             {name: line for name, line in commands.items() if line},
-            about.details.config,
+            about.run.details.config,
             about.unread,
         )
 
@@ -117,7 +117,7 @@ def make_report(description: RunDescription) -> Report:
         description.samples,
         description.views,
         judged,
-        is_judged=not description.details.skip_judge,
+        is_judged=not description.run.details.skip_judge,
     )
     results = replace(results, figures=figures.to_dict(), curves=figures.curves)
     failed = [judgement for _, judgement in judged if judgement.failed]
@@ -136,7 +136,8 @@ def make_report(description: RunDescription) -> Report:
 
 
 def _describe_run(description: RunDescription) -> EvaluationResults:
-    config, run, details = description.config, description.run, description.details
+    config, run = description.config, description.run
+    details = run.details
     samples, outcome = description.samples, description.outcome
     by_method = {m: [s for s in samples if is_asked(m, s)] for m in run.setup.methods}
     planned = {
