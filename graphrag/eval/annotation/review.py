@@ -106,33 +106,32 @@ class Review:
         it was seen; UsageError if a mended one can't stay so; StoreError if nothing can be written.
         """
         with locked(self.path):
-            return self._decide(self.path.resolve(), change)  # a link stays one
-
-    def _decide(self, path: Path, change: Decision) -> Row | None:
-        file = _File.read(path)
-        row = file.find(change.seen)
-        vetted: Row = {"name": self.name, "decision": change.decision, "time": now()}
-        decided: Row = {**row, VETTED: vetted}
-        if change.decision == "mended":
-            decided |= self._mend(row, change)
-            before = {name: row.get(_heading(row, name)) for name in _SHOWN}
-            is_other = (before["question"], before["answer"]) != (change.question, change.answer)
-            if is_other and change.answer and decided.get("assertions"):
-                before["assertions"] = decided.pop("assertions")
-            vetted["before"] = {**before, **_before(row)}
-            as_is = [decided if other is row else other for other in file.rows]
-            parse_samples(as_is, _ANY, str(self.path))
-        if path.read_bytes() != file.content:
-            msg = "Another program changed the file at this moment; nothing was written."
-            raise RowChanged(msg)
-        if change.decision == "rejected":
+            path = self.path.resolve()  # a link stays one
+            file = _File.read(path)
+            row = file.find(change.seen)
+            vetted: Row = {"name": self.name, "decision": change.decision, "time": now()}
+            decided: Row = {**row, VETTED: vetted}
+            if change.decision == "mended":
+                decided |= self._mend(row, change)
+                before = {name: row.get(_heading(row, name)) for name in _SHOWN}
+                earlier = (before["question"], before["answer"])
+                is_other = earlier != (change.question, change.answer)
+                if is_other and change.answer and decided.get("assertions"):
+                    before["assertions"] = decided.pop("assertions")
+                vetted["before"] = {**before, **_before(row)}
+                as_is = [decided if other is row else other for other in file.rows]
+                parse_samples(as_is, _ANY, str(self.path))
+            if path.read_bytes() != file.content:
+                msg = "Another program changed the file at this moment; nothing was written."
+                raise RowChanged(msg)
+            if change.decision != "rejected":
+                file.write(path, row, decided)
+                return self._describe(decided)
             kept = self.rejected_path.resolve()
-            earlier = kept.read_bytes() if kept.exists() else b""
-            line = json.dumps(decided, ensure_ascii=False) + "\n"
-            write_file(kept, earlier + line.encode())
-        is_rejected = change.decision == "rejected"
-        file.write(path, row, None if is_rejected else decided)
-        return None if is_rejected else self._describe(decided)
+            lines = kept.read_bytes() if kept.exists() else b""
+            write_file(kept, lines + (json.dumps(decided, ensure_ascii=False) + "\n").encode())
+            file.write(path, row, None)
+            return None
 
     def _describe(self, row: Row) -> Row:
         values = {name: row.get(_heading(row, name)) for name in _SHOWN}

@@ -280,7 +280,10 @@ def _parse_rows(
     if not rows:
         raise NoRowsError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
-    rows = [_fill_gaps(row) for row in cast("Sequence[Mapping[str, object]]", rows)]
+    rows = [  # what is missing is None, and not NaN, as in a data frame
+        {k: None if isinstance(v, float) and isnan(v) else v for k, v in row.items()}
+        for row in cast("Sequence[Mapping[str, object]]", rows)
+    ]
     flat = [unfold_autoq(row) for row in rows]
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
     ids: dict[str, int] = {}
@@ -317,12 +320,6 @@ def _parse_rows(
             f"(e.g. rows {repeated[0]})"
         )
     return Dataset(samples, tuple(warnings))
-
-
-def _fill_gaps(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row whose missing values are None, and not NaN, as in a data frame."""
-    gaps = {name: None for name, value in row.items() if isinstance(value, float) and isnan(value)}
-    return {**row, **gaps} if gaps else row
 
 
 def _expects(sample: Sample) -> tuple[object, ...]:

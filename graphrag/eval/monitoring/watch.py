@@ -190,17 +190,12 @@ def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str])
         for figure in figures:
             if figure.fell:
                 falls.setdefault((figure.method, figure.metric), figure)
-    strayed = [
-        (run.run_id, "; ".join(changes))
-        for _, runs in further
-        for run in runs
-        if (changes := _system_changes(run, baseline))
-    ]
+    later = [(run.run_id, _system_changes(run, baseline)) for _, runs in further for run in runs]
     return WatchState(
         baseline=name,
         n_runs=further[-1][0] if further else 1,
         baseline_asked=baseline_asked,
-        strayed=strayed[0] if strayed else None,
+        strayed=next(((run_id, "; ".join(changes)) for run_id, changes in later if changes), None),
         baseline_answers={
             key: [(n, right) for n, right in v.values()] for key, v in old.verdicts.items()
         },

@@ -189,7 +189,12 @@ def read_suite(
     if isinstance(values, list):
         cases = cast("list[object]", values)
         unstated = unstated or Thresholds(passing=0.7, warning=0.5)
-        values = {"evaluator": evaluator or _evaluator_of(cases, file), "cases": cases}
+        inputs = mapping_of(mapping_of(cases[0] if cases else None).get("input_data"))
+        evaluator = evaluator or next((_EVALUATORS[k] for k in _EVALUATORS if k in inputs), None)
+        if evaluator is None:
+            kinds = ", ".join(_EVALUATORS)
+            raise ConfigError(f"{file}: input_data of the first case has none of {kinds}.")
+        values = {"evaluator": evaluator, "cases": cases}
     if not isinstance(values, dict):
         kind = type(values).__name__
         msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
@@ -232,14 +237,6 @@ def _check_keys(key: str, values: object, keys: Collection[str]) -> None:
     for name in mapping_of(cast("object", values)).keys() - set(keys):
         for meant in get_close_matches(str(name), [*keys, *_OTHER_NAMES], n=1, cutoff=_SLIP):
             raise ValueError(f"{key} has {name!r}; did you mean {meant!r}?")
-
-
-def _evaluator_of(cases: Sequence[object], file: Path) -> str:
-    first = mapping_of(cases[0] if cases else None)
-    for key, evaluator in _EVALUATORS.items():
-        if key in mapping_of(first.get("input_data")):
-            return evaluator
-    raise ConfigError(f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}.")
 
 
 def read_values_of(file: Path) -> object:

@@ -64,8 +64,8 @@ class MetricEvaluator(BaseEvaluator):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a suite of a project must have: a method to ask."""
-        return ("methods",)
+        """What a suite of a project must have: a method to ask, or the index that is measured."""
+        return ("methods",) if self.takes else ("index",)
 
     def applies(self, test_case: TestCase, system_output: Output) -> bool:
         """Whether a case names what is compared, or its output has what is measured."""
@@ -170,11 +170,6 @@ class GraphConnectivityEvaluator(MetricEvaluator):
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
     takes = expects = ()
     measured = "graph"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """A built index."""
-        return ("index",)
 
     async def _score(self, case: TestCase, expected: CaseExpected, output: Output) -> Scored:
         from graphrag.eval.validation.graph import graph_connectivity

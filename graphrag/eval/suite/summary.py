@@ -42,8 +42,6 @@ from graphrag.text.phrases import counted
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
 
-_METRICS = {"entity_extraction": EvaluationMetric.ENTITY_EXTRACTION_ACCURACY}
-
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
@@ -169,13 +167,16 @@ class SuiteReport:
 
         A result is one evaluation, its metric the evaluator's; its parts are in the details.
         """
-        metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
-        scored = [(case, case.score) for case in self.results if case.score is not None]
+        metric = cast("EvaluationMetric", self.evaluator)
+        if self.evaluator == "entity_extraction":
+            metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
         results: list[EvaluationResult] = []
-        for case, score in scored:
-            about = {"method": case.method, "status": case.status, "reason": case.reason}
-            details: dict[str, object] = {**about, "parts": dict(case.parts)}
-            results.append(EvaluationResult(metric, score, 1.0, details, ended_at, case.case_id))
+        for case in self.results:
+            if case.score is not None:
+                about = {"method": case.method, "status": case.status, "reason": case.reason}
+                details: dict[str, object] = {**about, "parts": dict(case.parts)}
+                scored = EvaluationResult(metric, case.score, 1.0, details, ended_at, case.case_id)
+                results.append(scored)
         return EvaluationReport(
             test_suite_name=self.name,
             timestamp=ended_at,
@@ -311,6 +312,9 @@ def _summarize_method(
     n, missing = len(results), statuses.count("unscored")
     bounds = (sum(scores) / n, min(1.0, (sum(scores) + missing) / n))
     n_passed = sum(thresholds.passes(result.score) for result in results)
+    latencies = [Latency(r.latency_s, not r.ran) for r in results if r.latency_s is not None]
+    usage = sum_usages(result.usage for result in results)
+    efficiency = EfficiencyMetrics.of(None, usage)
     status: SuiteStatus = status_of(bounds[1] if missing else fmean(scores), thresholds)
     if missing and status != "failed":
         status = "incomplete"
@@ -325,25 +329,14 @@ def _summarize_method(
         n_unscored=missing,
         n_total=n,
         status=status,
-        performance=_performance(results),
-    )
-
-
-def _performance(results: Sequence[CaseResult]) -> Performance:
-    latencies = [
-        Latency(latency_s, not result.ran)
-        for result in results
-        if (latency_s := result.latency_s) is not None
-    ]
-    usage = sum_usages(result.usage for result in results)
-    efficiency = EfficiencyMetrics.of(None, usage)
-    return Performance(
-        latency_median=latency_quantile(latencies, 0.5),
-        latency_p95=latency_quantile(latencies, 0.95),
-        llm_calls=efficiency.llm_calls,
-        tokens=efficiency.tokens,
-        cost_usd=usage.cost_usd,
-        judge_cost_usd=sum_usages(result.judge_usage for result in results).cost_usd,
+        performance=Performance(
+            latency_median=latency_quantile(latencies, 0.5),
+            latency_p95=latency_quantile(latencies, 0.95),
+            llm_calls=efficiency.llm_calls,
+            tokens=efficiency.tokens,
+            cost_usd=usage.cost_usd,
+            judge_cost_usd=sum_usages(result.judge_usage for result in results).cost_usd,
+        ),
     )
 
 

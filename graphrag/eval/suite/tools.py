@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -125,6 +126,10 @@ def stopwatch(log: CallLog) -> Callable[[], float | None]:
     return seconds
 
 
+_NOT_ASKED = StoredResponse("", "", "", "", "", None, Usage())
+
+
+@dataclass(slots=True)
 class CaseTools:
     """The components by which a project answers one case, every call counted and bounded.
 
@@ -135,18 +140,13 @@ class CaseTools:
     log; ``extraction`` what it found.
     """
 
-    def __init__(
-        self,
-        project: ProjectTools,
-        method: str | None,
-        index: str,
-        open_log: Callable[[], CallLog],
-        kept: StoredResponse | None = None,
-    ) -> None:
-        self.response = StoredResponse("", "", "", "", "", None, Usage())
-        self.extraction: Extraction | None = None
-        self._project, self._method, self._index = project, method, index
-        self._open_log, self._kept = open_log, kept
+    project: ProjectTools
+    method: str | None
+    index: str
+    open_log: Callable[[], CallLog]
+    kept: StoredResponse | None = None
+    response: StoredResponse = _NOT_ASKED
+    extraction: Extraction | None = None
 
     def components(self) -> dict[str, object]:
         """Return the tools as a framework's components, without a graph."""
@@ -157,10 +157,10 @@ class CaseTools:
 
         CaseFailedError if the search failed.
         """
-        if self._method is None:
+        if self.method is None:
             raise ConfigError("the suite names no methods that could answer a question")
-        unit = Unit("", Sample("", self._index, query, ""), self._method)
-        answer = self._kept or await self._project.runner.search_unit(unit, self._open_log())
+        unit = Unit("", Sample("", self.index, query, ""), self.method)
+        answer = self.kept or await self.project.runner.search_unit(unit, self.open_log())
         self.response = answer
         if answer.failure is not None:
             raise CaseFailedError(answer.failure)
@@ -171,12 +171,12 @@ class CaseTools:
 
         CaseFailedError if a call failed for good.
         """
-        log = self._open_log()
+        log = self.open_log()
         bound, log.bound = log.bound, None  # as the release does: a long extraction is no fault
         seconds = stopwatch(log)
         try:
             with measure_calls(log):
-                extraction = await self._project.extractor(self._index)(text)
+                extraction = await self.project.extractor(self.index)(text)
         except Exception as error:
             check_asked(log)
             if is_refusal(error):
@@ -207,7 +207,7 @@ class CaseTools:
         is a title or an id. CaseFailedError if there is no such text unit or document.
         """
         try:
-            return self._project.views[self._index].extraction(text, document)
+            return self.project.views[self.index].extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
 

@@ -52,39 +52,22 @@ def _is_nameless(values: Array) -> Mask:
     return ~to_numpy(compute.fill_null(named, False))
 
 
-@dataclass(frozen=True, slots=True)
-class _RowRule:
-    """What each row of a table is to keep, and what is said where it can't be told."""
-
-    name: str
-    rows: str
-    column: str
-    broken: str = ""
-    is_broken: Callable[[Array], Mask] = is_blank
-
-    def check(self, frame: Frame | None) -> CheckResult:
-        if frame is None or not len(frame):
-            return skip(self.name, f"there are no {self.rows}")
-        if self.column not in frame:
-            return skip(self.name, f"the {self.rows} have no {self.column}")
-        broken = self.is_broken(frame[self.column])
-        what = self.broken or f"have no {self.column}"
-        message = f"{broken.sum()} of {len(frame)} {self.rows} {what}"
-        return judge(self.name, not broken.any(), message, first_ids(frame, broken))
-
-
-_DOCUMENT_TEXT = _RowRule("document_not_empty", "documents", "text")
-_UNIT_TEXT = _RowRule("no_empty_chunks", "text units", "text")
-_ENTITY_TYPE = _RowRule("entity_types_populated", "entities", "type")
-_ENTITY_NAME = _RowRule(
-    "entity_names_valid",
-    "entities",
-    "title",
-    "have a name without letter, digit, symbol",
-    _is_nameless,
-)
-_EDGE_TYPE = _RowRule("relationship_types_populated", "relationships", "type")
-_EDGE_DESCRIPTION = _RowRule("relationship_types_populated", "relationships", "description")
+def _check_rows(
+    name: str,
+    frame: Frame | None,
+    rows: str,
+    column: str,
+    problem: str = "",
+    is_broken: Callable[[Array], Mask] = is_blank,
+) -> CheckResult:
+    """Check that no row of a table is broken in a column, by default that none is blank."""
+    if frame is None or not len(frame):
+        return skip(name, f"there are no {rows}")
+    if column not in frame:
+        return skip(name, f"the {rows} have no {column}")
+    broken = is_broken(frame[column])
+    message = f"{broken.sum()} of {len(frame)} {rows} {problem or f'have no {column}'}"
+    return judge(name, not broken.any(), message, first_ids(frame, broken))
 
 
 def check_documents(
@@ -106,7 +89,7 @@ def check_documents(
     low = f"Low metadata: {{:.1%}} of the text units {warning}; below {{:.0%}}."
     if enriched is not None and enriched < limits.low_metadata_ratio:
         warnings.append(low.format(enriched, limits.low_metadata_ratio))
-    filled = _DOCUMENT_TEXT.check(documents)
+    filled = _check_rows("document_not_empty", documents, "documents", "text")
     if documents is not None and not len(documents):
         filled = judge(filled.name, False, "the documents table has no row")
     characters = tokens = None
@@ -119,7 +102,13 @@ def check_documents(
         tokens = ratio(float(counts.sum()), len(counts))
     return PhaseValidation(
         "document_processing",
-        (filled, _check_created(documents, units), coverage, _UNIT_TEXT.check(units), metadata),
+        (
+            filled,
+            _check_created(documents, units),
+            coverage,
+            _check_rows("no_empty_chunks", units, "text units", "text"),
+            metadata,
+        ),
         {
             "documents_count": None if documents is None else len(documents),
             "chunks_count": count(units),
@@ -348,7 +337,8 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
     """Check entities and their mentions."""
     frame, units, kind = tables.entities, tables.text_units, "entities"
     confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
-    names = _ENTITY_NAME.check(frame)
+    problem = "have a name without letter, digit, symbol"
+    names = _check_rows("entity_names_valid", frame, kind, "title", problem, _is_nameless)
     mentioned = skip("entity_mentions_valid", "there are no entities")
     mentions = _count_mentions(frame, units)
     if frame is not None and len(frame):
@@ -377,7 +367,7 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
         (
             _check_extracted("entities_extracted", frame, kind),
             confidence,
-            _ENTITY_TYPE.check(frame),
+            _check_rows("entity_types_populated", frame, kind, "type"),
             names,
             mentioned,
         ),
@@ -435,7 +425,7 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
     confidence, mean, warnings = _check_confidence(
         "relationship_confidence_valid", frame, kind, limits
     )
-    typed = _EDGE_TYPE if frame is not None and "type" in frame else _EDGE_DESCRIPTION
+    typed = "type" if frame is not None and "type" in frame else "description"
     ends = skip("relationship_entities_exist", "there are no relationships")
     if n_entities and not count(frame):
         warnings.append(
@@ -468,7 +458,7 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
         (
             _check_extracted("relationships_extracted", frame, kind, n_entities),
             confidence,
-            typed.check(frame),
+            _check_rows("relationship_types_populated", frame, kind, typed),
             ends,
         ),
         {

@@ -85,20 +85,17 @@ def open_table(config: "GraphRagConfig", name: str) -> Frame | None:
         source = _locate(config, file)
         if source is None:
             return None
-        return _read_csv(source) if file.endswith("csv") else ParquetFrame(source)
+        if not file.endswith("csv"):
+            return ParquetFrame(source)
+        return pd.read_csv(source, dtype=str, keep_default_na=False)
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
     except (arrow.ArrowException, OSError, ValueError) as error:
         cause = " ".join(str(error).split())
         raise IndexUnavailableError(
             f"{file} in {config.output_storage.base_dir} can't be read ({cause}); "
             f"build the index anew."
         ) from error
-
-
-def _read_csv(source: Path | io.BytesIO) -> pd.DataFrame:
-    try:
-        return pd.read_csv(source, dtype=str, keep_default_na=False)
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame()
 
 
 def _locate(config: "GraphRagConfig", name: str) -> Path | io.BytesIO | None:
