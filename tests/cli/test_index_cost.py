@@ -9,14 +9,14 @@ from typing import Any
 from support.clock_evaluation import ROWS, flat
 
 from graphrag.eval.report.run import describe_payoffs
-from graphrag.eval.results.index_costs import (
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.terms import (
     Unit,
     costs_by_method,
     hold_against,
     hold_in_units,
     index_cost,
 )
-from graphrag.eval.results.rows import Row
 from graphrag.eval.runner.index_building import build_index, held_for_building
 from graphrag.eval.store.index_costs import IndexCost, StepCost, read_index_cost
 

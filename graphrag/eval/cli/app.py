@@ -6,8 +6,14 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli import compare, importing, init, judge, methods, show, suite, validate, view
-from graphrag.eval.cli.command import command, need_extra, option
-from graphrag.eval.cli.flags import DraftFlags, MonitorFlags, RunFlags
+from graphrag.eval.cli.command import (
+    DraftFlags,
+    MonitorFlags,
+    RunFlags,
+    command,
+    need_extra,
+    option,
+)
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Full, Quiet, option
-from graphrag.eval.cli.flags import split_names
+from graphrag.eval.cli.command import Full, Quiet, option, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, starting, tell_workflow, working
 from graphrag.eval.errors import StoreError, UsageError

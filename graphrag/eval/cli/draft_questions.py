@@ -10,7 +10,7 @@ from typing import cast
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.annotation.review import keep_decisions
-from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags, split_names
+from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, INCOMPLETE, INTERRUPTED, working
 from graphrag.eval.cli.validate import find_roots
@@ -75,7 +75,11 @@ def draft_questions(place: Place, flags: DraftFlags) -> int:
     """Draft, prove and write what the flags ask for, and return the exit code."""
     kinds = _read_names("kinds", flags.kinds, KINDS)
     styles = [""] if flags.styles is None else _read_names("styles", flags.styles, STYLES)
-    askers = [Asker(persona, style) for style in styles for persona in _read_personas(flags)]
+    personas = [" ".join(persona.split()) for persona in flags.personas or ()]
+    if "" in personas:
+        raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
+    personas = dict.fromkeys(personas or [""])
+    askers = [Asker(persona, style) for style in styles for persona in personas]
     roots = find_roots(place)
     rows = None if flags.assertions is None else _read_rows(place, flags.assertions, roots)
     default = DRAFT_FILE if rows is None else HELD_FILE
@@ -124,13 +128,6 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
             problem = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, choices)}"
         raise UsageError(f"--{flag}{problem}; known: {', '.join(choices)}")
     return list(dict.fromkeys(names))
-
-
-def _read_personas(flags: DraftFlags) -> list[str]:
-    personas = [" ".join(persona.split()) for persona in flags.personas or ()]
-    if "" in personas:
-        raise UsageError('--for names nobody; say who asks, such as --for "new employee".')
-    return list(dict.fromkeys(personas)) or [""]
 
 
 def _read_rows(place: Place, file: Path, roots: Mapping[str, Path]) -> list[Sample]:

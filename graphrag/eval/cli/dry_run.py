@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, product
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -413,8 +414,8 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier:
                 continue
             judging = sum_usages(u for v in store.judge_usage(run.run_id).values() for u in v)
             return Earlier(
-                {m: _mean([_answer_tokens(u) for u in v]) for m, v in usages.items()},
-                {m: _mean([u.output_tokens for u in v]) for m, v in usages.items()},
+                {m: round(fmean(map(_answer_tokens, v))) for m, v in usages.items()},
+                {m: round(fmean(u.output_tokens for u in v)) for m, v in usages.items()},
                 judging.output_tokens // judging.llm_calls if judging.llm_calls else None,
             )
     return Earlier()
@@ -422,10 +423,6 @@ def read_earlier(path: Path, models: Sequence[str]) -> Earlier:
 
 def _answer_tokens(usage: Usage) -> int:
     return usage.output_tokens - usage.output_tokens_by_phase.get("exploration", 0)
-
-
-def _mean(counts: Sequence[int]) -> int:
-    return round(sum(counts) / len(counts))
 
 
 async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from graphrag.eval.cli.command import RunFlags
 from graphrag.eval.cli.dry_run import show_dry_run
-from graphrag.eval.cli.flags import RunFlags
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.run_input import RunInput
 from graphrag.eval.cli.terminal import DONE, end_at_once, log_to, working

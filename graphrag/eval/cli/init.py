@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Quiet, option
-from graphrag.eval.cli.flags import DRAFT_FILE, DraftFlags
+from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, Quiet, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting
 from graphrag.eval.errors import ConfigError, EvalError, StoreError, UsageError

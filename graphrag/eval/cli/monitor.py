@@ -4,8 +4,8 @@ import signal
 import time
 from datetime import UTC, datetime, timedelta
 
+from graphrag.eval.cli.command import MonitorFlags, RunFlags, split_names
 from graphrag.eval.cli.evaluate import evaluate
-from graphrag.eval.cli.flags import MonitorFlags, RunFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import read_input, read_questions
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, INTERRUPTED, USAGE, explained

@@ -4,7 +4,7 @@ from itertools import combinations
 from math import comb
 from pathlib import Path
 
-from graphrag.eval.cli.flags import split_names
+from graphrag.eval.cli.command import split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import read_questions
 from graphrag.eval.cli.terminal import DONE, working

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
-from graphrag.eval.cli.flags import RunFlags, split_names
+from graphrag.eval.cli.command import RunFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL

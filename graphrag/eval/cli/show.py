@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.command import Quiet, need_extra, option
-from graphrag.eval.cli.flags import ShowFlags
+from graphrag.eval.cli.command import Quiet, ShowFlags, need_extra, option
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, starting, working
 from graphrag.eval.errors import UsageError

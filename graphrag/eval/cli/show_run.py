@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.cli.flags import ShowFlags
+from graphrag.eval.cli.command import ShowFlags
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import Supervisor
 from graphrag.eval.cli.suite import show_suite_run

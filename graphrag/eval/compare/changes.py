@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
-from graphrag.eval.results.index_costs import (
+from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
+from graphrag.eval.results.terms import (
     UNITS,
     Payoff,
     Unit,
@@ -11,7 +12,6 @@ from graphrag.eval.results.index_costs import (
     hold_in_units,
     index_cost,
 )
-from graphrag.eval.results.runs import Indexes, RunMetadata, RunRows
 from graphrag.eval.stats.gates import Reason
 from graphrag.eval.store.index_costs import IndexCost
 from graphrag.eval.store.records import EMBEDDING_MODEL, RunSetup, list_differences

@@ -24,9 +24,9 @@ from graphrag.eval.compare.figures import (
 )
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records.judged import JUDGED_METRICS, METRICS
-from graphrag.eval.results.index_costs import Payoff
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score, owes_nothing
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
+from graphrag.eval.results.terms import Payoff
 from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,

@@ -436,17 +436,10 @@ class MethodMeasures:
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures by name, JSON-ready."""
-        measures = {
-            name: {"estimate": asdict(summary.estimate), "n_excluded": summary.n_excluded}
-            for name, summary in self.measures.items()
-        }
-        return {
-            "measures": measures,
-            "combined": asdict(self.combined),
-            "n_without_list": self.n_without_list,
-            "n_with_unmatched_sources": self.n_with_unmatched_sources,
-            "n_without_matched_sources": self.n_without_matched_sources,
-        }
+        values = asdict(self)
+        for summary in values["measures"].values():
+            del summary["form"]
+        return values
 
     def means(self) -> dict[str, float | None]:
         """Return name -> mean, for success criteria."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import money, round_up
 from graphrag.eval.results.analysis import usable_methods
-from graphrag.eval.results.index_costs import UNITS, Unit, cost_of, costs_by_method, payoff_of
+from graphrag.eval.results.terms import UNITS, Unit, cost_of, costs_by_method, payoff_of
 from graphrag.query.methods import NEEDS
 from graphrag.query.usage import sum_known
 from graphrag.text.phrases import join_names
@@ -13,7 +13,7 @@ from graphrag.text.phrases import join_names
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.index_costs import Payoff
+    from graphrag.eval.results.terms import Payoff
 
 _MUCH = 2  # times as fast
 _MANY_FAILED = 0.05

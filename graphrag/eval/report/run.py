@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
-    from graphrag.eval.results.index_costs import Payoff
+    from graphrag.eval.results.terms import Payoff
     from graphrag.eval.store.index_costs import IndexCost
 
 _MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal

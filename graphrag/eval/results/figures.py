@@ -28,8 +28,8 @@ from graphrag.eval.metrics.scorer import PartSummary, Scorer, ScoreSummary
 from graphrag.eval.records.answers import QueryResult, ReadWhole
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.evaluation_results import AVERAGES, EvaluationResults
-from graphrag.eval.results.index_costs import Payoff, compute_payoffs
 from graphrag.eval.results.rows import NOT_KEPT, Section
+from graphrag.eval.results.terms import Payoff, compute_payoffs
 from graphrag.eval.results.usage import calls_of, tokens_of
 from graphrag.eval.stats.intervals import grouped, mean_binary, mean_real
 from graphrag.eval.store.index_costs import IndexCost

@@ -126,23 +126,19 @@ def describe_beside(
     ``earlier_attempts``: what was asked again, or lost its part. ``unfinished_answers``: what is no
     result yet, and goes on. Null are counts that something which does not count had a part in.
     """
-    parts = {"earlier_attempts": forgotten, "unfinished_answers": unfinished}
-    described = {name: _describe_usages(usages) for name, usages in parts.items()}
-    return {name: counts for name, counts in described.items() if counts}
-
-
-def _describe_usages(usages: Sequence[Usage]) -> dict[str, object]:
-    usage = sum_usages(usages)
-    counts = {
-        "calls": usage.llm_calls + usage.embedding_calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "output_tokens": usage.output_tokens,
-        "embedding_tokens": usage.embedding_tokens,
-    }
-    if usage.is_counted and not any(counts.values()):
-        return {}
-    figures = counts if usage.is_counted else dict.fromkeys(counts)
-    return {"searches": len(usages), **figures, "cost_usd": usage.cost_usd}
+    described: dict[str, dict[str, object]] = {}
+    for name, usages in (("earlier_attempts", forgotten), ("unfinished_answers", unfinished)):
+        usage = sum_usages(usages)
+        counts = {
+            "calls": usage.llm_calls + usage.embedding_calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "output_tokens": usage.output_tokens,
+            "embedding_tokens": usage.embedding_tokens,
+        }
+        if not usage.is_counted or any(counts.values()):
+            figures = counts if usage.is_counted else dict.fromkeys(counts)
+            described[name] = {"searches": len(usages), **figures, "cost_usd": usage.cost_usd}
+    return described
 
 
 def is_judged(result: QueryResult) -> bool:

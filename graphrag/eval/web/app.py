@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
@@ -27,6 +28,7 @@ from graphrag.eval.web.server import NotFound, answer_not_found, body_handler, i
 from graphrag.text.command_lines import eval_line_here, eval_line_in
 from graphrag.text.redaction import redact
 
+_Answer: TypeAlias = Callable[[Request], Response | str]
 _MOST_BYTES = 100_000
 """Of a label with its comment, and of a run's note."""
 _MOST_OF_A_ROW = 1_000_000
@@ -38,6 +40,15 @@ _FRESH_S = 10
 class _NoteChange(NamedTuple):
     wanted: Note
     seen: Note
+
+
+def _waited(path: str, answer: _Answer, as_json: bool = False) -> Route:
+    """Return where an answer is waited for, however long it is made; see ``in_words``."""
+
+    async def answered(request: Request) -> Response:
+        return await run_sync(in_words, lambda: answer(request), as_json)
+
+    return Route(path, answered, methods=["GET"])
 
 
 def make_app(
@@ -52,10 +63,8 @@ def make_app(
     store = StorePages(store_path, render_run)
     place = redact(str(store_path))
 
-    def at(path: str, answer: Callable[[Request], Response | str], waits: bool = False) -> Route:
+    def at(path: str, answer: _Answer) -> Route:
         async def answered(request: Request) -> Response:
-            if waits:
-                return await run_sync(in_words, lambda: answer(request))
             return await run_sync(pages.in_time, str(request.url), lambda: answer(request))
 
         return Route(path, answered, methods=["GET"])
@@ -98,13 +107,13 @@ def make_app(
         routes=[
             at("/", lambda _: store.page(place=place)),
             at("/runs/{run}", run),
-            at("/runs/{run}/now", live, waits=True),
+            _waited("/runs/{run}/now", live),
             at("/runs/{run}/report", report),
             Route("/runs/{run}/note", note, methods=["POST"]),
             at("/compare", compare),
             at("/audit", lambda _: pages.audits()),
             at("/audit/{metric}", label),
-            at(labels, pages.labels, waits=True),
+            _waited(labels, pages.labels),
             Route(labels, mark, methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ],
@@ -190,12 +199,7 @@ def make_review_app(review: Review) -> Starlette:
         ("decision", "text"),
     )
 
-    def at(path: str, answer: Callable[[Request], Response | str]) -> Route:
-        async def answered(request: Request) -> Response:
-            return await run_sync(in_words, lambda: answer(request), True)
-
-        return Route(path, answered)
-
+    at = partial(_waited, as_json=True)
     return Starlette(
         routes=[
             at("/", page),

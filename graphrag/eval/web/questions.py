@@ -13,7 +13,7 @@ from graphrag.eval.records.answers import KeptCalls, QueryResult, ReadCalls, Rea
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.report.run_tables import name_cause
 from graphrag.eval.results.figures import Figures
-from graphrag.eval.results.rows import state_of_verdict
+from graphrag.eval.results.rows import state_of
 from graphrag.eval.stats.intervals import grouped
 from graphrag.eval.stats.outcomes import State
 from graphrag.query.usage import Usage
@@ -207,10 +207,7 @@ def _answer(result: QueryResult, metrics: Sequence[str], trace: Json) -> Json:
 
 def _state(result: QueryResult, metric: str) -> int | str:
     """Return 1, 0, or why there is no score."""
-    verdict = result.scores.get(metric)
-    has_failed = result.failure is not None
-    state = state_of_verdict(has_failed, result.abstained, metric, verdict)
-    score = verdict.score
+    score, state = result.scores.get(metric).score, state_of(result, metric)
     return score if state is State.SCORED and score is not None else state.value
 
 

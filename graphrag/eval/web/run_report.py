@@ -14,7 +14,6 @@ from graphrag.eval.report.answer import answer_run
 from graphrag.eval.report.files import CURVES_FILE
 from graphrag.eval.report.run import analysis_of, make_sections, render_curves
 from graphrag.eval.report.run_tables import LOST, label_results
-from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import (
     Figures,
@@ -24,7 +23,6 @@ from graphrag.eval.results.figures import (
 )
 from graphrag.eval.results.kinds import group_questions
 from graphrag.eval.results.labels import correct_comparisons, read_labels
-from graphrag.eval.results.rows import Row
 from graphrag.eval.results.terms import read_terms
 from graphrag.eval.results.usage import describe_beside, label_embedded
 from graphrag.eval.runner.plan import RunDescription, is_asked
@@ -160,10 +158,11 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
     ).on_terms(terms)
     if results.analysis is not None and outcome.results:
         rows = results.rows
-        analysis = _correct(results.analysis, description, rows)
-        is_one_budget = config.metrics and not config.curves
+        first = [row for row in rows if not row.trial]  # which is what people labeled
+        labels = read_labels(config.output_folder, run.run_id, first)
+        analysis = correct_comparisons(results.analysis, labels)
         kinds = ()
-        if is_one_budget:
+        if config.metrics and not config.curves:
             kinds = group_questions(rows, by_method, config.metrics[0])
         results = replace(results, analysis=analysis, kinds=kinds)
     models = sorted({*results.metadata["models"], *details.models})
@@ -202,14 +201,6 @@ def _describe_run(description: RunDescription) -> EvaluationResults:
             **describe_beside(description.forgotten, description.unfinished),
         },
     )
-
-
-def _correct(analysis: Analysis, description: RunDescription, rows: Sequence[Row]) -> Analysis:
-    first = [row for row in rows if not row.trial]  # which is what people labeled
-    labels = read_labels(description.config.output_folder, description.run.run_id, first)
-    if not labels:
-        return analysis
-    return correct_comparisons(analysis, labels)
 
 
 def report_pieces(
