@@ -106,8 +106,8 @@ class EvaluationConfig(FrozenSection):
     """Seconds, > 0, that a run waits for a service that is down, and the longest wait that a
     service may ask for. Then the run stops, and you can resume it."""
     max_output_tokens: int = Field(default=2000, ge=16)
-    """Most tokens of each reply to a method's call, >= 16; tog has settings of its own. A model
-    that is known to think before it answers gets 25,000 more. ``max_tokens`` in a model's
+    """Most tokens of each reply to a method's call, >= 16; tog and ppr have settings of their own.
+    A model that is known to think before it answers gets 25,000 more. ``max_tokens`` in a model's
     ``call_args`` comes first."""
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)

@@ -43,8 +43,9 @@ class SuccessCriterion(FrozenSection):
     """What one metric's mean must be above."""
 
     metric: str
-    """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``,
-    claims.supported, or avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
+    """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, assertions.vital,
+    assertions.with_okay, claims.supported, ``<judge>.<part>`` of a package's judge, or avg_latency,
+    avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
     """In the metric's unit; the target is at least as strict. Give one of the two. With neither,
     hit_rate, mrr, judge_score and combined_score have their default ones."""
