@@ -344,3 +344,9 @@ def test_the_help_fits_one_screen():
     assert len(lines) <= 40
     assert "Exit codes: 0 done;" in shown.stdout
     assert not any("GRAPHRAG_EVAL" in line for line in lines)
+
+
+def test_the_output_of_drafts_is_a_file():
+    shown = flat(in_process("draft", "--help", COLUMNS="100").stdout)
+    assert "Write to this FILE.json." in shown
+    assert "Folder of the results" not in shown

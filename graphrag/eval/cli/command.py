@@ -60,7 +60,7 @@ _RUNS = ("baseline", "changed", "new", "old", "run", "suite", "target")
 
 def command(
     run: Callable[..., int],
-    takes_file: bool = False,
+    file_help: str = "",
     place_flags: Sequence[str] = tuple(_PLACE),
     is_group: bool = False,
 ) -> Callable[..., None]:
@@ -70,8 +70,9 @@ def command(
     second one, and --root, --config and --output, which may stand before its name as well. Errors
     become a sentence and a code, see :func:`explained`.
 
-    ``takes_file``: whether --output may also name a file. ``place_flags``: those of the place that
-    the command takes. ``is_group``: whether the other commands stand below it.
+    ``file_help``: what --output says of itself where it may name a file, "" where it may not.
+    ``place_flags``: those of the place that the command takes. ``is_group``: whether the other
+    commands stand below it.
     """
     _, *own = inspect.signature(run).parameters.values()
     record: Any = own.pop(0).annotation if own and is_dataclass(own[0].annotation) else None
@@ -91,7 +92,7 @@ def command(
 
         def explain() -> int:
             note_command(context, place)
-            if place.file is not None and not takes_file:
+            if place.file is not None and not file_help:
                 msg = f"--output {place.file} is a file; this command reads a folder of results."
                 raise UsageError(msg)
             if record is None:
@@ -100,7 +101,7 @@ def command(
 
         raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
 
-    of_place = [_place_flag(name, takes_file, is_group) for name in place_flags]
+    of_place = [_place_flag(name, file_help, is_group) for name in place_flags]
     signature = [
         inspect.Parameter("context", _ONLY, annotation=typer.Context),
         *(of_place if is_group else ()),
@@ -116,10 +117,8 @@ def command(
     return wrapped
 
 
-def _place_flag(name: str, takes_file: bool, is_group: bool) -> inspect.Parameter:
-    help = _PLACE[name]
-    if takes_file and name == "output":
-        help = "Folder of the results, or a FILE.json."
+def _place_flag(name: str, file_help: str, is_group: bool) -> inspect.Parameter:
+    help = file_help if file_help and name == "output" else _PLACE[name]
     # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
     made = option(help, f"--{name}", f"-{name[0]}", allow_from_autoenv=is_group)
     return inspect.Parameter(name, _ONLY, annotation=Annotated[Path | None, made], default=None)
