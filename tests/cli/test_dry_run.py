@@ -71,3 +71,14 @@ def test_a_judge_whose_name_may_be_a_misspelled_key_is_told(make_evaluation, ser
     assert "completion_models has no default_completion_modle, so" in flat(told)
     evaluation.configure(judge={"model": "gpt-5.1"})
     assert "completion_models has no" not in flat(evaluation.done("--dry-run").output)
+
+
+def test_a_limit_is_proposed_only_where_each_price_is_known(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["basic", "drift"])
+    bounds = "--max-cost bounds what calls to the models below cost."
+    assert bounds in flat(evaluation.done("--dry-run").stdout)
+    evaluation.configure(judge={"model": "somebodys-model"})
+    said = flat(evaluation.done("--dry-run").stdout)
+    assert "openai/somebodys-model: price not known" in said
+    assert bounds not in said
+    assert "--max-cost needs the price of each model, and --limit bounds the cost without." in said

@@ -444,10 +444,8 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     embeddings = sum_known(figures.embeddings for figures in most.values())
     calls = prompts = _UNBOUND
     if tokens is not None:
-        prompts = (
-            f"about {tokens + compared:,} if every context and answer fills its budget, "
-            "retries aside"
-        )
+        full = "if every context and answer fills its budget"
+        prompts = f"about {tokens + compared:,} {full}, retries aside"
     if completions is not None and embeddings is not None:
         calls = (
             f"at most {counted(completions, 'completion')} and "
@@ -472,10 +470,10 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
         "Most: both are as long as the settings allow."
     ]
     if tokens is None or None in dollars.values():
-        lines.append(
-            "open: the settings set no bound, or a price is not known. --max-cost bounds what "
-            "calls to the models below cost."
-        )
+        limit = "--max-cost bounds what calls to the models below cost."
+        if None in map(_price, models):
+            limit = "--max-cost needs the price of each model, and --limit bounds the cost without."
+        lines.append(f"open: the settings set no bound, or a price is not known. {limit}")
     columns = {
         "searches": [figures.searches for figures in most.values()],
         "search calls": [figures.completions for figures in most.values()],
