@@ -231,7 +231,12 @@ async def ask_method(
     options = {"index": lambda: index, "project": project}
     names = inspect.signature(method).parameters
     call = partial(method, question, **{n: getter() for n, getter in options.items() if n in names})
-    answer = await _call_method(call, ask)
+    with contained("the method"):
+        kinds = (method, type(method).__call__)
+        is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
+        answer: object = call() if is_async else await ask_in_thread(call)
+        if inspect.isawaitable(answer):
+            answer = await ask(answer)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer):
@@ -248,15 +253,6 @@ async def ask_method(
         abstained=answer.abstained,
     )
     return cast("SearchResult", result)
-
-
-async def _call_method(call: "partial[Awaitable[Answer] | Answer]", ask: Ask) -> object:
-    method = call.func
-    with contained("the method"):
-        kinds = (method, type(method).__call__)
-        is_async = any(inspect.iscoroutinefunction(kind) for kind in kinds)
-        answer: object = call() if is_async else await ask_in_thread(call)
-        return await ask(answer) if inspect.isawaitable(answer) else answer
 
 
 class HttpMethod:
