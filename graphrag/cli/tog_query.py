@@ -61,6 +61,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             advice = "--method tog answers how two things are related by looking up both"
             say(f"Note: --connect is no longer used: {advice}.", stderr=True)
         if method in OWN_METHODS:
+            if not flags["query"].strip():
+                raise typer.BadParameter("it is empty; write a question", param_hint="QUERY")
             refuse_if_unfit()
             with _shown_stdout():
                 _run_own_query(method, flags)
@@ -236,13 +238,12 @@ def _describe_usage(usage: "Usage") -> list[str]:
         f"completions: {counted(usage.llm_calls, 'call')}, {usage.prompt_tokens} prompt tokens, "
         f"{usage.output_tokens} output tokens",
     ]
-    lines += [
-        f"  {phase}: {counted(calls, 'call')}, {usage.prompt_tokens_by_phase[phase]} prompt "
-        f"tokens, {usage.output_tokens_by_phase[phase]} output tokens"
-        for phase, calls in usage.llm_calls_by_phase.items()
-    ]
-    embeddings = counted(usage.embedding_calls, "call")
-    lines.append(f"embeddings: {embeddings}, {usage.embedding_tokens} tokens")
+    for phase, n in usage.llm_calls_by_phase.items():
+        prompt, output = usage.prompt_tokens_by_phase[phase], usage.output_tokens_by_phase[phase]
+        calls = counted(n, "call")
+        lines.append(f"  {phase}: {calls}, {prompt} prompt tokens, {output} output tokens")
+    calls = counted(usage.embedding_calls, "call")
+    lines.append(f"embeddings: {calls}, {usage.embedding_tokens} tokens")
     if usage.cached_prompt_tokens is not None:
         lines.append(
             f"prompt tokens from the provider's cache: {usage.cached_prompt_tokens}, as "

@@ -162,11 +162,12 @@ def _parse(path: Path) -> dict[str, object]:
         name = error.args[0]
         msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."
         raise SettingsError(msg) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} can't be read: it is not UTF-8; save it so.") from error
     except ValueError as error:
         raise SettingsError(f"{path}: a lone $ must be written $$ ({error}).") from error
     except yaml.YAMLError as error:
-        msg = f"{path} is not valid YAML: {redact(' '.join(str(error).split()))}"
-        raise SettingsError(msg) from error
+        raise SettingsError(f"{path} is not valid YAML: {redact(str(error))}.") from error
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror}.") from error
     values = {} if values is None else values

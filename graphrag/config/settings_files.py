@@ -21,12 +21,12 @@ _MOST_BY_ALIASES = 100_000
 def read_yaml(text: str) -> object:
     """Return what a text holds: mappings, lists, texts, numbers, dates.
 
-    Raises yaml.YAMLError: if it is no YAML, has a tag of Python's, an alias of what it stands in,
-    aliases that stand for more than 100,000 values, a number or date that there is not, or is
-    nested too deeply.
+    Raises yaml.YAMLError, in one line with the place: if it is no YAML, has a tag of Python's, an
+    alias of what it stands in, aliases that stand for more than 100,000 values, a number or date
+    that there is not, or is nested too deeply.
     """
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -34,17 +34,21 @@ def read_yaml(text: str) -> object:
         if _size(node, sizes) - len(sizes) > _MOST_BY_ALIASES:
             raise yaml.YAMLError(f"its aliases stand for more than {_MOST_BY_ALIASES:,} values")
         return cast("object", loader.construct_document(node))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        raise yaml.YAMLError(f"{where}{error.problem}") from error
+    except yaml.reader.ReaderError as error:
+        place = f"line {text.count(chr(10), 0, error.position) + 1}"
+        raise yaml.YAMLError(f"{place}: character U+{int(error.character):04X}") from error
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits, the 30th of February
         raise yaml.YAMLError(str(error)) from error
-    finally:
-        loader.dispose()
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    size = sizes.get(id(node))
-    if size is not None:
+    if (size := sizes.get(id(node))) is not None:
         if size == 0:
             raise yaml.YAMLError("an alias stands for what it is part of")
         return size
@@ -100,8 +104,8 @@ def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
 
 def check_index_prompts(config: "GraphRagConfig") -> None:
     """Look for the prompt files that building an index by the standard method reads."""
-    names = ["extract_graph", "summarize_descriptions", "community_reports"]
-    for name in [*names, *["extract_claims"] * config.extract_claims.enabled]:
+    names = ["extract_claims"] * config.extract_claims.enabled
+    for name in ("extract_graph", "summarize_descriptions", "community_reports", *names):
         prompt_files(name, getattr(config, name))
 
 
@@ -154,8 +158,7 @@ def find_unbuilt(
     It can't where the tables are in no folder, or the settings leave to a variable where they are.
     With ``any_will_do`` one of the named tables is enough. Raises SettingsError without a project.
     """
-    path = find_settings(root)
-    folder, suffix = _place_of_tables(path) or (None, "")
+    folder, suffix = _place_of_tables(find_settings(root)) or (None, "")
     if folder is None:
         return None
     missing = [name for name in names if not (folder / f"{name}.{suffix}").is_file()]
@@ -169,11 +172,10 @@ def _place_of_tables(settings: Path) -> tuple[Path, str] | None:
     except (OSError, ValueError, yaml.YAMLError):
         return None
     storage, tables = (_section(values, name) for name in ("output_storage", "table_provider"))
-    if storage is None or tables is None:
+    if storage is None or tables is None or (storage.get("type") or "file") != "file":
         return None
-    kind = storage.get("type") or "file"
     folder, suffix = storage.get("base_dir") or "output", tables.get("type") or "parquet"
-    if kind != "file" or not isinstance(folder, str) or not isinstance(suffix, str):
+    if not isinstance(folder, str) or not isinstance(suffix, str):
         return None
     return None if "$" in folder + suffix else ((settings.parent / folder).resolve(), suffix)
 

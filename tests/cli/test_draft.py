@@ -109,7 +109,7 @@ def test_a_dry_run_asks_nothing(evaluation, server):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--kinds", "facts"), "there is no kind 'facts'"),
+        (("--kinds", "facts"), "did you mean 'fact'? Known: fact, "),
         (("--kinds", ","), "names none"),
         (("--styles", "keyword"), "there is no style 'keyword'; did you mean 'keywords'?"),
         (("--for", " "), "--for names nobody"),

@@ -184,7 +184,11 @@ def test_json_and_yaml_say_the_same_and_what_is_no_suite_is_one_sentence(tmp_pat
     (case,) = suite.cases
     assert (case.id, case.title, case.metadata) == ("7", "Кто построил часы?", {"language": "ru"})
     for name, text, sentence in (
-        ("q.yaml", "a: [", "is not valid YAML"),
+        (
+            "q.yaml",
+            "a:\n\tb: 1",
+            r"q\.yaml is not valid YAML: line 2, column 1: found [^\n<]*token\.$",
+        ),
         ("q.json", "{", "is not valid JSON"),
         ("q.yaml", "just text", "must hold keys and values"),
         ("q.csv", "", "use .yaml or .json"),

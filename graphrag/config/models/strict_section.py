@@ -1,8 +1,8 @@
 """Sections of settings that refuse an unknown key."""
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -12,6 +12,7 @@ class StrictSection(BaseModel):
     """A section that refuses an unknown key and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid")
+    other_names: ClassVar[Collection[str]] = ()  # taken beside those of the fields
 
     @model_validator(mode="before")
     @classmethod
@@ -19,7 +20,8 @@ class StrictSection(BaseModel):
         if isinstance(values, Mapping):
             for key in cast("Mapping[str, object]", values):
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}{nearest(str(key), cls.model_fields)}")
+                    names = (*cls.model_fields, *cls.other_names)
+                    raise ValueError(f"unknown key {key!r}{nearest(str(key), names)}")
         return cast("object", values)
 
 
@@ -29,11 +31,14 @@ def name_problem(error: ErrorDetails) -> str:
     return error["msg"] if raised is None else str(raised)
 
 
-def explain_first(error: ValidationError) -> str:
-    """Return where the first problem of values is, and what it is."""
+def explain_first(error: ValidationError, names: Iterable[str] = ()) -> str:
+    """Return where the first problem of values is, and what it is; ``names``: what is known."""
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"{where}: {name_problem(first)}" if where else name_problem(first)
+    where, problem = ".".join(map(str, first["loc"])), name_problem(first)
+    if names and first["type"] == "literal_error":
+        word = str(first["input"])
+        problem = f"unknown name {word!r}{nearest(word, names)}"
+    return f"{where}: {problem}" if where else problem
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.annotation.review import keep_decisions
 from graphrag.eval.cli.command import DRAFT_FILE, DraftFlags, split_names
 from graphrag.eval.cli.location import Place
@@ -126,7 +126,7 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
         problem = " names none"
         if unknown:
             problem = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, choices)}"
-        raise UsageError(f"--{flag}{problem}; known: {', '.join(choices)}")
+        raise UsageError(f"{as_sentence(f'--{flag}{problem}')} Known: {', '.join(choices)}.")
     return list(dict.fromkeys(names))
 
 

@@ -79,7 +79,7 @@ def init(
     except SettingsError as error:
         if not offline:
             how = eval_line("init", "--offline", "--root", root)
-            raise ConfigError(f"{error} or, with the embedded models: {how}") from error
+            raise ConfigError(f"{error} To begin with the embedded models: {how}") from error
     else:
         if offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
             msg = f"{settings} is there and names its own models; leave --offline out"

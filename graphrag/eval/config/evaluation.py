@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import to_jsonable_python
 
-from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
+from graphrag.config.models.strict_section import as_sentence, explain_first, nearest
 from graphrag.config.settings_files import read_yaml
 from graphrag.eval.config.sections import (
     CONTROLS,
@@ -118,6 +118,8 @@ class EvaluationConfig(FrozenSection):
     root: Path = Field(default=Path(), exclude=True)
     """Folder that the paths are relative to; not part of the file."""
 
+    other_names = IN_PLACE_OF
+
     if TYPE_CHECKING:
 
         def __init__(
@@ -197,10 +199,8 @@ class EvaluationConfig(FrozenSection):
                 yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
 
     def _misnamed_keys(self, name: str, index: Mapping[str, str]) -> Iterator[str]:
-        for key in index:
-            if key not in self.indexes:
-                hint = nearest(key, list(self.indexes))
-                yield f"variants.{name}.index: indexes has no key {key!r}{hint}"
+        for key in (key for key in index if key not in self.indexes):
+            yield f"variants.{name}.index: indexes has no key {key!r}{nearest(key, self.indexes)}"
         if missing := [key for key in self.indexes if key not in index]:
             yield (
                 f"variants.{name}.index names no project for {', '.join(missing)}; name one for "
@@ -422,10 +422,8 @@ def read_written(file: Path, name: str, missing: str, is_json: bool = False) -> 
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name} can't be read: {error}.") from error
     except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError(
-            f"{name} is not valid {'JSON' if is_json else 'YAML'}: {problem}"
-        ) from error
+        form = "JSON" if is_json else "YAML"
+        raise ConfigError(f"{name} is not valid {form}: {error}.") from error
 
 
 def parse_config(
@@ -438,14 +436,7 @@ def parse_config(
     try:
         return EvaluationConfig.model_validate(values, context=own_methods)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        problem = name_problem(first)
-        if first["type"] == "literal_error":
-            name = str(first["input"])
-            problem = f"unknown name {name!r}{nearest(name, _METHODS)}"
-        msg = f"{source}: {where + ': ' if where else ''}{problem}"
-        raise ConfigError(as_sentence(msg)) from error
+        raise ConfigError(as_sentence(f"{source}: {explain_first(error, _METHODS)}")) from error
 
 
 def _describe_missing(file: Path) -> str:
