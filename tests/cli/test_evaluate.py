@@ -192,6 +192,16 @@ def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
     assert len(watched.of("embeddings")) <= 6 + 1
 
 
+def test_a_disk_that_is_full_before_the_run_begins_is_no_run_to_resume(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    with files_of_at_most(20_000):
+        result = evaluation.run("--limit", "1")
+    assert result.exit_code == ERROR, result.output
+    assert "run again with --resume if the run had begun, else without;" in sentence(result)
+    assert evaluation.run("--limit", "1", "--resume").exit_code == 2
+    evaluation.done("--limit", "1", "-q")
+
+
 @pytest.mark.slow  # a process of its own
 def test_a_reader_that_goes_away_costs_no_file(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])

@@ -140,8 +140,8 @@ def explain_errors(path: Path) -> Generator[None]:
         if "malformed JSON" in str(error):
             raise damage_error(path, f"a row of it is damaged: {error}", in_row=True) from error
         raise StoreError(
-            f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
-            "another folder with --output, then run again with --resume."
+            f"{path} can't be used ({error}); what it holds is kept. Free some space, then run "
+            "again with --resume if the run had begun, else without; or begin in another --output."
         ) from error
     except sqlite3.DatabaseError as error:
         raise damage_error(path, error) from error
