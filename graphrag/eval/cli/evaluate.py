@@ -39,7 +39,20 @@ def evaluate(flags: RunFlags, run_input: RunInput) -> int:
 
 async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
     config, samples, roots, noticed = run_input
-    supervisor, options = Supervisor(flags.quiet, flags.full), _read_options(flags)
+    supervisor, telemetry = Supervisor(flags.quiet, flags.full), None
+    if flags.otel and not flags.dry_run:
+        from graphrag.eval.runner.telemetry import Telemetry
+
+        telemetry = Telemetry()
+    options = RunOptions(
+        flags.resume,
+        flags.retry_errors,
+        flags.skip_judge,
+        flags.max_cost,
+        flags.address,
+        None if flags.round is None else flags.round.note.to_dict(),
+        telemetry,
+    )
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
     if flags.index:
@@ -59,23 +72,6 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
         return await conduct(plan, options, supervisor)
-
-
-def _read_options(flags: RunFlags) -> RunOptions:
-    telemetry = None
-    if flags.otel and not flags.dry_run:
-        from graphrag.eval.runner.telemetry import Telemetry
-
-        telemetry = Telemetry()
-    return RunOptions(
-        flags.resume,
-        flags.retry_errors,
-        flags.skip_judge,
-        flags.max_cost,
-        flags.address,
-        None if flags.round is None else flags.round.note.to_dict(),
-        telemetry,
-    )
 
 
 async def build_missing(

@@ -88,7 +88,10 @@ def retrieval_stages(
         in_context: bool | None = False
         if result.failure is None and retrieval is not None and retrieval.text_unit_ids is not None:
             retrieved = not item.unit_ids.isdisjoint(retrieval.text_unit_ids)
-            in_context = not item.unit_ids.isdisjoint(_list_shown_units(item, result))
+            shown = {*retrieval.shown_text_unit_ids}
+            if item.kind == "quote" and result.context_text is not None:
+                shown -= {*retrieval.in_part}  # of which the context tells what was shown
+            in_context = not item.unit_ids.isdisjoint(shown)
         elif result.failure is None:
             retrieved, in_context = None, False if result.context_text else None
         if not in_context and item.kind == "quote" and result.context_text is not None:
@@ -101,15 +104,6 @@ def retrieval_stages(
             retrieved = in_context or retrieved
         stages.append((retrieved, in_context))
     return stages
-
-
-def _list_shown_units(item: Evidence, result: QueryResult) -> set[str]:
-    """Return the text units whose text counts as shown with all that they hold."""
-    retrieval = result.retrieved
-    if retrieval is None:
-        return set()
-    is_told = item.kind == "quote" and result.context_text is not None
-    return set(retrieval.shown_text_unit_ids).difference(retrieval.in_part if is_told else ())
 
 
 def combined_score(

@@ -89,21 +89,18 @@ async def compare_answers(
     judge: JudgeModel, question: str, answer_a: str, answer_b: str, ground_truth: str | None = None
 ) -> PairwiseResult:
     """Compare two answers in both orders at the same time, a call each; never raises."""
+    answers = {"a": answer_a, "b": answer_b}
 
-    async def ask(
-        first: str, second: str, first_name: Preference, second_name: Preference
-    ) -> OrderVerdict:
-        answers = {"first": first, "second": second}
-        material = {"question": question, "ground_truth": ground_truth or None, **answers}
+    async def ask(first: Literal["a", "b"], second: Literal["a", "b"]) -> OrderVerdict:
+        shown = {"first": answers[first], "second": answers[second]}
+        material = {"question": question, "ground_truth": ground_truth or None, **shown}
         reply = await judge.ask(fill_prompt(PAIRWISE_PROMPT, material), PairwiseReply)
         if isinstance(reply, Unanswered):
             return OrderVerdict(None, reply.reason, reply.failure)
-        places: dict[str, Preference] = {"first": first_name, "second": second_name, "tie": "tie"}
+        places: dict[str, Preference] = {"first": first, "second": second, "tie": "tie"}
         return OrderVerdict(places[reply.winner], reply.reasoning)
 
-    return PairwiseResult(
-        *await asyncio.gather(ask(answer_a, answer_b, "a", "b"), ask(answer_b, answer_a, "b", "a"))
-    )
+    return PairwiseResult(*await asyncio.gather(ask("a", "b"), ask("b", "a")))
 
 
 async def _grade(judge: JudgeModel, material: Material) -> Grading:

@@ -253,10 +253,13 @@ def _compare(
     differences: list[AreaDifference] = []
     for figure in figures:
         of_figure = {m: by_figure[figure] for m, by_figure in areas.items() if figure in by_figure}
-        compared = [
-            AreaDifference(a, b, figure, _difference(of_figure[a], of_figure[b]))
-            for a, b in combinations(of_figure, 2)
-        ]
+        compared: list[AreaDifference] = []
+        for a, b in combinations(of_figure, 2):
+            keys = dict.fromkeys([*of_figure[a], *of_figure[b]])  # by one alone: a pair dropped
+            pairs = [(of_figure[a].get(key), of_figure[b].get(key)) for key in keys]
+            documents = [document for document, _ in keys]
+            result = paired_scale(pairs, limits=(-1.0, 1.0), documents=documents)
+            compared.append(AreaDifference(a, b, figure, result))
         if figure == figures[0]:
             corrected = holm([pair.result.p for pair in compared])
             compared = [
@@ -264,12 +267,3 @@ def _compare(
             ]
         differences += compared
     return tuple(differences)
-
-
-def _difference(a: _Scores, b: _Scores) -> ScaleDifference:
-    keys = dict.fromkeys([*a, *b])  # by one alone: a pair dropped
-    return paired_scale(
-        [(a.get(key), b.get(key)) for key in keys],
-        limits=(-1.0, 1.0),
-        documents=[document for document, _ in keys],
-    )

@@ -276,7 +276,8 @@ def _answer(
     draft: GateDecision, case: GateCase, incomplete: Reason | None, p: float | None
 ) -> tuple[GateOutcome, Reason]:
     if p is not None and p <= ALPHA:
-        worse, figures = "more newly wrong than newly right answers", (_p_in_words(p),)
+        worse = "more newly wrong than newly right answers"
+        figures = ("p < 0.001" if p < 0.001 else f"p = {p:.3g}",)
         if incomplete is None:
             return GateOutcome.FAIL, Reason(f"{worse} ({{}})", figures)
         saved = "even with all that is missing in favor of the new run"
@@ -298,10 +299,6 @@ def _answer(
 def percent_below(share: float) -> str:
     """Return a share that is under a bound in per cent, rounded down: 94.96 is not 95.0."""
     return f"{floor(1000 * share + 1e-9) / 10:.1f}%"
-
-
-def _p_in_words(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3g}"
 
 
 def _coverage(scores: Sequence[Score]) -> float | None:

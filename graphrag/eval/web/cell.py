@@ -24,8 +24,6 @@ _COLOURS = (
     "svg { --text: #727a89; --line: rgba(128, 128, 128, 0.35); --back: none; --m0: #0e7adb; "
     "--m1: #ce530d; --m2: #208b54; --m3: #cb3eb0; --m4: #937600; --m5: #727a88; }\n"
 )
-
-
 _TABLES = ("score", "curves")
 _FURTHER = ("metrics", "pairs", "areas", "spent")
 
@@ -37,8 +35,16 @@ def render_cell(results: "EvaluationResults") -> str:
     """
     analysis = results.analysis
     if analysis is None:
-        label, plain = results.metadata.get("embedded_models"), [_plain_means(results)]
-        return render("cell.html.j2", answer=[], label=label, plots=[], tables=plain, further=[])
+        label = results.metadata.get("embedded_models")
+        plain = Table(
+            "Mean scores in %",
+            [METHOD, *((metric, "percent") for metric in results.metrics)],
+            [
+                [method, *(share(means.get(m), missing="unscored") for m in results.metrics)]
+                for method, means in results.by_method.items()
+            ],
+        )
+        return render("cell.html.j2", answer=[], label=label, plots=[], tables=[plain], further=[])
     style = _COLOURS + read("drawing.css")
     plots: list[tuple[str, str, str]] = []
     for name, plot in plot_run(results, analysis).items():
@@ -57,15 +63,4 @@ def render_cell(results: "EvaluationResults") -> str:
         plots=plots,
         tables=tables,
         further=further,
-    )
-
-
-def _plain_means(results: "EvaluationResults") -> Table:
-    return Table(
-        "Mean scores in %",
-        [METHOD, *((metric, "percent") for metric in results.metrics)],
-        [
-            [method, *(share(means.get(m), missing="unscored") for m in results.metrics)]
-            for method, means in results.by_method.items()
-        ],
     )

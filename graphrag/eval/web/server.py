@@ -226,17 +226,15 @@ class Guard:
         """Let a known browser pass, and make one known that brings the token."""
         token = QueryParams(scope["query_string"]).get(_TOKEN, "")
         if scope["method"] != "GET" or not self._is_token(token):
-            if self._is_known(Headers(scope=scope).get("cookie", "")):
+            cookies = Headers(scope=scope).get("cookie", "").split(";")
+            pairs = (cookie.strip().partition("=") for cookie in cookies)
+            if any(name == self._cookie and self._is_token(value) for name, _, value in pairs):
                 return None
             return _forbid("Open the address that graphrag eval view printed, with its token.")
         # A path that begins with two slashes would lead to another host.
         answer = RedirectResponse("/" + scope["path"].lstrip("/\\"), status_code=303)
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         return answer
-
-    def _is_known(self, cookies: str) -> bool:
-        pairs = (cookie.strip().partition("=") for cookie in cookies.split(";"))
-        return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 
     def _is_token(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self._token.encode())
