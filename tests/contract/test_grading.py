@@ -212,6 +212,9 @@ def test_an_evaluation_made_by_hand_has_its_mean():
     assert evaluation.overall_score == 4
     assert evaluation.weakest_dimension() == ("completeness", scores[2])
     assert LLMEvaluation(*scores, overall_score=2.5, summary="s").overall_score == 2.5
+    most = LLMEvaluation(*(DimensionScore(score, "x") for score in (5, 5, 5, 5, 4)))
+    assert most.passes_threshold(3 * 1.6)  # 4.800000000000001
+    assert not most.passes_threshold(4.801)
 
 
 def test_an_evaluation_is_written_and_read_back():

@@ -274,6 +274,24 @@ def test_densities_out_of_the_common_are_warned_of(counts, passed, warned):
     }
 
 
+def test_a_share_that_is_rounded_up_to_its_bound_is_told_from_it():
+    graph = GraphConstructionValidator.validate(1, 1_000, 1_000, 499)
+    assert graph.warnings == (
+        "Low connectivity: 0.499 relationships an entity; searches find few ways on.",
+    )
+    dense = GraphConstructionValidator.validate(1, 1_000, 10_001, 10_001)
+    reasonable = next(c for c in dense.checks if c.name == "entity_chunk_ratio_reasonable")
+    assert reasonable.message == "10.001 entities a text unit; 0.1 to 10 is reasonable"
+    letters = "".join(chr(0x4E00 + n) for n in range(10_000))
+    chunks = [{"text": letters[n : n + 1], "keywords": ["a"] * (n < 4_499)} for n in range(8_999)]
+    phase = DocumentProcessingValidator.validate(letters, chunks)
+    assert phase.warnings == (
+        "Low coverage: text units hold 89.99% of the documents' text, overlap counted once; "
+        "1 of 1 documents are below 90% (89.99%).",
+        "Low metadata: 49.99% of the text units have a heading, keywords or a summary; below 50%.",
+    )
+
+
 def test_what_is_undefined_does_not_apply():
     phase = GraphConstructionValidator.validate(1, 0, 0, 0)
     assert status(phase) == {

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import dumps
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -15,6 +15,7 @@ from graphrag.eval.metrics.judge import JudgeModel, ReasonedForm, Unanswered, fi
 from graphrag.eval.metrics.scorer import NO_CONTEXT, Grading, Material, Scorer, ScoreSummary
 from graphrag.eval.records.verdicts import Failure
 from graphrag.query.replies import ReplyForm, UnreadableReplyError, read_number, read_reply
+from graphrag.text.bounds import is_below
 from graphrag.text.json_records import Stored
 
 # Dimension -> what it asks, and what its grades 5, 3 and 1 look like.
@@ -292,18 +293,15 @@ class LLMEvaluation(Stored):
 
     def passes_threshold(self, min_score: float) -> bool:
         """Whether the overall score is at least ``min_score``; False while there is none."""
-        return self.overall_score is not None and self.overall_score >= min_score
+        return self.overall_score is not None and not is_below(self.overall_score, min_score)
 
     def weakest_dimension(self) -> tuple[str, DimensionScore] | None:
         """Return name and grade of the lowest score; of equal ones the rubric's first.
 
         None if no dimension is scored.
         """
-        scored = {n: g.score for n, g in self.grades.items() if g.score is not None}
-        if not scored:
-            return None
-        name = min(scored, key=scored.__getitem__)
-        return name, self.grades[name]
+        scored = [(g.score, (n, g)) for n, g in self.grades.items() if g.score is not None]
+        return min(scored, key=itemgetter(0))[1] if scored else None
 
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON, which :meth:`from_json` reads as a reply."""

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from graphrag.eval.validation.graph import Edges, above, below
+from graphrag.eval.validation.graph import Edges, warn
 from graphrag.eval.validation.report import (
     MAX_EXAMPLES,
     CheckResult,
@@ -37,6 +37,7 @@ from graphrag.eval.validation.tables import (
     relate,
     to_numpy,
 )
+from graphrag.text.bounds import is_below, number_beside
 
 ENRICHMENT: tuple[str, ...] = ("heading", "keywords", "summary")
 """What a pipeline may add to a text unit so that it can be found by more than its text."""
@@ -86,9 +87,10 @@ def check_documents(
         warnings.append("No documents: there is no documents table to compare the text units with.")
     if coverage.status == "failed":
         warnings.append(f"Low coverage: {coverage.message}.")
-    low = f"Low metadata: {{:.1%}} of the text units {warning}; below {{:.0%}}."
-    if enriched is not None and enriched < limits.low_metadata_ratio:
-        warnings.append(low.format(enriched, limits.low_metadata_ratio))
+    least = 100 * limits.low_metadata_ratio
+    if enriched is not None and is_below(100 * enriched, least):
+        share = number_beside(100 * enriched, least, digits=1)
+        warnings.append(f"Low metadata: {share}% of the text units {warning}; below {least:g}%.")
     filled = _check_rows("document_not_empty", documents, "documents", "text")
     if documents is not None and not len(documents):
         filled = judge(filled.name, False, "the documents table has no row")
@@ -175,6 +177,7 @@ def _check_coverage(
     texts = as_text(units["text"])
     low, shares = np.zeros(len(documents), np.bool_), list[float]()
     covered = length = 0
+    least = 100 * limits.min_coverage
     for row, document in enumerate(as_text(documents["text"])):
         text = document.as_py()
         if not text:
@@ -183,18 +186,19 @@ def _check_coverage(
         pieces = [str(texts[int(unit)].as_py() or "") for unit in own]
         part, whole = measure_coverage(str(text), pieces, limits.min_coverage)
         covered, length = covered + part, length + whole
-        if whole and part < limits.min_coverage * whole:
+        if whole and is_below(100 * part / whole, least):
             low[row] = True
-            shares.append(part / whole)
+            shares.append(100 * part / whole)
     overall = ratio(covered, length)
     if overall is None:
         return skip(name, "no document has text"), None
-    message = f"text units hold {overall:.1%} of the documents' text, overlap counted once"
+    share = number_beside(100 * overall, least, digits=1)
+    message = f"text units hold {share}% of the documents' text, overlap counted once"
     if shares:
-        listed = ", ".join(f"{share:.1%}" for share in shares[:MAX_EXAMPLES])
+        listed = (f"{number_beside(each, least, digits=1)}%" for each in shares[:MAX_EXAMPLES])
         message += (
-            f"; {len(shares)} of {len(documents)} documents are below "
-            f"{limits.min_coverage:.0%} ({listed})"
+            f"; {len(shares)} of {len(documents)} documents are below {least:g}% "
+            f"({', '.join(listed)})"
         )
     return judge(name, not shares, message, first_ids(documents, low)), overall
 
@@ -329,8 +333,8 @@ def _check_confidence(
     check = judge(name, not wrong.any(), message, first_ids(frame, wrong))
     mean = ratio(float(numbers[valid].sum()), int(valid.sum()))
     limit = limits.low_confidence
-    low = f"Low confidence: {{:.2f}} on average over the {kind}; below {limit:g}."
-    return check, mean, below(mean, limit, low)
+    low = f"Low confidence: {{}} on average over the {kind}; below {limit:g}."
+    return check, mean, warn(mean, low, low=limit)
 
 
 def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
@@ -448,11 +452,8 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
     mentions = _count_mentions(frame, tables.text_units)
     warnings += mentions.warn(kind) if mentions else []
     density = ratio(count(frame), n_entities)
-    warnings += above(
-        density,
-        limits.high_density,
-        "High density: {:.1f} relationships an entity; they may be indiscriminate.",
-    )
+    many = "High density: {} relationships an entity; they may be indiscriminate."
+    warnings += warn(density, many, high=limits.high_density)
     return PhaseValidation(
         "relationship_extraction",
         (

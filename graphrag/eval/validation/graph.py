@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from graphrag.eval.validation.tables import (
     count,
     find,
 )
+from graphrag.text.bounds import is_below, number_beside
 
 _PARTS = (
     "largest_component",
@@ -91,14 +93,11 @@ def graph_connectivity(
     return edges.n_nodes, largest, isolated
 
 
-def below(value: float | None, limit: float, warning: str) -> list[str]:
-    """Return a warning, into which the value is put, if that is below a limit."""
-    return [warning.format(value)] if value is not None and value < limit else []
-
-
-def above(value: float | None, limit: float, warning: str) -> list[str]:
-    """Return a warning, into which the value is put, if that is above a limit."""
-    return [warning.format(value)] if value is not None and value > limit else []
+def warn(value: float | None, warning: str, low: float = -inf, high: float = inf) -> list[str]:
+    """Return a warning, into which the value is put, if that lies outside of its bounds."""
+    if value is None or not (is_below(value, low) or is_below(high, value)):
+        return []
+    return [warning.format(number_beside(value, low, high, digits=2))]
 
 
 def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> PhaseValidation:
@@ -122,11 +121,11 @@ def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> Phas
         share = largest / n_entities
         figures = (largest, share, components, isolated, isolated / n_entities)
         parts = dict(zip(_PARTS, figures, strict=True))
-        warnings = below(
+        warnings = warn(
             share,
-            limits.min_largest_component,
             f"Sparse graph: the largest connected part holds {largest} of {n_entities} "
             f"entities, and {isolated} have no relationship at all.",
+            low=limits.min_largest_component,
         )
     filled = judge("graph_not_empty", edges is not None and len(edges.pairs) > 0, message)
     # A short text may well hold more than ten entities: no reason to build its index anew.
@@ -157,30 +156,33 @@ def _check_ratios(
     reasonable = skip("entity_chunk_ratio_reasonable", "there are no text units")
     if per_chunk is not None:
         low, high = limits.min_entities_per_chunk, limits.max_entities_per_chunk
-        message = f"{per_chunk:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
-        status: Status = "passed" if low <= per_chunk <= high else unreasonable
+        figure = number_beside(per_chunk, low, high, digits=2)
+        message = f"{figure} entities a text unit; {low:g} to {high:g} is reasonable"
+        is_out = is_below(per_chunk, low) or is_below(high, per_chunk)
+        status: Status = unreasonable if is_out else "passed"
         reasonable = CheckResult(reasonable.name, status, message)
     missing = "relationships to follow" if n_entities else "entities"
     connected = skip("graph_connectivity", f"there are no {missing}")
     if connectivity is not None:
         least = limits.min_connectivity
-        message = f"{connectivity:.2f} {counted} an entity; must be more than {least:g}"
-        connected = judge(connected.name, connectivity > least, message)
+        figure = number_beside(connectivity, least, digits=2)
+        message = f"{figure} {counted} an entity; must be more than {least:g}"
+        connected = judge(connected.name, is_below(least, connectivity), message)
     warnings = [
-        *below(
+        *warn(
             per_chunk,
-            limits.low_entities_per_chunk,
-            "Few entities: {:.2f} a text unit; much of the text may be out of reach.",
+            "Few entities: {} a text unit; much of the text may be out of reach.",
+            low=limits.low_entities_per_chunk,
         ),
-        *above(
+        *warn(
             per_chunk,
-            limits.high_entities_per_chunk,
-            "Many entities: {:.2f} a text unit; there may be duplicates among them.",
+            "Many entities: {} a text unit; there may be duplicates among them.",
+            high=limits.high_entities_per_chunk,
         ),
-        *below(
+        *warn(
             connectivity,
-            limits.low_connectivity,
-            f"Low connectivity: {{:.2f}} {counted} an entity; searches find few ways on.",
+            f"Low connectivity: {{}} {counted} an entity; searches find few ways on.",
+            low=limits.low_connectivity,
         ),
     ]
     return PhaseValidation(
