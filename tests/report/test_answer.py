@@ -613,6 +613,34 @@ def test_of_methods_that_answered_no_question_both_none_is_the_cheaper_one():
     assert prices.line("ppr", "tog").startswith("Cost: 1,000 tokens a question. 20 of 40 searches")
 
 
+@pytest.mark.parametrize(
+    ("right", "dead", "said"),
+    [
+        ({"basic": 3, "tog": 0}, ["tog"], ": basic is right on 3 % of questions."),
+        ({"basic": 60, "tog": 0}, ["tog"], "WINNER: Use basic."),
+        (
+            {"basic": 3, "bm25": 0, "tog": 2},
+            ["bm25"],
+            "TIED: Use basic: as good as tog here, and it needs no graph.",
+        ),
+        ({"tog": 1, "basic": 80, "ppr": 40, "bm25": 0}, ["tog", "bm25"], "WINNER: Use basic."),
+        ({"oracle": 9, "tog": 0, "bm25": 0}, ["tog", "bm25"], ": No answer: every search of tog"),
+    ],
+)
+def test_a_method_whose_searches_all_failed_ties_with_nobody(right, dead, said):
+    asked = evaluate({method: range(n) for method, n in right.items()})
+    answer = answer_of(with_failures(asked, dict.fromkeys(dead, range(100))))
+    assert f"{answer.chip}: {answer.headline}".startswith(said)
+    if "No answer" in said:
+        assert answer.headline == "No answer: every search of tog and bm25 failed (200 of 200)."
+        assert answer.next == "see why"
+        return
+    assert answer.lead.startswith(f"Every search of {' and '.join(dead)} failed. ")
+    assert answer.next == f"see why the searches of {dead[0]} failed"
+    if "ppr" in right:
+        assert "Lead over ppr" in answer.lead
+
+
 def judged(key: str, question: str, method: str, is_right: bool) -> QueryResult:
     scores = MetricScores(*[JudgeResult(int(is_right), "")] * 4)
     return QueryResult(key, question, method, "x", scores, NOTHING)

@@ -102,7 +102,12 @@ class _Basis:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
         self._outcomes = {m: outcomes[self._primary] for m, outcomes in analysis.outcomes.items()}
-        self._usable = usable_methods(self._outcomes)
+        answered = {result.method for result in results.results if result.failure is None}
+        chosen = usable_methods(self._outcomes)
+        self._usable = [method for method in chosen if method in answered]
+        self._dead = [method for method in chosen if method not in answered]
+        dead = f"Every search of {join_names(self._dead)} failed. "
+        self._of_dead = dead if self._dead else ""
         self._scored = analysis.scores
         self._means = {m: score.mean for m, score in self._scored.items() if score.mean is not None}
         self._family = [pair for pair in analysis.comparisons if pair.in_family]
@@ -140,11 +145,13 @@ class _Basis:
         return choose_structure({document: n for document, n in ns.items() if n})
 
     def answer(self) -> Answer:
-        contenders, winner = self._best.contenders, self._best.winner
-        n, failed = len(self._results.results), [r.failure for r in self._results.results]
-        if all(failed):
-            why = self._command("show", "--failed")
-            return self._answer_nothing(f"every search failed ({n:,} of {n:,})", "see why", why)
+        winner = self._best.winner
+        contenders = [method for method in self._best.contenders if method not in self._dead]
+        n = sum(self._results.counts[method]["n"] for method in self._dead)
+        if not self._usable:
+            whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
+            why = f"every search{whose} failed ({n:,} of {n:,})"
+            return self._answer_nothing(why, "see why", self._command("show", "--failed"))
         has_answers = any(result.ground_truth for result in self._results.results)
         if not contenders and self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
@@ -154,12 +161,12 @@ class _Basis:
         if self._absent:
             has = "has" if len(self._absent) == 1 else "have"
             return self._answer_nothing(f"{join_names(self._absent)} {has} no result yet")
-        if len(self._usable) == 1:
+        if len(self._usable) == 1 and winner is None:
             return self._answer_single(contenders[0])
         if not any(self._means.get(method) for method in self._usable):
             return self._answer_nothing(f"{self._primary} is 0 % for every method")
         if winner is not None:
-            rest = (method for method in self._usable if method != winner)
+            rest = (m for m in (*self._usable, *self._dead) if m != winner)
             nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
             lead = f"Lead over {nearest}: {_limits(*self._deficit(winner, nearest))} points."
             return self._make("WINNER", f"Use {winner}.", winner, nearest, lead)
@@ -183,7 +190,7 @@ class _Basis:
                 reason = self._prices.reason(taken, rivals)
                 headline = f"Use {taken}: as good as {join_names(rivals)} here, and it {reason}."
             return self._make("TIED", headline, taken, next(iter(rivals), None), f"{lead}{worse}")
-        headline = f"Undecided between {join_names([*contenders])}."
+        headline = f"Undecided between {join_names(contenders)}."
         if len(contenders) == 1:
             headline = "Undecided."
         rival = max(rivals, key=lambda other: self._loss_limit(pivot, other), default=pivot)
@@ -192,15 +199,14 @@ class _Basis:
     def _make(
         self, chip: Chip, headline: str, method: str | None, rival: str | None, lead: str
     ) -> Answer:
-        taken, beside = (None, self._best_but(method)) if chip == "TOO FEW" else (method, rival)
-        if self._list_missing() or (chip == "TOO FEW" and self._lacks_pairs()):
-            next_, command = self._tell_missing_step()
-        elif self._prices.budgets:
-            next_, command = "give all methods one budget: equal_terms in eval_config.yaml", ""
-        elif chip == "TOO FEW" and method is not None:
-            next_, command = self._ask_more(method, rival or method), ""
-        else:
-            next_, command = self._propose_check()
+        taken, beside = method, rival
+        if chip == "TOO FEW":  # its price is held to that of the best one beside it
+            others = [m for m in self._best.contenders if m not in (method, *self._dead)]
+            taken, beside = None, max(others, key=lambda m: self._means.get(m, 0.0), default=None)
+        step = self._propose_check()
+        if chip == "TOO FEW" and method is not None:
+            step = self._ask_more(method, rival or method), ""
+        step = self._mend_first(chip == "TOO FEW" and self._lacks_pairs()) or step
         how = (
             f"WINNER: shown to be better on {self._primary} than every other method. TIED: shown "
             f"to lose less than {self._margin:g} points, however missing verdicts fell, to each "
@@ -216,19 +222,25 @@ class _Basis:
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),
             f"{self._tell_scores(taken)} {self._count_questions()}",
-            f"{lead} {self._tell_scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
+            f"{self._of_dead}{lead} {self._tell_scope(taken, is_lead=chip == 'WINNER')}".lstrip(),
             "" if self._list_missing() else answer_kinds(self._results, taken),
             "" if method is None else self._prices.line(method, beside, is_named=chip != "WINNER"),
-            next_,
-            command,
+            *step,
             (how, *self._explain()),
             method=taken,
         )
 
-    def _best_but(self, method: str | None) -> str | None:
-        """Return the contender that scores best beside a method, which its price is held to."""
-        others = [contender for contender in self._best.contenders if contender != method]
-        return max(others, key=lambda contender: self._means.get(contender, 0.0), default=None)
+    def _mend_first(self, lacks_pairs: bool = False) -> tuple[str, str] | None:
+        """Return what is to be mended before anything else, and its command."""
+        if lacks_pairs or self._list_missing():
+            return self._tell_missing_step()
+        if self._prices.budgets:
+            return "give all methods one budget: equal_terms in eval_config.yaml", ""
+        if not self._dead:
+            return None
+        method = self._dead[0]
+        why = self._command("show", "--failed", "--method", method)
+        return f"see why the searches of {method} failed", why
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._list_missing() and not next_:
@@ -242,18 +254,15 @@ class _Basis:
         if score.low is not None and score.high is not None:
             low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
-        next_, command = "compare it with another method, by --methods", ""
-        if self._list_missing():
-            next_, command = self._tell_missing_step()
+        compare = "compare it with another method, by --methods", ""
         return Answer(
             "",
             f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
             f"{self._tell_judge([method])} {self._count_questions()}".lstrip(),
-            f"{lead}{self._tell_scope(None)}",
+            f"{self._of_dead}{lead}{self._tell_scope(None)}",
             "",
             self._prices.line(method, None),
-            next_,
-            command,
+            *(self._mend_first() or compare),
             tuple(self._explain()),
             method=method,
         )
@@ -503,17 +512,16 @@ def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
         return Answer("", f"{ranked[0]} alone has an area.", score, how=how)
     if curves.winner is None:
         return Answer("TOO FEW", f"Undecided between {join_names(ranked)}.", score, how=how)
-    leads: dict[str, tuple[float, float]] = {}  # the other -> limits of the lead, each alone
+    leads: list[tuple[float, float, str]] = []  # limits, each alone, and over whom
     for pair in curves.differences:
         low, high = pair.result.low, pair.result.high
-        if pair.figure != figure or curves.winner not in (pair.a, pair.b):
-            continue
-        if low is not None and high is not None:
-            is_first = pair.a == curves.winner
-            leads[pair.b if is_first else pair.a] = (low, high) if is_first else (-high, -low)
-    nearest = min(leads, key=lambda other: leads[other][0], default="")
-    limits = _limits(*(100 * limit for limit in leads[nearest])) if nearest else ""
-    lead = f"Lead over {nearest}: {limits} points." if nearest else ""
+        if pair.figure == figure and low is not None and high is not None:
+            leads += [(low, high, pair.b)] * (pair.a == curves.winner)
+            leads += [(-high, -low, pair.a)] * (pair.b == curves.winner)
+    lead = ""
+    if leads:
+        low, high, nearest = min(leads, key=lambda lead: lead[0])
+        lead = f"Lead over {nearest}: {_limits(100 * low, 100 * high)} points."
     return Answer("WINNER", f"Use {curves.winner}.", score, lead, how=how)
 
 
