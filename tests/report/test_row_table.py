@@ -4,7 +4,11 @@ import io
 
 import pandas as pd
 
-from graphrag.eval.report.files import render_rows
+from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
+from graphrag.eval.records.verdicts import Failure, JudgeResult, MetricScores
+from graphrag.eval.report.files import render_rows, tabulate_rows
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.query.usage import Usage
 
 
 def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():
@@ -25,3 +29,20 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():
     content = render_rows(table.drop(columns="mixed"), ".parquet")
     assert isinstance(content, bytes)
     assert pd.read_parquet(io.BytesIO(content))["response"][0] == '=HYPERLINK("http://x")'
+
+
+def test_a_count_is_whole_where_another_is_missing():
+    unread = MetricScores(JudgeResult(None, "", Failure("judge", "unreadable", "x")))
+    right = MetricScores(JudgeResult(1, "said"))
+    took, unknown = EfficiencyMetrics(1.5, 1, 1190, 12), EfficiencyMetrics(2.0, None, None, None)
+    results = aggregate_results(
+        [
+            QueryResult("a", "Who?", "tog", "x", right, took, judge_usage=Usage(llm_calls=4)),
+            QueryResult("a", "What?", "tog", "x", unread, unknown),
+        ]
+    )
+    text = render_rows(tabulate_rows(results, {"results": []}), ".csv")
+    read = pd.read_csv(io.StringIO(str(text)), dtype=str, keep_default_na=False)
+    names = ["llm_calls", "prompt_tokens", "output_tokens", "judge_llm_calls", "correctness"]
+    assert read[names].to_numpy().tolist() == [["1", "1190", "12", "4", "1"], [""] * 5]
+    assert read["latency"].tolist() == ["1.5", "2.0"]

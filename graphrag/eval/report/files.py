@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.metrics.rubric import DIMENSIONS
+from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.plug_ins import PlugIn, find_plug_in, list_plug_ins
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.store.whole_files import (
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 CURVES_FILE = "budget_curves.md"
 _NAMES = (CURVES_FILE, PAGE_FILE, REPORT_FILE, DETAILED_FILE, SUMMARY_FILE)
 SUFFIXES = (".csv", ".parquet")
+_COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens")
 
 
 def read_top(output_dir: Path) -> Mapping[str, Any] | None:
@@ -150,9 +153,13 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
     judges = [_counted(r.judge_usage) for r in results.results]
     for name in ("cost_usd", "embedding_tokens", "cached_prompt_tokens"):
         table[name] = [usage.get(name) for usage in searches]
-    for name in ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens", "cost_usd"):
+    for name in (*_COUNTS, "cost_usd"):
         table[f"judge_{name}"] = [usage.get(name) for usage in judges]
     table["embedded_models"] = results.metadata.get("embedded_models")
+    # A column that misses one would hold floating numbers, and a file 1190.0.
+    whole = [*METRICS, *_COUNTS, "embedding_tokens", *(f"judge_{name}" for name in _COUNTS)]
+    whole += [f"rubric_{name}" for name in DIMENSIONS]
+    table = table.astype({name: "Int64" for name in whole if name in table})
     if not measured:
         return table
     key = ["imdb_key", "sample_id", "method", "trial"]
