@@ -42,6 +42,7 @@ from graphrag.text.phrases import counted, fold_line
 
 _NOTHING_YET = "There is nothing to show yet."
 _MOST = 10  # questions that are shown or named unless all are asked for
+_MOST_LISTED = 100  # lines of questions that a method has wrong
 
 
 def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
@@ -81,7 +82,10 @@ async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
         if flags.asks and not about.outcome.results:
             supervisor.note(_NOTHING_YET)
             return DONE
-        _check_method(about.outcome.results, flags.method)
+        methods = list(dict.fromkeys(result.method for result in about.outcome.results))
+        if flags.method is not None and flags.method not in methods:
+            msg = f"The run has no method {flags.method!r}{nearest(flags.method, methods)}"
+            raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
         if flags.lists:
             _list_wrong(about, flags)
             return DONE
@@ -124,9 +128,13 @@ def _list_wrong(about: RunDescription, flags: ShowFlags) -> None:
     method, wrong, differing = _find_wrong(about, flags.method)
     results = _of_method(about, flags.method)
     run, n = about.run, counted(about.run.setup.n_questions, "question")
-    lines = list(list_wrong(about.samples, results, [*wrong, *differing]))
+    lines = list(list_wrong(about.samples, results, [*wrong, *differing][:_MOST_LISTED]))
     for line in lines:
         say(line, quiet=flags.quiet)
+    if (left := len(wrong) + len(differing) - len(lines)) > 0:
+        rows = eval_line_here("show", run.run_id, "--export", "rows.csv")
+        more = counted(left, "more question")
+        say(f"... and {more}; the answers to all of them with: {rows}", quiet=flags.quiet)
     differ = f"; it has {len(differing):,} right that others have not" if differing else ""
     label = in_brackets(label_embedded(about.outcome.results))
     say(f"{method} has {len(wrong):,} of {n} wrong, failed or unscored{differ}{label}.")
@@ -148,13 +156,6 @@ def _find_wrong(about: RunDescription, method: str | None) -> tuple[str, list[st
     means = {m: v.get(metric or "") or 0.0 for m, v in results.by_method.items()}
     best = answer.method if answer and answer.method else max(means, key=lambda m: means[m])
     return best, *find_wrong(about.outcome.results, best, metric)
-
-
-def _check_method(results: Sequence[QueryResult], method: str | None) -> None:
-    methods = list(dict.fromkeys(result.method for result in results))
-    if method is not None and method not in methods:
-        msg = f"The run has no method {method!r}{nearest(method, methods)}"
-        raise UsageError(f"{as_sentence(msg)} It has {', '.join(methods)}.")
 
 
 def _of_method(about: RunDescription, method: str | None) -> list[QueryResult]:
