@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from graphrag.query.calls import Symptom
-from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.model_facts import model_price
 from graphrag.query.usage import CallAttempt, CallKind, NotAskedError
 
 _FIRST_REPLY_TOKENS = 200.0
@@ -68,7 +68,7 @@ class Spending:
 
     def estimate_usd(self, kind: CallKind, model: str, prompt_tokens: int) -> float:
         """Return about what a call will cost; 0 where nothing is bounded or no price is known."""
-        price = None if self.most_usd is None or is_offline(model) else model_price(model)
+        price = None if self.most_usd is None else model_price(model, prompt_tokens)
         if price is None:
             return 0.0
         replied = self._reply_tokens.get(model, _FIRST_REPLY_TOKENS)

@@ -1,28 +1,29 @@
 """What a model's name, ``provider/model``, tells: price, limits, whether and how it is embedded."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from graphrag.installation import WORDLLAMA
 from graphrag.offline import OFFLINE_LABEL
 from graphrag.text.phrases import join_names
 
 _MAP = "model_prices_and_context_window_backup.json"
+_RATES = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
+_STEP = re.compile(rf"{_RATES[0]}(_above_(\d+)(k?)_tokens)")
 
 
 class ModelFacts(TypedDict, total=False):
     """What litellm's map says of a model; numbers may be missing or null."""
 
     litellm_provider: str
-    input_cost_per_token: float | None
-    output_cost_per_token: float | None
-    cache_read_input_token_cost: float | None
     max_input_tokens: int | str | None
     max_output_tokens: int | None
     supports_reasoning: bool
@@ -52,18 +53,37 @@ def is_hashed(model: str) -> bool:
     return is_offline(model) and model != f"offline/{WORDLLAMA}"
 
 
-def model_price(model: str) -> Price | None:
-    """Look a model's price up in litellm's map, None when it is not there."""
-    entry = known_facts(model)
-    if "input_cost_per_token" not in entry:
-        return None
-    prompt = float(cast("float", entry["input_cost_per_token"]))
-    cached = entry.get("cache_read_input_token_cost")
-    return Price(
-        prompt_usd=prompt,
-        cached_prompt_usd=None if cached is None else float(cached),
-        output_usd=float(entry.get("output_cost_per_token") or 0.0),
-    )
+def model_price(model: str, prompt_tokens: int = 0) -> Price | None:
+    """Look up in litellm's map what a request with so many prompt tokens costs; None: not there."""
+    prices = list_prices(model)
+    held = (price for above, price in reversed(prices) if prompt_tokens > above)
+    return next(held, prices[0][1] if prices else None)
+
+
+def list_prices(model: str) -> list[tuple[int, Price]]:
+    """Return a model's prices, each with the prompt tokens of a request above which it holds.
+
+    All tokens of such a request have that price. Empty when the model is not in litellm's map.
+    """
+    if is_offline(model):
+        return [(0, Price(0.0, 0.0, 0.0))]
+    entry, (prompt, cached, output) = cast("Mapping[str, Any]", known_facts(model)), _RATES
+    ranges = [part for part in entry.get("tiered_pricing") or () if prompt in part]
+    own = {output: entry.get(output)}
+    tiers = [(part["range"][0], {cached: part[prompt], **own, **part}) for part in ranges]
+    if not ranges and prompt in entry:
+        tiers = [(0, {**entry})]
+        for step in filter(None, map(_STEP.fullmatch, entry)):
+            at_it = entry.get("litellm_provider") == "xai"  # which bills so many tokens by it, too
+            dearer = {name: entry.get(f"{name}{step[1]}") or entry.get(name) for name in _RATES}
+            tiers.append((int(step[2]) * (1_000 if step[3] else 1) - at_it, dearer))
+    return [
+        (
+            int(above),
+            Price(float(rates[prompt] or 0), rates.get(cached), float(rates.get(output) or 0)),
+        )
+        for above, rates in sorted(tiers, key=itemgetter(0))
+    ]
 
 
 def input_limit(model: str) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from pydantic import ConfigDict
 
 from graphrag.query.figures import Count, Dollars, StoredFigures
-from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.model_facts import model_price
 from graphrag.query.own_time import OwnTime
 
 T = TypeVar("T")
@@ -79,9 +79,9 @@ class CallAttempt(StoredFigures):
         Requests without tokens and the embedded models cost nothing. None too when tokens were
         cached and it is not known what the provider takes for those.
         """
-        if self.prompt_tokens + self.output_tokens == 0 or is_offline(self.model):
+        if self.prompt_tokens + self.output_tokens == 0:
             return 0.0
-        price = model_price(self.model)
+        price = model_price(self.model, self.prompt_tokens)
         cached = self.cached_prompt_tokens or 0
         if price is None or (cached and price.cached_prompt_usd is None):
             return None

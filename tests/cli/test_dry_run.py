@@ -4,6 +4,7 @@ import re
 
 import pytest
 from support.clock_evaluation import Evaluation, flat
+from support.projects import server_settings
 
 from graphrag.eval.store.database import EvaluationStore
 
@@ -82,3 +83,24 @@ def test_a_limit_is_proposed_only_where_each_price_is_known(make_evaluation, ser
     assert "openai/somebodys-model: price not known" in said
     assert bounds not in said
     assert "--max-cost needs the price of each model, and --limit bounds the cost without." in said
+
+
+def test_what_long_calls_cost_is_told_and_reckoned(make_evaluation, server):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+
+    def dollars(model: str) -> tuple[float, str]:
+        settings = server_settings(server.base_url, model)
+        evaluation.write_settings(f"{settings}basic_search: {{max_context_tokens: 300000}}\n")
+        said = reckoned(evaluation)[2]
+        found = re.search(r"Dollars: at most about ([\d.]+)", said)
+        assert found is not None
+        return float(found[1]), said
+
+    usd, said = dollars("gpt-5.4")
+    assert (
+        "gpt-5.4: $2.5 a million prompt tokens, $15 a million output tokens; $5 a million prompt "
+        "tokens, $22.5 a million output tokens of calls with more than 272,000 prompt tokens"
+    ) in said
+    # As long as the settings allow, a search and two of its verdicts read so much.
+    assert usd > 6 * 3 * 300_000 * 5e-6
+    assert "of calls with more" not in dollars("gpt-4o")[1]

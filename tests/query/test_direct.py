@@ -25,7 +25,7 @@ from graphrag.query.direct.settings import is_asked_directly, read_settings
 from graphrag.query.model_facts import known_facts
 from graphrag.query.models import CountedCompletion, open_completion, open_embedding
 from graphrag.query.tokens import ModelTokenizer
-from graphrag.query.usage import CallLog, measure_calls
+from graphrag.query.usage import CallAttempt, CallLog, measure_calls
 
 KINDS = ("litellm", "direct")
 
@@ -142,12 +142,48 @@ def test_prices_and_tokens_are_those_of_litellm():
     read = model_facts._read_map()
     local = litellm.litellm_core_utils.get_model_cost_map.get_model_cost_map("")
     assert read == local
-    assert known_facts("openai/gpt-4o")["input_cost_per_token"] > 0  # pyright: ignore
+    assert known_facts("openai/gpt-4o")["max_input_tokens"] > 0  # pyright: ignore
     for text in ("Grüße 🙂 <|endoftext|>", "", "The lamp\n| of Marta Quill"):
         for model in ("openai/gpt-4o", "openai/smollm2", "offline/rules"):
             tokens = litellm.encode(model=model, text=text)
             assert ModelTokenizer(model).encode(text) == tokens
             assert ModelTokenizer(model).num_tokens(text) == len(tokens)
+
+
+@pytest.mark.parametrize(
+    ("model", "steps"),
+    [
+        ("openai/gpt-5.4", (272_000,)),
+        ("gemini/gemini-2.5-pro", (200_000,)),
+        ("xai/grok-3", (200_000,)),
+        ("anthropic/claude-sonnet-4-5", (200_000,)),
+        ("dashscope/qwen3-max", (32_000, 128_000, 252_000)),
+        ("openai/gpt-4o", (272_000,)),
+    ],
+)
+def test_a_long_call_costs_what_litellm_says(model, steps):
+    import litellm
+    from litellm.types.utils import Usage
+
+    (provider, _, name), replied = model.partition("/"), 1_000
+    lengths = [500, *(step + more for step in steps for more in (-1, 0, 1))]
+    paid = [
+        CallAttempt("completion", model, "response", n, replied, "provider", 1.0).cost_usd
+        for n in lengths
+    ]
+    for n, usd in zip(lengths, paid, strict=True):
+        usage = Usage(prompt_tokens=n, completion_tokens=replied, total_tokens=n + replied)
+        bill = litellm.cost_per_token(
+            model=name, custom_llm_provider=provider, prompt_tokens=n, usage_object=usage
+        )
+        assert usd == pytest.approx(sum(bill))
+    cached = CallAttempt("completion", model, "response", 300_000, 0, "provider", 1.0, 100_000)
+    details = {"cached_tokens": 100_000}
+    usage = Usage(prompt_tokens=300_000, total_tokens=300_000, prompt_tokens_details=details)
+    bill = litellm.cost_per_token(
+        model=name, custom_llm_provider=provider, prompt_tokens=300_000, usage_object=usage
+    )
+    assert cached.cost_usd == pytest.approx(sum(bill))
 
 
 VERDICT = '{"reason": "as the text says", "correct": true}'

@@ -36,7 +36,7 @@ from graphrag.eval.store.database import open_store
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import AGENTIC_ROUNDS, GRAPH_METHODS, count_passages
-from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.model_facts import is_offline, list_prices, model_price
 from graphrag.query.replies import own_bound
 from graphrag.query.usage import Usage, sum_known, sum_usages
 from graphrag.text.phrases import counted, join_names
@@ -128,7 +128,7 @@ class Figures:
     """What the searches of a method take, and what the verdicts on them; None: not bounded.
 
     ``searched`` and ``judged`` are prompt tokens, ``answered`` and ``ruled`` output tokens of the
-    searches and of the judge.
+    searches and of the judge, ``context`` tokens of the longest context.
     """
 
     searches: int
@@ -139,6 +139,7 @@ class Figures:
     searched: int | None = None
     judged: int | None = None
     answered: int | None = None
+    context: int = 0
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -195,18 +196,20 @@ class DryRun:
             for name, header in methods.pairs(self.plan.headers)
             if name == method
         }
-        prices = [None if model is None else _price(model) for model in answering]
-        judging = (0.0, 0.0) if judge is None else _price(judge)
+        models = [*answering, *([] if judge is None else [judge])]
+        prices = [None if m is None else model_price(m, figures.context) for m in models]
         rates = [price for price in prices if price is not None]
-        if judging is None or len(rates) < len(prices):
+        if len(rates) < len(prices):
             return None
-        if not any(any(price) for price in (*rates, judging)):
+        if not any(price.prompt_usd or price.output_usd for price in rates):
             return 0.0  # however much is asked
         searched, judged, answered = figures.searched, figures.judged, figures.answered
         if searched is None or judged is None or answered is None:
             return None
-        dearest = max((searched * p[0] + answered * p[1] for p in rates), default=0.0)
-        return dearest + judged * judging[0] + figures.ruled * judging[1]
+        by = rates[: len(answering)]
+        dearest = max((searched * p.prompt_usd + answered * p.output_usd for p in by), default=0.0)
+        of_judge = (judged * p.prompt_usd + figures.ruled * p.output_usd for p in rates[len(by) :])
+        return dearest + sum(of_judge)
 
     def _reckon(self, units: Sequence[Unit]) -> Figures:
         estimates = [(unit, self._search(unit)) for unit in units]
@@ -226,6 +229,7 @@ class DryRun:
             searched=sum(search.prompt for search in searches),
             judged=sum(tokens for _, tokens in verdicts),
             answered=sum(search.output for search in searches),
+            context=max((search.context for search in searches), default=0),
         )
 
     def _search(self, unit: Unit) -> _Search | None:
@@ -368,8 +372,8 @@ def describe_building(
             units = [n for name in projects.values() for n in units_of[name]]
             n_calls = maker.passes * len(units)
             tokens = maker.passes * (sum(units) + len(units) * maker.prompt)
-            price = _price(maker.model)
-            usd = f", ${tokens * price[0]:,.2f}," if price and price[0] else ""
+            price = model_price(maker.model)
+            usd = f", ${tokens * price.prompt_usd:,.2f}," if price and price.prompt_usd else ""
             text += (
                 f" Reading about {counted(len(units), 'text unit')} for a graph takes about "
                 f"{counted(n_calls, 'call')} of {maker.model} with {tokens:,} prompt tokens{usd} "
@@ -471,7 +475,7 @@ async def show_dry_run(console: Console, plan: RunPlan, unbuilt: Sequence[str]) 
     ]
     if tokens is None or None in dollars.values():
         limit = "--max-cost bounds what calls to the models below cost."
-        if None in map(_price, models):
+        if None in map(model_price, models):
             limit = "--max-cost needs the price of each model, and --limit bounds the cost without."
         lines.append(f"open: the settings set no bound, or a price is not known. {limit}")
     columns = {
@@ -529,7 +533,7 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
         return f"{_UNBOUND}, or a price is not known"
     if usd:
         return f"at most about {usd:,.2f}, comparisons and embeddings aside"
-    if any(_price(model) != (0.0, 0.0) for model in models):
+    if not all(p and not p.prompt_usd + p.output_usd for p in map(model_price, models)):
         return "0 besides embeddings, whose tokens are not known beforehand"
     return "0, as every model of the searches and the judge is free"
 
@@ -542,18 +546,9 @@ def _describe_price(model: str) -> str:
     """Return what a model costs as one line."""
     if is_offline(model):
         return f"  {model}: free, runs here"
-    price = model_price(model)
-    if price is None:
-        return f"  {model}: price not known"
-    return (
-        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
-        f"${price.output_usd * 1e6:g} a million output tokens"
-    )
-
-
-def _price(model: str) -> tuple[float, float] | None:
-    """Return dollars a prompt token and an output token; None where they are not known."""
-    if is_offline(model):
-        return 0.0, 0.0
-    price = model_price(model)
-    return None if price is None else (price.prompt_usd, price.output_usd)
+    prices = [
+        f"${price.prompt_usd * 1e6:g} a million prompt tokens, ${price.output_usd * 1e6:g} a "
+        f"million output tokens{f' of calls with more than {above:,} prompt tokens' * bool(above)}"
+        for above, price in list_prices(model)
+    ]
+    return f"  {model}: {'; '.join(prices) or 'price not known'}"

@@ -71,7 +71,7 @@ def check_prices(models: Iterable[str], instead: str = "") -> None:
     """
     bound = f", and use {instead} to bound the cost" if instead else ""
     for model in models:
-        if not is_offline(model) and model_price(model) is None:
+        if model_price(model) is None:
             raise ConfigError(
                 f"--max-cost needs the price of {model}, which litellm's price map does not "
                 f"hold; leave --max-cost out{bound}."
