@@ -123,6 +123,27 @@ def test_an_unfinished_run_shows_what_is_there(finished_copy):
     assert (metadata["is_complete"], metadata["n_done"]) == (False, 11)
 
 
+def test_an_answer_that_waits_for_a_verdict_counts_in_no_comparison(finished_copy):
+    evaluation = finished_copy
+    evaluation.done("compare", "latest", "--pin")
+    evaluation.done("-q")
+    new = evaluation.runs()[0].run_id
+    waits = "(SELECT unit FROM responses WHERE sample_id = 'q1' AND method = 'tog')"
+    with sqlite3.connect(evaluation.store_path) as connection:
+        connection.execute("UPDATE runs SET status = 'unfinished' WHERE run_id = ?", (new,))
+        left = f"metric = 'completeness' AND run_id = ? AND unit IN {waits}"
+        connection.execute(f"DELETE FROM verdicts WHERE {left}", (new,))
+    connection.close()
+    to = evaluation.root / "compared.json"
+    evaluation.run("compare", new, "pinned", "--json", str(to))
+    items = {item["method"]: item for item in json.loads(to.read_text("utf-8"))["items"]}
+    assert {method: item["difference"]["n_pairs"] for method, item in items.items()} == {
+        "tog": 5,
+        "basic": 6,
+    }
+    assert items["tog"]["only_baseline"] == ["q1"]
+
+
 def test_of_a_run_without_a_result_there_is_nothing_to_show(finished_copy):
     with sqlite3.connect(finished_copy.store_path) as connection:  # refused at its first request
         connection.execute("UPDATE runs SET status = 'unfinished'")
@@ -233,7 +254,9 @@ def test_a_question_is_shown_with_verdicts_evidence_and_way(finished):
     assert files_in(finished.output) == before
 
 
-def test_failed_lists_what_the_best_has_wrong_and_then_where_methods_differ(finished_copy):
+def test_failed_lists_what_the_best_has_wrong_and_then_where_methods_differ(
+    finished_copy, monkeypatch
+):
     evaluation = finished_copy
     with sqlite3.connect(evaluation.store_path) as connection:
         connection.execute("UPDATE verdicts SET score = 1")
@@ -250,6 +273,13 @@ def test_failed_lists_what_the_best_has_wrong_and_then_where_methods_differ(fini
         f"{LABEL}."
     )
     assert "--failed --method NAME" in listed[8]
+    with monkeypatch.context() as patch:
+        patch.setattr("graphrag.eval.cli.show_run._MOST_LISTED", 4)
+        few = evaluation.done("show", "--failed", COLUMNS="200").stdout.splitlines()
+    assert few[:4] == listed[:4]
+    assert few[4].startswith("... and 2 more questions; the answers to all of them with: graphrag")
+    assert "--export rows.csv" in few[4]
+    assert few[5:] == listed[6:]
     of_basic = evaluation.done("show", "--failed", "--method", "basic", COLUMNS="200").stdout
     assert [line.split()[0] for line in of_basic.splitlines()[:6]] == [f"q{n}" for n in range(1, 7)]
     assert "tog wrong" not in of_basic

@@ -234,6 +234,7 @@ async def test_every_surface_names_the_embedded_models(runs, model):
         store.keep_samples(new.run_id, store.samples(run_id))
         for response in answered:
             store.append_response(new.run_id, response)
+        store.finish_run(new.run_id)
     comparison = runs.compare()
     labelled = model.startswith("offline/")
     for text in (

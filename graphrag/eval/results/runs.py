@@ -130,7 +130,8 @@ def read_rows(source: str, store_path: Path) -> RunRows:
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
         run = find_run(store.runs(), source, store_path)
-        return RunRows(stored_rows(store, run), stored_metadata(store, run))
+        rows = stored_rows(store, run, only_done=run.status != "finished")
+        return RunRows(rows, stored_metadata(store, run))
 
 
 def pinned_run_id(store_path: Path) -> str | None:
