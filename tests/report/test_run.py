@@ -81,6 +81,16 @@ def test_what_something_that_does_not_count_took_is_unknown():
     assert "an unknown part is of earlier attempts" in [*describe_costs(results)][-1]
 
 
+def test_tokens_that_a_failed_search_makes_unknown_are_told_of_the_others():
+    lost = replace(failed(9, "mine"), efficiency=EfficiencyMetrics(1.0, None, None, None))
+    text = shown([searched(1, "tog"), *(searched(i, "mine") for i in range(3)), lost])
+    assert (
+        "mine: 1 of 4 searches do not say what they took, as one that failed may not, so tokens "
+        "and dollars are unknown; the other 3 took 110 tokens on average."
+    ) in text
+    assert "do not say" not in shown([searched(1, "tog"), failed(2, "tog")])
+
+
 def test_measures_of_different_questions_have_their_n_beside_them():
     def measured(number: int, **values: float | None) -> MeasuredAnswer:
         nothing = {form.name: None for form in FORMS}

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import name_question
@@ -398,6 +399,15 @@ def describe_costs(results: "EvaluationResults") -> Iterator[str]:
             f"{counted(n_reused, 'reply', 'replies')} of the judge come from earlier runs "
             "(judge.cache) and cost nothing. Agreement with those runs says nothing of the judge."
         )
+    for method, searches in _by_method(results):
+        tokens = [result.efficiency.tokens for result in searches]
+        known = [count for count in tokens if count is not None]
+        if known and len(known) < len(tokens):
+            yield (
+                f"{method}: {len(tokens) - len(known):,} of {len(tokens):,} searches do not say "
+                "what they took, as one that failed may not, so tokens and dollars are unknown; "
+                f"the other {len(known):,} took {fmean(known):,.0f} tokens on average."
+            )
     for what, (calls, tokens, usd) in run_tables.spent_beside(results).items():
         amounts = "an unknown part is"
         if calls is not None:
