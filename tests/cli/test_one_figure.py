@@ -11,7 +11,7 @@ from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.web.live import read_live
+from graphrag.eval.web.runs import read_live
 
 N = 40
 ZERO_IF_FAILED = {"correctness", "completeness"}
