@@ -10,9 +10,8 @@ import random
 import time
 
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.judged import METRICS
+from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.records.verdicts import JudgeResult, MetricScores
-from graphrag.eval.results.analysis import analyse_repeats
 from graphrag.eval.results.evaluation_results import aggregate_results
 
 N_QUESTIONS, METHODS, DOCUMENTS = 25_000, ("tog", "local", "basic", "drift"), 20
@@ -22,13 +21,13 @@ def make_results(n_questions: int = N_QUESTIONS, n_trials: int = 1) -> list[Quer
     rng = random.Random(0)
 
     def result(trial: int, number: int, method: str) -> QueryResult:
-        verdicts = [JudgeResult(int(rng.random() < 0.6), "r") for _ in range(4)]
+        verdicts = {m: JudgeResult(int(rng.random() < 0.6), "r") for m in DEFAULT_METRICS}
         return QueryResult(
             imdb_key=str(number % DOCUMENTS),
             question=f"question {number}",
             method=method,
             response="an answer",
-            scores=MetricScores(*verdicts),
+            scores=MetricScores.of(verdicts),
             efficiency=EfficiencyMetrics(rng.random(), 2, 100, 10),
             sample_id=str(number),
             trial=trial,
@@ -45,7 +44,7 @@ def make_results(n_questions: int = N_QUESTIONS, n_trials: int = 1) -> list[Quer
 def time_repeats(n_trials: int) -> float:
     results = make_results(n_questions=5, n_trials=n_trials)
     started = time.perf_counter()
-    analyse_repeats(results, METHODS, METRICS)
+    assert aggregate_results(results).repeats is not None
     return time.perf_counter() - started
 
 

@@ -27,7 +27,7 @@ from graphrag.eval.stats.intervals import (
     mean_binary,
     mean_limits,
 )
-from graphrag.eval.stats.paired import difference_limits, difference_test
+from graphrag.eval.stats.paired import PairCounts, difference_limits, difference_test
 
 STRUCTURES = {
     "1 x 200": [200],
@@ -81,14 +81,15 @@ def measure(
     structure = choose_structure(dict(enumerate(sizes)))
     chances = draw_chances(rng, [share, 1 - share], correlation, (draws, len(sizes)))[..., 0]
     right = rng.binomial(asked, chances)
-    low, high = mean_limits(right * 1.0, asked * 1.0, structure, CONFIDENCE)
+    low, high = mean_limits(right.astype(float), asked.astype(float), structure, CONFIDENCE)
     truth = _truth(structure, chances, asked, share)
 
     differing = [discordance / 2, discordance / 2, 1 - discordance]
     sides = draw_chances(rng, differing, correlation, (draws, len(sizes)))
     n10 = rng.binomial(asked, sides[..., 0])
     n01 = rng.binomial(asked - n10, np.minimum(1, sides[..., 1] / (sides[..., 1] + sides[..., 2])))
-    least, most = difference_limits(n10 * 1.0, n01 * 1.0, asked * 1.0, structure, CONFIDENCE)
+    pairs = n10.astype(float), n01.astype(float), asked.astype(float)
+    least, most = difference_limits(*pairs, structure, CONFIDENCE)
     difference = _truth(structure, sides[..., 0] - sides[..., 1], asked, 0.0)
 
     few = range(0, draws, SLOW)
@@ -137,8 +138,12 @@ def _holds(rng: np.random.Generator, asked: np.ndarray, chances: np.ndarray, sha
 
 
 def _alarms(asked: np.ndarray, n10: np.ndarray, n01: np.ndarray) -> tuple[bool, bool]:
-    together = {(1, 0, None): int(n10.sum()), (0, 1, None): int(n01.sum()), (1, 1, None): 1}
-    counts = {
+    together: PairCounts = {
+        (1, 0, None): int(n10.sum()),
+        (0, 1, None): int(n01.sum()),
+        (1, 1, None): 1,
+    }
+    counts: PairCounts = {
         (a, b, document): int(times)
         for document, (n, x, y) in enumerate(zip(asked, n10, n01, strict=True))
         for a, b, times in ((1, 0, x), (0, 1, y), (1, 1, n - x - y))

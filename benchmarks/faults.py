@@ -25,6 +25,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -37,7 +38,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.metrics.judge import LLMJudge
 from graphrag.eval.records.judged import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.methods import MethodAnswer
+from graphrag.eval.runner.queue import RunOutcome, Work
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import unkept_session
 from graphrag.query.calls import RetryPolicy
@@ -48,8 +50,8 @@ N, PLACES, OUTAGE_S = 30, 8, 60.0
 RETRY = RetryPolicy(max_retries=5, base_delay_s=0.1, max_delay_s=2.0)
 ENVELOPE = '{"id": "chatcmpl-1", "object": "chat.completion", "choices": []}'
 GARBAGE = {
-    "no body": Fault(body=b""),
-    "body cut off": Fault(body=b'{"id": "chatcmpl-1", "object": "chat.comp'),
+    "no body": Fault(raw=b""),
+    "body cut off": Fault(raw=b'{"id": "chatcmpl-1", "object": "chat.comp'),
     "web page": Fault(content="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"),
     "envelope": Fault(content=ENVELOPE),
     "no text": Fault(content=""),
@@ -115,14 +117,14 @@ class Faults:
         return fault
 
 
-def reply(request: dict[str, object]) -> str:
+def reply(request: dict[str, Any]) -> str:
     """Answer in words, and judge by a score, that depend on what was asked first alone.
 
-    A judge whose reply could not be read is asked again with more words, about the same material.
+    A judge whose reply could not be read is asked again with more words after the same material.
     """
-    roles = [message["role"] for message in request["messages"]]
-    asked = request["messages"][: roles.index("user") + 1]
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    told, _, material = request["messages"][-1]["content"].partition("Material:\n")
+    asked = told + material.partition("\n")[0]
+    digest = hashlib.sha256(asked.encode()).hexdigest()
     if "response_format" in request:
         return json.dumps({"reason": f"So says {digest[:12]}.", "score": int(digest, 16) % 2})
     return f"Marta Quill keeps the lamp, as page {int(digest[:6], 16)} says."
@@ -130,7 +132,7 @@ def reply(request: dict[str, object]) -> str:
 
 async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
     """Ask and judge all questions."""
-    given = {
+    given: dict[str, Any] = {
         **({"type": kind} if kind == "litellm" else {}),
         "model_provider": "openai",
         "model": "gpt-4o",
@@ -138,14 +140,15 @@ async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
     }
     model = open_completion(ModelConfig(**given, api_base=server.base_url), RETRY)
 
-    async def mine(question: str) -> str:
-        return (await model.completion_async(messages=question)).content
+    async def mine(question: str) -> MethodAnswer:
+        answer = (await model.completion_async(messages=question)).content
+        return MethodAnswer(answer, ("The lamps are kept by Marta Quill.",))
 
     config = EvaluationConfig(root=folder, concurrency=PLACES)
     runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
     samples = [Sample(f"s{i}", "a", f"Who keeps lamp {i}?", "Marta Quill") for i in range(N)]
     with unkept_session() as session:
-        return await runner.run(RunRequest([Unit(s.id, s, "mine") for s in samples], session))
+        return await runner.run(Work(config, [Unit(s.id, s, "mine") for s in samples], session))
 
 
 def spent(outcome: RunOutcome) -> Usage:
@@ -196,7 +199,7 @@ def measure(name: str, seed: int, kind: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--settings", nargs="+", default=["heavy", "outage"], choices=SETTINGS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--type", default="direct", choices=["direct", "litellm"])

@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 METHODS = ("tog", "ppr", "bm25", "local", "basic")
 N_ASKED = 20
@@ -168,8 +169,7 @@ def step_paint(folder: Path, _: Size) -> dict[str, float]:
         page.goto((folder / PAGE).as_uri(), wait_until="commit")
         page.wait_for_selector("html[data-listed=yes]", state="attached")
         listed_ms = 1000 * (time.perf_counter() - began)
-        page.wait_for_selector("html[data-drawn=yes]", state="attached")
-        paints: list[dict[str, object]] = page.evaluate(
+        paints: list[dict[str, Any]] = page.evaluate(
             "performance.getEntriesByType('paint').map(e => ({name: e.name, at: e.startTime}))"
         )
         browser.close()
@@ -198,7 +198,7 @@ def run_step(name: str, folder: Path, size: Size) -> dict[str, float]:
 # Measuring ----------------------------------------------------------------------------------
 
 
-def run_process(command: Sequence[str], folder: Path) -> dict[str, object]:
+def run_process(command: Sequence[str], folder: Path) -> dict[str, Any]:
     """Run a command; wall and CPU seconds, peak MB, and what it printed.
 
     This process must stay small: Linux counts the peak of the process that starts another one
@@ -228,7 +228,7 @@ def run_process(command: Sequence[str], folder: Path) -> dict[str, object]:
     }
 
 
-def measure(size: Size, folder: Path) -> dict[str, dict[str, object]]:
+def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
     """Do every step for one size and return step -> figures."""
     own = [sys.executable, str(Path(__file__).resolve()), "--folder", str(folder)]
     own += ["--size", size.name, "--documents", str(size.n_documents)]
@@ -243,11 +243,11 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, object]]:
         "trace": [*own, "--step", "trace"],
         **{f"search {m}": [*own, "--step", f"search {m}"] for m in METHODS},
         "eval": [*tool, "--limit", str(N_ASKED)],
-        "report": [*tool, "report", "--to", str(page)],
+        "page": [*tool, "show", "--html", str(page)],
     }
     if shutil.which("chromium") is not None and find_spec("playwright") is not None:
         commands["paint"] = [*own, "--step", "paint"]
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, command in commands.items():
         found[name] = run_process(command, folder)
         said = found[name].pop("printed")
@@ -255,11 +255,11 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, object]]:
             found[name] |= json.loads(said.strip().splitlines()[-1])
         taken = {k: round(v, 2) for k, v in found[name].items()}
         print(f"{size.name}: {name}: {taken}", file=sys.stderr, flush=True)
-    found["report"]["page_mb"] = page.stat().st_size / 1e6
+    found["page"]["page_mb"] = page.stat().st_size / 1e6
     return found
 
 
-def print_tables(results: dict[str, dict[str, dict[str, object]]]) -> None:
+def print_tables(results: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Print figures, and ratios to the smallest size and to indexing."""
     smallest = next(iter(results.values()))
     print(
@@ -274,12 +274,12 @@ def print_tables(results: dict[str, dict[str, dict[str, object]]]) -> None:
         opened = found.get("paint")
         seen = "| |" if opened is None else "{first_paint_ms:.0f} | {listed_ms:.0f} |"
         print(
-            f"| {name} | {found['write']['mb']:.2f} | {held} | {found['report']['page_mb']:.2f} | "
+            f"| {name} | {found['write']['mb']:.2f} | {held} | {found['page']['page_mb']:.2f} | "
             + seen.format(**opened or {})
         )
     print("\n| step | text | wall s | CPU s | CPU to indexing | peak MB | CPU s a further MB |")
     print("|---|---|---:|---:|---:|---:|---:|")
-    for step in ("index", "validate", "trace", *(f"search {m}" for m in METHODS), "eval", "report"):
+    for step in ("index", "validate", "trace", *(f"search {m}" for m in METHODS), "eval", "page"):
         for name, found in results.items():
             one, base = found[step], smallest[step]
             share = one["cpu_s"] / found["index"]["cpu_s"]
@@ -323,7 +323,7 @@ def main() -> None:
         return
     sizes = QUICK if chosen.quick else SIZES
     wanted = chosen.sizes or [size.name for size in sizes]
-    results: dict[str, dict[str, dict[str, object]]] = {}
+    results: dict[str, dict[str, dict[str, Any]]] = {}
     with TemporaryDirectory() as made:
         for size in sizes:
             if size is not sizes[0] and size.name not in wanted:

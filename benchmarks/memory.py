@@ -20,6 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 WAYS = ("run", "held", "show")
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
@@ -40,7 +41,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
     from graphrag.eval.config.evaluation import EvaluationConfig
     from graphrag.eval.dataset.samples import as_samples
     from graphrag.eval.runner.plan import describe_setup, plan_run
-    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.queue import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunDetails
     from graphrag.eval.store.session import StoredSession
@@ -60,7 +61,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
         {"id": f"q{i}", "imdb_key": "a", "question": f"Who kept {i}", "answer": f"Keeper {i}"}
         for i in range(items)
     ]
-    settings = {
+    settings: dict[str, Any] = {
         "root": folder,
         "methods": ["local"],
         "metrics": METRICS,
@@ -75,7 +76,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
         run = store.add_run(setup, samples, RunDetails("command", items, config.to_dict()))
         runner = ScriptedRunner(config, answer, Judge())
         session = StoredSession(store, run.run_id)
-        outcome = asyncio.run(runner.run(RunRequest(units, session)))
+        outcome = asyncio.run(runner.run(Work(config, units, session)))
         results = outcome.results
         if holds_contexts:
             results = list(outcome.read_whole(results))

@@ -129,7 +129,7 @@ def varied(index: GraphIndex, spec: str, budget: int) -> tuple[str, GraphIndex]:
     if method == UNRANKED:
         table = index.tables.columns("text_units", ("n_tokens",))
         assert table is not None
-        changes["k"] = max(1, round(budget / float(table["n_tokens"].mean())))
+        changes["k"] = max(1, round(budget / table["n_tokens"].to_numpy().mean()))
     elif "k" in type(section).model_fields:
         changes["k"] = ALL_SHOWN
     changes |= {name: yaml.safe_load(v) for name, _, v in (each.partition("=") for each in given)}
@@ -192,6 +192,7 @@ async def main(given: argparse.Namespace) -> None:
     embedder = Embedder(given.embedding, given.api_base)
     index = await open_project("+".join(files), passages, embedder, given.work)
     table = index.tables.columns("text_units", ("id", "document_id"))
+    assert table is not None
     unit_at = dict(zip(map(int, table["document_id"]), table["id"], strict=True))
     before = 0
     for name, data in files.items():

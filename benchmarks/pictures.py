@@ -27,8 +27,9 @@ def main(given: argparse.Namespace) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found)
         for name, (file, place, width, height) in pictures.items():
-            size = {"width": width, "height": height}
-            page = browser.new_page(viewport=size, color_scheme="light")
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme="light"
+            )
             page.goto(f"{file.resolve().as_uri()}{place}")
             if place:
                 page.wait_for_selector("#question .side")

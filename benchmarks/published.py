@@ -14,7 +14,9 @@ ranks first. The published figures are BM25's in HippoRAG (Gutierrez et al., Neu
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from graphrag.eval.runner.importing import Import
 from graphrag.text.ranking import WordIndex
@@ -37,7 +39,8 @@ def read(files: list[Path], format: str) -> tuple[list[str], list[tuple[str, set
     for problem, places in result.reading.problems.items():
         print(f"{problem}: {len(places):,} ({places[0]})")
     at = {name: place for place, name in enumerate(result.documents)}
-    cases = [(str(row["question"]), row.get("expected_sources", [])) for row in result.rows]
+    rows = [cast("Mapping[str, Any]", row) for row in result.rows]
+    cases = [(str(row["question"]), row.get("expected_sources", [])) for row in rows]
     passages = [f"{each.title}\n{each.text}" for each in result.documents.values()]
     return passages, [(q, {at[name] for name in names}) for q, names in cases if names]
 

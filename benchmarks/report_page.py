@@ -10,6 +10,7 @@ how many times as long as only reading the rows and splitting contexts into line
 """
 
 import argparse
+import asyncio
 import shutil
 import sqlite3
 import statistics
@@ -23,7 +24,7 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.view import viewed_of
+from graphrag.eval.cli.show_run import draw_page
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
@@ -150,10 +151,10 @@ def cpu_s(make: Callable[[], object], times: int = 3) -> float:
 
 def measure_stored(folder: Path, n_questions: int) -> None:
     few, many = folder / "few", folder / "many"
-    viewed_of(Place(output=few)).render(store_run(few, 20))  # so that no import is measured
+    asyncio.run(draw_page(Place(output=few), store_run(few, 20)))  # so that no import is measured
     run_id, path = store_run(many, n_questions), many / "eval.db"
     made = {
-        "the page, the first time": lambda: viewed_of(Place(output=many)).render(run_id),
+        "the page, the first time": lambda: asyncio.run(draw_page(Place(output=many), run_id)),
         "the list of runs": lambda: list_runs(path),
     }
     rows = cpu_s(lambda: read_rows(path))

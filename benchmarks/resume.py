@@ -24,10 +24,12 @@ from tempfile import TemporaryDirectory
 from throughput import count_calls, environment, service
 from throughput_client import CONTEXT, N_METRICS, configured, make_rows
 
+from graphrag.eval.config.evaluation import EvaluationConfig
+
 HERE = Path(__file__).parent
 
 
-def open_runner(url: str, folder: Path):
+def open_runner(config: EvaluationConfig, folder: Path):
     """Return a runner of given answers, judged by the model of the project."""
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
     from graphrag.eval.runner.methods import MethodAnswer
@@ -35,7 +37,6 @@ def open_runner(url: str, folder: Path):
     async def given(question: str):
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
 
-    config = configured(url, "direct", 32, folder)
     return EvaluationRunner(config, None, {"isle": folder}, {"given": given})
 
 
@@ -43,7 +44,7 @@ async def run(what: str, url: str, folder: Path, items: int) -> None:
     """Make, or go on with, one run; print its seconds and how many items it has."""
     from graphrag.eval.dataset.samples import as_samples
     from graphrag.eval.runner.plan import plan_run
-    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.queue import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunSetup
     from graphrag.eval.store.session import StoredSession
@@ -51,17 +52,18 @@ async def run(what: str, url: str, folder: Path, items: int) -> None:
     class Unclaimed(StoredSession):
         """Keeps calls but no verdicts."""
 
-        def keep_verdicts(self, *given) -> None:
+        def keep_verdicts(self, *_: object, **__: object) -> None:
             pass
 
-    runner = open_runner(url, folder)
+    config = configured(url, "direct", 32, folder)
+    runner = open_runner(config, folder)
     units = plan_run(as_samples(make_rows(items), ["isle"]), ["given"], {"isle": {"given": {}}})
     started, before = time.perf_counter(), time.process_time()
     with EvaluationStore(folder / f"{what.removeprefix('resume-')}-{items}.db") as store:
         runs = store.runs()
         run_id = (runs[0] if runs else store.add_run(RunSetup({}))).run_id
         kind = Unclaimed if what == "replayed" else StoredSession
-        outcome = await runner.run(RunRequest(units, kind(store, run_id)))
+        outcome = await runner.run(Work(config, units, kind(store, run_id)))
     seconds, cpu = time.perf_counter() - started, time.process_time() - before
     print(json.dumps([seconds, cpu, len(outcome.results), outcome.stopped]))
 
@@ -82,7 +84,7 @@ def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--calls", type=int, default=5400)
     given = parser.parse_args()
     items = given.calls // N_METRICS

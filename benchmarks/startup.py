@@ -82,7 +82,7 @@ def compare(name: str, code: str, without: Path, with_overlay: Path, repeats: in
 
 def main() -> None:
     """Read the arguments, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--starts", type=int, default=300, help="runs of `python -c pass`")
     parser.add_argument("--helps", type=int, default=15, help="runs of `graphrag --help`")
     parser.add_argument("--imports", type=int, default=7, help=f"runs of `{_API}`; 0: none")

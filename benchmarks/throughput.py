@@ -193,7 +193,7 @@ def show(ways: Sequence[str], concurrency: int, latency_s: float, calls: int, in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--full", action="store_true", help="every way, C and latency")
     parser.add_argument(
         "--ways", nargs="+", choices=WAYS, help="the bare client comes first anyway"

@@ -13,6 +13,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["GRAPHRAG_API_KEY"] = "none"
@@ -64,12 +65,14 @@ async def litellm(url: str, concurrency: int, calls: int, folder: Path) -> None:
     import litellm
 
     left = iter(range(calls))
-    given = body()
+    given: dict[str, Any] = body()
     given["model"] = f"openai/{given['model']}"
 
     async def work() -> None:
         for _ in left:
-            reply = await litellm.acompletion(**given, api_base=url, api_key="none", max_retries=0)
+            reply: Any = await litellm.acompletion(
+                **given, api_base=url, api_key="none", max_retries=0
+            )
             json.loads(reply.choices[0].message.content)["score"]
 
     begin()
@@ -142,10 +145,10 @@ async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Pa
     runner = EvaluationRunner(config, None, {"isle": folder})
     search = runner.search_unit
 
-    async def timed(*given):
+    async def timed(unit: Any, log: Any) -> Any:
         if not _TIMES:
             begin()
-        return await search(*given)
+        return await search(unit, log)
 
     runner.search_unit = timed  # as above: from the first question on
     results = await runner.run_evaluation(rows, progress_callback=lambda *_: None)

@@ -9,12 +9,13 @@ import json
 import re
 import sys
 import time
+from typing import Any
 
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _VECTOR = [1.0, *([0.0] * 383)]
 
 
-def minimal(schema: dict[str, object], top: dict[str, object]):
+def minimal(schema: dict[str, Any], top: dict[str, Any]) -> Any:
     """Return the least value that has a schema, of a list one item."""
     if "$ref" in schema:
         return minimal(top["$defs"][schema["$ref"].rsplit("/", 1)[-1]], top)
@@ -73,6 +74,7 @@ class Service(asyncio.Protocol):
     """When the first call since the count was last asked for came in, on the machine's clock."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._held = b""
 

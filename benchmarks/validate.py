@@ -165,7 +165,7 @@ def measure(what: str, root: Path, sizes: tuple[int, int]) -> dict[str, float]:
 
 def main() -> None:
     """Read the arguments, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--entities", type=int, default=1_000_000)
     parser.add_argument("--relationships", type=int, default=3_000_000)
     parser.add_argument("--repeats", type=int, default=3)

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +118,7 @@ def measure(count: int, length: int, n_questions: int, folder: Path) -> list[Row
         return [str(hit.document.id) for hit in store.similarity_search_by_vector(question, k=K)]
 
     def scan(question: np.ndarray) -> list[str]:
-        query = store.document_collection.search(question, vector_column_name="vector")
+        query: Any = store.document_collection.search(question, vector_column_name="vector")
         return [row["id"] for row in query.bypass_vector_index().limit(K).to_list()]
 
     def row(way: str, built_s: float) -> Row:

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -62,12 +63,14 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
     from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
     from graphrag.eval.runner.on_ray import open_executor
-    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.queue import Work
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunSetup, Unit
     from graphrag.eval.store.session import StoredSession
 
-    (folder / "settings.yaml").write_text(settings("direct", url))
+    (folder / "settings.yaml").write_text(
+        settings("direct", url, (folder / "stock.yaml").read_text())
+    )
     config = EvaluationConfig.model_validate(
         {"indexes": {"isle": str(folder)}, "methods": METHODS, "concurrency": concurrency}
     )
@@ -83,18 +86,18 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
         config = config.model_copy(update={"workers": workers})
         async with open_executor(config) as crew:
             runner = EvaluationRunner(config, executor=crew)
-            await runner.run(RunRequest(units[:WARM_UP], session))
+            await runner.run(Work(config, units[:WARM_UP], session))
             pids = ray_workers()
             own, theirs, started = time.process_time(), cpu_of(pids), time.perf_counter()
-            outcome = await runner.run(RunRequest(units[WARM_UP:], session))
+            outcome = await runner.run(Work(config, units[WARM_UP:], session))
             wall = time.perf_counter() - started
             own, theirs = time.process_time() - own, cpu_of(pids) - theirs
     done = outcome.results
     assert len(done) == n_items, len(done)
     unscored = [r for r in done if r.failure or None in r.scores.to_dict().values()]
     assert not unscored, unscored[0]
-    calls = sum(r.usage.llm_calls + r.usage.embedding_calls for r in done)
-    calls += sum(r.judge_usage.llm_calls for r in done)
+    usages = [usage for r in done for usage in (r.usage, r.judge_usage) if usage is not None]
+    calls = sum(usage.llm_calls + usage.embedding_calls for usage in usages)
     return {"wall": wall, "owner": own, "workers": theirs, "calls": calls}
 
 
@@ -138,7 +141,7 @@ def child(way: str, url: str, folder: Path, concurrency: int, n_items: int) -> N
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--latency-s", type=float, default=0.2)
@@ -149,11 +152,9 @@ def main() -> None:
         child(way, url, Path(folder), given.concurrency, given.items)
         return
     ways = ["alone"]
-    try:
-        import ray  # noqa: F401
-
+    if find_spec("ray") is not None:
         ways.append("2 workers")
-    except ImportError:
+    else:
         print("Ray is not installed, so it is left out.")
     print(f"{given.items} items, C = {given.concurrency}, {given.latency_s * 1000:.0f} ms\n")
     print("| way | wall | /alone | items/h | owner's CPU | workers' CPU | owner's bound, items/h |")

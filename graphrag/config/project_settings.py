@@ -170,7 +170,8 @@ def _parse(path: Path) -> dict[str, object]:
         raise SettingsError(f"{path} is not valid YAML: {redact(str(error))}.") from error
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror}.") from error
-    values = {} if values is None else values
+    if values is None:
+        return {}
     if not isinstance(values, dict):
         raise SettingsError(f"{path} must hold sections (a mapping), not {type(values).__name__}.")
     return cast("dict[str, object]", values)

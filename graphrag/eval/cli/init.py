@@ -174,7 +174,8 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     from graphrag.config.settings_files import find_unbuilt
     from graphrag.eval.runner.indexes import read_headers, read_model_settings
 
-    key, methods, longest = root.resolve().name, list(_METHODS), None
+    key, longest = root.resolve().name, None
+    methods: list[str] = [*_METHODS]
     try:
         config = read_model_settings({key: root})[key].config
     except ConfigError as error:
