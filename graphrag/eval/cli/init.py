@@ -20,7 +20,7 @@ from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.config.project_settings import ProjectConfig
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 _METHODS = ("tog", "ppr", "bm25", "local", "basic")
 _LEAST_TOKENS, _MOST_TOKENS = 600, 4000
@@ -142,13 +142,16 @@ def _build(root: Path, quiet: bool) -> Path | None:
         from graphrag.eval.cli.draft_questions import draft_questions
         from graphrag.eval.cli.evaluate import build_missing
     notes = open_console(stderr=True, quiet=quiet)
-    roots, warn = {root.resolve().name: root}, lambda line: notes.print(f"Warning: {line}")
-    run_coroutine(build_missing(roots, notes, warn))
+
+    def warn(line: str) -> None:
+        notes.print(f"Warning: {line}")
+
+    run_coroutine(build_missing({root.resolve().name: root}, notes, warn))
     draft_questions(Place(root), DraftFlags(n=_N_DRAFTED, quiet=True))
     return DRAFT_FILE if (root / DRAFT_FILE).exists() else None
 
 
-def _choose_budget(config: "ProjectConfig", longest: int | None) -> int:
+def _choose_budget(config: "GraphRagConfig", longest: int | None) -> int:
     """Return a context budget of a quarter of a project's text, in tokens, rounded.
 
     At least two text units fit it, of the ``longest`` tokens if they are built. Without a text it
