@@ -190,7 +190,7 @@ def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> 
     packages = _LATER[module.__name__]
     if _Overlay.cause is None:
         if "litellm" in packages:
-            _point_to_encodings()
+            _leave("point_to_encodings", module.__name__)
             _leave("leave_openai", module.__name__)
         if _LANCE in packages:
             _leave("leave_client", module.__name__)
@@ -266,18 +266,8 @@ class _Later:
     __ror__ = __or__
 
 
-def _point_to_encodings() -> None:
-    """Have tiktoken take the encodings that litellm brings, as litellm's import does."""
-    import os
-
-    spec = PathFinder.find_spec("litellm")
-    if spec is not None and spec.origin is not None:
-        brought = os.path.join(os.path.dirname(spec.origin), "litellm_core_utils", "tokenizers")
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", brought)
-
-
 def _leave(function: str, name: str) -> None:
-    """Leave what a package imports itself, which ``_import_later`` does not see."""
+    """Leave what a package imports itself or sets up, which ``_import_later`` does not see."""
     try:
         from graphrag.query import unread
 

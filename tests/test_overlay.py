@@ -243,6 +243,21 @@ def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path, forke
     assert done.stdout.splitlines() == ["False True ['eval']"], done.stderr
 
 
+def test_a_folder_of_encodings_of_one_s_own_goes_before_litellm_s(tmp_path):
+    program = dedent(
+        """
+        import os
+        os.environ.pop("TIKTOKEN_CACHE_DIR", None)
+        import graphrag_llm.types
+        print(os.environ["TIKTOKEN_CACHE_DIR"])
+        """
+    )
+    own = {"CUSTOM_TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    done = run([sys.executable, "-c", program], tmp_path / "encodings", **own)
+
+    assert done.stdout == f"{tmp_path}\n", done.stderr
+
+
 def test_help_imports_no_library_that_only_the_work_needs(tmp_path):
     program = """
 import sys

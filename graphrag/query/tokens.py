@@ -1,14 +1,13 @@
 """Counting a model's tokens as litellm does, without litellm where its default encoding counts."""
 
-import os
 from array import array
 from functools import cache, cached_property
 from hashlib import blake2b
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag_llm.tokenizer.tokenizer import Tokenizer
+
+from graphrag.query.unread import point_to_encodings
 
 if TYPE_CHECKING:
     import tiktoken
@@ -73,11 +72,7 @@ class ModelTokenizer(Tokenizer):
 @cache
 def default_encoding() -> "tiktoken.Encoding":
     """Return the encoding that litellm counts by, of the files that it brings: no network."""
-    litellm = find_spec("litellm")
-    if litellm is not None and litellm.origin is not None:
-        brought = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
-        own = os.environ.get("CUSTOM_TIKTOKEN_CACHE_DIR")
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", own or str(brought))
+    point_to_encodings()
     import tiktoken
 
     return tiktoken.get_encoding("cl100k_base")

@@ -1,6 +1,8 @@
 """Packages that an import names and hardly anybody asks: they run when a name is looked for."""
 
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
@@ -25,6 +27,17 @@ def leave_openai() -> None:
     """
     if _leave("openai"):
         _leave("openai.types")
+
+
+def point_to_encodings() -> None:
+    """Have tiktoken take the encodings that litellm brings, as litellm's import does."""
+    with suppress(ValueError):  # a stand-in has no spec
+        litellm = find_spec("litellm")
+        if litellm is not None and litellm.origin is not None:
+            folder = os.path.dirname(litellm.origin)
+            brought = os.path.join(folder, "litellm_core_utils", "tokenizers")
+            own = os.environ.get("CUSTOM_TIKTOKEN_CACHE_DIR")
+            os.environ.setdefault("TIKTOKEN_CACHE_DIR", own or brought)
 
 
 def _leave(name: str) -> bool:

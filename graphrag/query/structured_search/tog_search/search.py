@@ -122,12 +122,13 @@ class GraphSearch(Generic[_Config]):
         self._reasoner = Reasoner(
             model,
             self._exploring_prompt(),
-            self._prompt("reasoning_prompt", config.reasoning_prompt, asking.REASONING_PROMPT),
+            self._prompt("reasoning_prompt", asking.REASONING_PROMPT),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
 
-    def _prompt(self, setting: str, path: str | None, built_in: str) -> str:
+    def _prompt(self, setting: str, built_in: str) -> str:
+        path: str | None = getattr(self._config, setting)
         return asking.read_prompt(path, f"{self.section}.{setting}", built_in)
 
     def _exploring_prompt(self) -> str:
@@ -244,9 +245,7 @@ class ToGSearch(GraphSearch[ToGSearchConfig]):
     section, form = "tog_search", ToGSearchConfig
 
     def _exploring_prompt(self) -> str:
-        prompt = self._prompt(
-            "exploration_prompt", self._config.exploration_prompt, asking.EXPLORATION_PROMPT
-        )
+        prompt = self._prompt("exploration_prompt", asking.EXPLORATION_PROMPT)
         return asking.fill(prompt, {"width": str(self._config.width)})
 
     async def _find(self, question: str, way: _Way, live: LiveText | None) -> Outcome:
