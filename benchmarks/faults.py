@@ -120,9 +120,10 @@ class Faults:
 def reply(request: dict[str, Any]) -> str:
     """Answer in words, and judge by a score, that depend on what was asked first alone.
 
-    A judge whose reply could not be read is asked again with more words after the same material.
+    A judge whose reply could not be read is asked again about the same material: with more words
+    after it, or in a further message.
     """
-    told, _, material = request["messages"][-1]["content"].partition("Material:\n")
+    told, _, material = request["messages"][0]["content"].partition("Material:\n")
     asked = told + material.partition("\n")[0]
     digest = hashlib.sha256(asked.encode()).hexdigest()
     if "response_format" in request:

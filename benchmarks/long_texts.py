@@ -160,7 +160,7 @@ def step_search(folder: Path, method: str) -> dict[str, float]:
 
 def step_paint(folder: Path, _: Size) -> dict[str, float]:
     """Open the page: wall milliseconds to its first paint, and until its list can be used."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import sync_playwright  # pyright: ignore
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))

@@ -10,7 +10,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import sync_playwright  # pyright: ignore
 
 QUESTION = "#id=two04"
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, sync_playwright  # pyright: ignore
 
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.show_run import draw_page

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from uv import find_uv_bin
+from uv import find_uv_bin  # pyright: ignore
 
 _API = "import graphrag.api"
 _MEMORY = f"{_API}, resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -195,7 +195,7 @@ class InstantModel:
         self.tokenizer = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 
     async def completion_async(self, /, **kwargs):
-        from graphrag.query.models import read_reply
+        from graphrag.query.replies import read_reply
         from graphrag.text.tables import read_context
 
         form = kwargs["response_format"]
