@@ -17,7 +17,7 @@ from graphrag.config.enums import SearchMethod
 from graphrag.installation import HASHED, STAND_IN, has_no_wordllama
 from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
-from graphrag.query.model_facts import ANSWERS, EMBEDDINGS, Part, label_roles
+from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.text.console import open_console, say
 from graphrag.text.controls import ShownStream, strip_controls
 from graphrag.text.log_lines import lines_to

@@ -6,7 +6,7 @@ from statistics import fmean
 from graphrag.eval.records.answers import QueryResult
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.records.verdicts import SEARCH_FAILED
-from graphrag.query.model_facts import (
+from graphrag.query.model_labels import (
     ANSWERS,
     EMBEDDINGS,
     VERDICTS,
