@@ -1,4 +1,6 @@
+import csv
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +140,17 @@ def test_a_bad_file_is_named(tmp_path, name, text, message):
         read_samples(write(tmp_path, name, text))
     with pytest.raises(DatasetError, match=r"dataset\.path"):
         read_samples(tmp_path / "none.json")
+
+
+def test_a_quote_that_is_not_closed_is_named_whatever_another_library_lets_a_cell_hold(tmp_path):
+    path = write(tmp_path, "d.csv", f'question,answer\n"{"x" * 200_000}')
+    before = csv.field_size_limit(sys.maxsize)  # as the release does where it reads CSV
+    try:
+        with pytest.raises(DatasetError, match="more than 131,072 characters; is a dou"):
+            read_samples(path)
+        assert csv.field_size_limit() == sys.maxsize
+    finally:
+        csv.field_size_limit(before)
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1)

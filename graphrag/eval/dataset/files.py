@@ -21,6 +21,9 @@ from graphrag.eval.errors import DatasetError
 from graphrag.text.command_lines import config_name
 from graphrag.text.input_files import MOST_BYTES, read_input
 
+MAX_CHARACTERS = 131_072
+"""No text of a row is longer: what is, is a whole document or a quote that was not closed."""
+
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 _TEXT = ("", ".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org")
 ROWS_UNDER = ("questions", "data", "samples")
@@ -202,16 +205,19 @@ def _table_rows(
 def _lines(file: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     """Return line number and cells of every row that is not blank."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    before = csv.field_size_limit(MAX_CHARACTERS)  # the release lifts it where it reads CSV
     try:
         return [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
     except csv.Error as error:
         problem = str(error)
         if "field larger" in problem:
             problem = (
-                f"a cell has more than {csv.field_size_limit():,} characters; is a double quote "
-                "before it not closed?"
+                f"a cell has more than {MAX_CHARACTERS:,} characters; is a double quote before it "
+                "not closed?"
             )
         raise DatasetError(f"{file}, line {reader.line_num}: {problem.rstrip('.')}.") from error
+    finally:
+        csv.field_size_limit(before)
 
 
 def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:

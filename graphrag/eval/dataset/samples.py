@@ -23,14 +23,12 @@ from pydantic import (
 )
 
 from graphrag.config.models.strict_section import as_sentence, name_problem, nearest
-from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, map_rows, read_rows
+from graphrag.eval.dataset.files import FIELDS, LIST_FIELDS, MAX_CHARACTERS, map_rows, read_rows
 from graphrag.eval.errors import DatasetError, NoRowsError
 from graphrag.text.command_lines import config_name
 from graphrag.text.json_records import Stored
 from graphrag.text.phrases import fold_line, shorten
 
-MAX_CHARACTERS = 131_072
-"""No text of a row is longer: what is, is a whole document or a quote that was not closed."""
 TIME_LIMIT_TAG = "time_limit_s"
 """The column that holds the seconds a sample may take."""
 VETTED = "vetted_by"
