@@ -17,6 +17,7 @@ from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.limits import CallLimit, Spending
 from graphrag.query.methods import embeds
+from graphrag.query.model_facts import model_price
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.structured_search.tog_search import ToGSearch, build_in_memory
 from graphrag.query.usage import (
@@ -343,3 +344,14 @@ def test_a_watch_is_told_of_an_embedding_that_blocks(remote, server):
 @pytest.mark.parametrize(("usd", "price"), [(0.0123, "about $0.0123"), (3e-5, "less than $0.0001")])
 def test_a_call_that_is_not_sent_is_never_said_to_cost_nothing(usd, price):
     assert str(Spending(1e-5).refuse(usd)) == f"the next call takes {price}"
+
+
+def test_a_long_call_is_set_aside_at_the_price_above_its_step():
+    spending, model, n = Spending(100.0), "gemini/gemini-2.5-pro", 200_000
+    short, long = model_price(model), model_price(model, n + 1)
+    assert short is not None
+    assert long is not None
+    assert long.prompt_usd > short.prompt_usd
+    assert spending.estimate_usd("embedding", model, n) == pytest.approx(n * short.prompt_usd)
+    estimate = spending.estimate_usd("embedding", model, n + 1)
+    assert estimate == pytest.approx((n + 1) * long.prompt_usd)
