@@ -19,8 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.clock_evaluation import Evaluation, MakeEvaluation, flat, wait_until
+from support.commands import run_apart
 from support.held_loops import shorten
 from support.openai_server import Behaviour, Fault, offline_reply
+from uv import find_uv_bin
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
@@ -279,6 +281,7 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, ser
         assert wait_until(lambda: len(server.records) >= at_first + 30, 200), process.output
         process.send(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
+        assert "RuntimeWarning" not in process.output
     assert wait_until(lambda: not ray_workers() - others, 60, 0.2)
 
     server.behaviour = Behaviour(offline_reply())
@@ -289,6 +292,22 @@ def test_ray_gives_what_one_process_gives_whoever_is_killed(make_evaluation, ser
     assert min(again.values()) == 0
     # Units are begun again whole: of the first kill those of one worker, half of the places.
     assert again.total() <= MOST_CALLS * (CONCURRENCY // 2 + CONCURRENCY)
+
+
+_UNDER_UV = """
+from graphrag.eval.runner import on_ray
+ray = on_ray._import_ray()
+on_ray._connect(ray, 1, None)
+print(ray.get_runtime_context().runtime_env)
+"""
+
+
+@pytest.mark.slow
+def test_under_uv_run_no_folder_is_copied_and_nothing_is_installed(tmp_path):
+    """Ray would hand its workers a copy of the folder, and have uv install the project there."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    python = ("--no-project", "--python", sys.executable, "python", "-c", _UNDER_UV)
+    assert run_apart(find_uv_bin(), "run", *python, cwd=tmp_path) == "{}\n"
 
 
 HOLDING = """

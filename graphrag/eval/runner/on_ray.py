@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import re
+import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -500,6 +501,8 @@ def choose_variables(
 
 def _import_ray() -> Ray:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Else, under `uv run`, Ray would copy the whole folder and install the project anew from there.
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray  # pyright: ignore[reportMissingImports]
@@ -514,9 +517,11 @@ def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     logging.getLogger("ray").setLevel(logging.CRITICAL)  # what it logs before it is told not to
     how = {"num_cpus": n_workers, "include_dashboard": False} if is_own else {"address": address}
     try:
-        ray.init(
-            **how, log_to_driver=False, logging_level=logging.CRITICAL, configure_logging=False
-        )
+        with warnings.catch_warnings():  # of children that use nothing of it and run Ray's programs
+            warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
+            ray.init(
+                **how, log_to_driver=False, logging_level=logging.CRITICAL, configure_logging=False
+            )
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = f"at {address or os.environ.get('RAY_ADDRESS')}" if not is_own else "here"
         cause = redact(" ".join(str(error).split()))
