@@ -17,7 +17,7 @@ from graphrag.eval.cli.run_input import RunInput
 from graphrag.eval.cli.terminal import DONE, end_at_once, log_to, working
 from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.runner.checks import check_output, list_input_warnings
-from graphrag.eval.runner.conduct import check_settings, check_success, conduct, prepare_run
+from graphrag.eval.runner.conduct import check_projects, check_success, conduct, prepare_run
 from graphrag.eval.runner.event_loop import run_coroutine
 from graphrag.eval.runner.index_building import (
     build_index,
@@ -27,7 +27,6 @@ from graphrag.eval.runner.index_building import (
     remove_unfinished,
     unfinished_folder,
 )
-from graphrag.eval.runner.indexes import check_inputs
 from graphrag.eval.runner.plan import RunOptions
 from graphrag.text.command_lines import again
 
@@ -56,8 +55,7 @@ async def _evaluate(flags: RunFlags, run_input: RunInput) -> int:
     check_success(config, samples, flags.skip_judge)
     unbuilt: list[str] = []
     if flags.index:
-        check_settings(config, samples, roots, options)
-        await check_inputs(config, roots)
+        await check_projects(config, samples, roots, options)
     if flags.dry_run:
         unbuilt = [key for key, root in roots.items() if flags.index and not is_built(root)]
     else:

@@ -29,6 +29,7 @@ from graphrag.eval.runner.checks import check_prices, list_judge_warnings, list_
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.indexes import (
     check_indexes,
+    check_inputs,
     describe_indexes,
     read_headers,
     read_index_costs,
@@ -89,18 +90,19 @@ class Listener(Protocol):
         ...
 
 
-def check_settings(
+async def check_projects(
     config: EvaluationConfig,
     samples: Sequence[Sample],
     roots: Mapping[str, Path],
     options: RunOptions,
 ) -> None:
-    """Raise ConfigError for what the settings forbid, before an index is built or read."""
+    """Raise ConfigError for what settings and documents forbid, before an index is built."""
     headers, methods = read_model_settings(roots), MethodSet(config)
     for name, header in methods.pairs(headers):
         methods.describe(name, header)
     judging = _read_judging(config, samples, headers)
     _check_models(config, samples, methods, headers, judging, options)
+    await check_inputs(config, roots)
 
 
 def _read_judging(
