@@ -125,6 +125,7 @@ def test_an_unfinished_run_shows_what_is_there(finished_copy):
 
 def test_an_answer_that_waits_for_a_verdict_counts_in_no_comparison(finished_copy):
     evaluation = finished_copy
+    old = evaluation.runs()[0].run_id
     evaluation.done("compare", "latest", "--pin")
     evaluation.done("-q")
     new = evaluation.runs()[0].run_id
@@ -135,13 +136,21 @@ def test_an_answer_that_waits_for_a_verdict_counts_in_no_comparison(finished_cop
         connection.execute(f"DELETE FROM verdicts WHERE {left}", (new,))
     connection.close()
     to = evaluation.root / "compared.json"
-    evaluation.run("compare", new, "pinned", "--json", str(to))
-    items = {item["method"]: item for item in json.loads(to.read_text("utf-8"))["items"]}
-    assert {method: item["difference"]["n_pairs"] for method, item in items.items()} == {
-        "tog": 5,
-        "basic": 6,
-    }
-    assert items["tog"]["only_baseline"] == ["q1"]
+
+    def compared(*sides: str) -> dict[str, dict[str, Any]]:
+        evaluation.run("compare", *sides, "--margin", "0.9", "--json", str(to))
+        items = {item["method"]: item for item in json.loads(to.read_text("utf-8"))["items"]}
+        pairs = {method: item["difference"]["n_pairs"] for method, item in items.items()}
+        assert pairs == {"tog": 5, "basic": 6}
+        return {method: item["decision"] for method, item in items.items()}
+
+    of_new, of_baseline = compared(new, "pinned"), compared(old, new)
+    assert of_new["tog"]["coverage"] == of_baseline["tog"]["baseline_coverage"] == 5 / 6
+    evaluation.done("compare", new, "--pin")
+    assert compared(old, "pinned") == of_baseline
+    assert of_baseline["basic"]["outcome"] == "pass"
+    assert of_baseline["tog"]["outcome"] == "inconclusive"
+    assert "83.3% of the verdicts asked of it in the baseline" in of_baseline["tog"]["reason"]
 
 
 def test_of_a_run_without_a_result_there_is_nothing_to_show(finished_copy):

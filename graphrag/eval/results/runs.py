@@ -54,6 +54,7 @@ from graphrag.text.input_files import read_input
 
 Indexes: TypeAlias = Mapping[str, IndexFacts]
 """Index key -> what is known of it beside its fingerprint, see ``RunDetails``."""
+Waiting: TypeAlias = Literal["as is", "unjudged", "left out"]
 Values: TypeAlias = Mapping[QuestionKey, float | None]
 """Question -> value; None where there is none."""
 ByMethod: TypeAlias = dict[str, dict[str, Values]]
@@ -130,7 +131,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
         run = find_run(store.runs(), source, store_path)
-        rows = stored_rows(store, run, only_done=run.status != "finished")
+        rows = stored_rows(store, run, waiting="as is" if run.status == "finished" else "unjudged")
         return RunRows(rows, stored_metadata(store, run))
 
 
@@ -141,17 +142,17 @@ def pinned_run_id(store_path: Path) -> str | None:
 
 
 def stored_rows(
-    store: EvaluationStore, run: Run, every_trial: bool = False, only_done: bool = False
+    store: EvaluationStore, run: Run, every_trial: bool = False, waiting: Waiting = "as is"
 ) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    Of repeated searches the first is taken, or every one. ``only_done``: those that the run's own
-    tables count, without answers that wait for a verdict.
+    Of repeated searches the first is taken, or every one. ``waiting``: what becomes of answers that
+    wait for one of their verdicts, which the run's own tables leave out.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     verdicts, ends, rows = store.verdicts(run.run_id), Ends(), list[Row]()
     by_claim = CLAIMS in run.setup.further
-    asked = () if run.details.skip_judge or not only_done else run.setup.metrics or ()
+    asked = () if run.details.skip_judge or waiting == "as is" else run.setup.metrics or ()
     for outcome in store.outlines(run.run_id).values():
         if outcome.trial and not every_trial:
             continue
@@ -160,7 +161,9 @@ def stored_rows(
         if has_failed:
             judged = dict.fromkeys(judgeable(sample, METRICS, by_claim), _FAILED)
         elif not judged.keys() >= set(judgeable(sample, asked, by_claim)):
-            continue
+            if waiting == "left out":
+                continue
+            judged = {}
         rows.append(
             Row(
                 outcome.sample_id or sample.question,
@@ -193,10 +196,8 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
     verdicts = store.verdicts(run.run_id)
-    searched = {
-        (counts and outcome.failure is None, models_of(outcome.usage))
-        for outcome in store.outlines(run.run_id).values()
-    }
+    outlines = store.outlines(run.run_id).values()
+    searched = {(counts and o.failure is None, models_of(o.usage)) for o in outlines}
     answered = [(is_answered, usage_of_models(models)) for is_answered, models in searched]
     judging = store.judge_usage(run.run_id)
     judge_models = {
@@ -206,9 +207,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         )
         for unit in {*verdicts, *judging}
     }
-    judged = [
-        (is_judged, sum_usages(map(usage_of_models, models))) for is_judged, models in judge_models
-    ]
+    judged = [(ruled, sum_usages(map(usage_of_models, models))) for ruled, models in judge_models]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     is_told = any(usage.models for _, usage in (*answered, *judged))  # else the setup may tell
     return RunMetadata(
@@ -270,7 +269,7 @@ def read_question_figures(store: EvaluationStore, run: Run) -> tuple[ByMethod, B
 
 def _read_judged(store: EvaluationStore, run: Run) -> tuple[dict[str, list[Row]], ByMethod]:
     """Return every row that is done by method, and what a judge gave."""
-    all_rows = stored_rows(store, run, every_trial=True, only_done=True)
+    all_rows = stored_rows(store, run, every_trial=True, waiting="left out")
     by_method = {m: [r for r in all_rows if r.method == m] for m in run.setup.methods}
     first = {(row.method, row.question_id): row.key for row in all_rows if not row.trial}
     further = _read_further(store, run, first)
