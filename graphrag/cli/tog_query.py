@@ -173,7 +173,7 @@ def _run_own_query(method: str, flags: Mapping[str, Any]) -> None:
     async def answer() -> "CountedSearchResult":
         options = SearchOptions(response_type=flags["response_type"])
         root, data = flags["root"], flags["data"]
-        index = await GraphIndex.open(root, data, options, embeds(method), tells_changes=False)
+        index = await GraphIndex.open(root, data, options, vectors=False, tells_changes=False)
         on_text = show if streams else None
         return await index.search(method, flags["query"], on_text=on_text, log=log)
 

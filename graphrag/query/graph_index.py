@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphrag.config.models.strict_section import nearest
+from graphrag.config.settings_files import SEARCHED_TABLES, describe_unbuilt
 from graphrag.query.calls import name_remedy, read_failure
 from graphrag.query.index_header import (
     IndexHeader,
+    IndexNotBuiltError,
     IndexTables,
     SearchOptions,
     check_vectors,
@@ -19,7 +21,7 @@ from graphrag.query.index_header import (
     open_tables,
     read_header,
 )
-from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds
+from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds, tables_of
 from graphrag.query.model_facts import is_hashed
 from graphrag.query.replies import context_budget
 from graphrag.query.usage import CallLog, FailedCall, measure_calls
@@ -67,7 +69,7 @@ class GraphIndex:
         self._engines: dict[str, SearchEngine] = {}
         self._building = asyncio.Lock()
         self._shared = _Shared(tables)
-        self._unchecked: Path | str | None = None
+        self._unchecked: Path | None = None
         self._budget: str | None = None
 
     @classmethod
@@ -81,16 +83,17 @@ class GraphIndex:
     ) -> "GraphIndex":
         """Open a project folder, leaving the working directory and the environment alone.
 
-        With ``vectors=False`` its vectors are looked at by the first search that reads them, which
-        then raises what is said below of a vector store. ``tells_changes`` as of ``read_header``.
+        With ``vectors=False`` tables and vectors are looked for by the first search that reads
+        them, which then raises what is said below of them. ``tells_changes`` as of ``read_header``.
         Raises SettingsError if the settings can't be read. Raises IndexNotBuiltError if a table or
         vector store is missing or has another embedding size.
         """
+        needed = SEARCHED_TABLES if vectors else ()
         header = await read_header(
-            root, data_dir, options or SearchOptions(), vectors, tells_changes
+            root, data_dir, options or SearchOptions(), vectors, tells_changes, needed
         )
         index = cls(header, await open_tables(header.config))
-        index._unchecked = None if vectors else root
+        index._unchecked = None if vectors else Path(root)
         return index
 
     def under(self, header: IndexHeader, budget: str | None = None) -> "GraphIndex":
@@ -151,9 +154,13 @@ class GraphIndex:
 
     async def _build_engine(self, method: str) -> "SearchEngine":
         self.header.prompt_files(method)  # the released engines would take their own in silence
-        if self._unchecked is not None and embeds(method):
-            check_vectors(self.header.config, Path(self._unchecked))
-            self._unchecked = None
+        if (root := self._unchecked) is not None:
+            config, needed = self.header.config, tables_of(method)
+            if missing := [name for name in needed if not self.tables.has(name)]:
+                where = config.output_storage.base_dir
+                raise IndexNotBuiltError(describe_unbuilt(root, missing, where))
+            if embeds(method):
+                check_vectors(config, root)
         if method in GRAPH_METHODS:
             return await self._shared.graph_engine(method, self.header)
         if method in RANKED:
@@ -224,7 +231,7 @@ class _Shared:
             vectors = open_text_vectors(header.config)
             ranking = texts.by_words_and(vectors, open_embedding(embedding))
             # Where there is no graph, nothing is kept beside the index.
-            opened = await self.graph() if self._tables.has("entities") else None
+            opened = await self.graph() if all(map(self._tables.has, tables_of("ppr"))) else None
             meaning = self._meaning(header.config, embedding, opened) if opened else None
             if meaning is not None and await meaning.is_noise():
                 ranking = texts.by_words

@@ -24,7 +24,7 @@ from graphrag.query.vector_index import open_vector_tables, uses_lancedb
 from graphrag.text.command_lines import release_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
     from graphrag_llm.config import ModelConfig
@@ -118,20 +118,20 @@ def _to_lists(column: Any) -> "Iterator[tuple[str, ...]]":
     return (tuple(map(str, ids)) if hasattr(ids, "__len__") else () for ids in lists)
 
 
-async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
+async def fingerprint_tables(
+    config: "GraphRagConfig", root: Path, needed: "Iterable[str]" = SEARCHED_TABLES
+) -> str:
     """Return the hash of the content of an index's tables.
 
-    Raises IndexNotBuiltError if a table is missing.
+    Raises IndexNotBuiltError if a table is missing that is needed.
     """
     storage = create_storage(config.output_storage)
-    there = await _find_tables(config, storage, SEARCHED_TABLES)
-    missing = [name for name in SEARCHED_TABLES if name not in there]
-    if missing:
-        where = config.output_storage.base_dir
-        raise IndexNotBuiltError(describe_unbuilt(Path(root), missing, where))
-    digest = hashlib.blake2b(digest_size=16)
     # Titles of documents, where there are some, change what a search of the graph finds.
-    for name in (*SEARCHED_TABLES, *await _find_tables(config, storage, ("documents",))):
+    there = await _find_tables(config, storage, (*SEARCHED_TABLES, "documents"))
+    if missing := [name for name in needed if name not in there]:
+        raise IndexNotBuiltError(describe_unbuilt(root, missing, config.output_storage.base_dir))
+    digest = hashlib.blake2b(digest_size=16)
+    for name in there:
         key = f"{name}.{config.table_provider.type}"
         if isinstance(storage, FileStorage):
             await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
@@ -330,27 +330,26 @@ async def read_header(
     options: SearchOptions = SearchOptions(),
     vectors: bool = True,
     tells_changes: bool = True,
+    tables: "Iterable[str]" = SEARCHED_TABLES,
 ) -> IndexHeader:
     """Read a project's settings and check that its index is complete; see ``GraphIndex.open``.
 
-    ``tells_changes``: whether it is to be known later if the vectors are the same still.
+    ``tells_changes``: whether it is to be known later if the vectors are the same still;
+    ``tables``: those that must be there.
     """
     config = read_settings(root, data_dir)
-    fingerprint = await fingerprint_tables(config, Path(root))
+    fingerprint = await fingerprint_tables(config, Path(root), tables)
     if vectors:
         check_vectors(config, Path(root))
     header = IndexHeader(config, options, fingerprint)
     if not tells_changes:
         return header
     hashed = await asyncio.to_thread(_read_vectors, config)
-    return replace(header, vectors=hashed, longest=await _longest_unit(config))
-
-
-async def _longest_unit(config: "GraphRagConfig") -> int | None:
-    tables = await open_tables(config, ("text_units",))
-    table: Any = tables.columns("text_units", ("n_tokens",))
-    longest = None if table is None else table["n_tokens"].max()
-    return int(longest) if isinstance(longest, Integral) else None
+    units = await open_tables(config, ("text_units",))
+    counted: Any = units.columns("text_units", ("n_tokens",))
+    longest = None if counted is None else counted["n_tokens"].max()
+    longest = int(longest) if isinstance(longest, Integral) else None
+    return replace(header, vectors=hashed, longest=longest)
 
 
 def _read_vectors(config: "GraphRagConfig") -> str | None:

@@ -2,6 +2,8 @@
 
 from typing import Literal, get_args
 
+from graphrag.config.settings_files import SEARCHED_TABLES
+
 SearchMethod = Literal[
     "tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"
 ]
@@ -49,6 +51,17 @@ def need_of(method: str) -> Need | None:
     if method in ("basic", *RANKED):
         return "vectors" if embeds(method) else "text units"
     return "graph" if method in METHODS else None
+
+
+def tables_of(method: str) -> tuple[str, ...]:
+    """Return the tables of an index that a method can't do without; of one's own nobody knows."""
+    if method in ("basic", *RANKED):
+        return ("text_units",)
+    if method in GRAPH_METHODS:
+        return ("entities", "relationships", "text_units")
+    if method == "global":
+        return ("entities", "communities", "community_reports")
+    return SEARCHED_TABLES
 
 
 BUDGET = "max_context_tokens"

@@ -469,3 +469,27 @@ def test_only_missing_indexes_are_built_and_never_by_half(
     assert "Built index clock" not in result.output
     assert entities.stat().st_mtime_ns == stamp
     assert is_built(new)
+
+
+def test_only_a_method_that_reads_a_missing_table_is_refused(make_evaluation):
+    evaluation = make_evaluation(methods=["tog", "ppr", "bm25", "basic", "hybrid"])
+    output = evaluation.project / "output"
+    for name in ("communities", "community_reports"):
+        (output / f"{name}.parquet").unlink()
+    evaluation.done("--limit", "1")
+    evaluation.done("show")
+    for method, missing in (("local", "communities, community_reports"), ("oracle", "")):
+        evaluation.configure(methods=["bm25", method])
+        result = evaluation.run("--limit", "1", "--dry-run")
+        assert (f"not indexed: {missing} missing" in sentence(result)) == bool(missing)
+    for name in ("entities", "relationships"):
+        (output / f"{name}.parquet").unlink()
+    evaluation.configure(methods=["bm25", "basic", "hybrid", "agentic"])
+    evaluation.done("--limit", "1")
+    evaluation.configure(methods=["bm25", "ppr"])
+    refused = sentence(evaluation.done("--limit", "1", code=USAGE))
+    assert "Index clock: " in refused
+    assert "not indexed: entities, relationships missing" in refused
+    (output / "text_units.parquet").unlink()
+    evaluation.configure(methods=["bm25"])
+    assert "text_units missing" in sentence(evaluation.done("--limit", "1", code=USAGE))

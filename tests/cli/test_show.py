@@ -109,6 +109,15 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_co
     assert summary["by_method"] == json.loads(before[FILES[0]])["by_method"]
 
 
+def test_settings_that_can_not_be_read_any_more_are_not_called_another_index(finished_copy):
+    evaluation = finished_copy
+    evaluation.write_settings("tog_search: [")
+    told = flat(evaluation.done("show", "latest").stderr)
+    assert "index clock can't be read any more (" in told
+    assert "settings.yaml is not valid YAML: line" in told
+    assert "is not the one that was searched" not in told
+
+
 def test_an_unfinished_run_shows_what_is_there(finished_copy):
     evaluation = finished_copy
     (run,) = evaluation.runs()

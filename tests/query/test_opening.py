@@ -154,6 +154,17 @@ async def test_an_index_that_is_not_complete_is_refused(gone, message, make):
         assert (await read_header(root, vectors=False)).fingerprint is not None
 
 
+async def test_a_search_asks_for_the_tables_that_it_reads(make):
+    root = make(OFFLINE_SETTINGS)
+    (root / "output" / "relationships.parquet").unlink()
+    index = await GraphIndex.open(root, vectors=False)
+    for method in ("bm25", "basic", "hybrid", "agentic", "global"):
+        assert (await index.search(method, QUESTION)).response, method
+    for method in ("tog", "ppr", "local", "drift"):
+        with pytest.raises(IndexNotBuiltError, match="not indexed: relationships missing"):
+            await index.search(method, QUESTION)
+
+
 async def test_the_tables_may_lie_in_another_folder(make, tmp_path):
     root = make(OFFLINE_SETTINGS)
     (root / "output" / "entities.parquet").rename(tmp_path / "entities.parquet")

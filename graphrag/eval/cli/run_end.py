@@ -148,14 +148,11 @@ class Supervisor:
     async def run(self, runner: EvaluationRunner, work: Work) -> RunOutcome:
         """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
         display = BarProgress if is_live(self.notes) else LineProgress
-        runner.watch.end = self._end_held
+        go_on = f"Continue with: {again('--resume')}"
+        runner.watch.end = lambda why: end_at_once(self.notes, f"Stopped: {why}. {go_on}", ERROR)
         with display(self.notes) as progress, Interrupts(self.notes, runner):
             work.watch = progress.advance
             return await runner.run(work)
-
-    def _end_held(self, why: str) -> None:
-        go_on = f"Continue with: {again('--resume')}"
-        end_at_once(self.notes, f"Stopped: {why}. {go_on}", ERROR)
 
     def finish(self, description: RunDescription) -> int:
         """Show the tables, write the files, and return the exit code.
@@ -192,7 +189,9 @@ class Supervisor:
             metrics = ("--metrics", ",".join(DEFAULT_METRICS))
             line = eval_line_here("judge", run_id, *metrics)
             self.note(f"Judge these responses with: {line}")
-        if _has_unscored(config, outcome):
+        verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
+        unscored = any(v.failure is not None for v in verdicts)
+        if unscored or any(judgement.failed for _, judgement in outcome.judged):
             return INCOMPLETE
         if details.skip_judge or is_round:
             return DONE
@@ -307,11 +306,6 @@ class Supervisor:
         if missed and self.console.quiet:  # or nothing would say why the run ends so
             say(f"Threshold missed: {'; '.join(missed)}", stderr=True)
         return FAILED if missed else INCOMPLETE if unknown else DONE
-
-
-def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
-    verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
-    return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
 
 
 def _name_setup(outcome: RunOutcome) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphrag.config.settings_files import SettingsError, find_settings, find_unbuilt
+from graphrag.config.settings_files import SettingsError, find_unbuilt
 from graphrag.eval.cli.command import RunFlags, split_names
 from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
@@ -52,11 +52,11 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
     used = {sample.imdb_key for sample in samples}
     by_key = {key: folder for key, folder in folders.items() if key in used}
     roots = config.projects(by_key)
+    tables = {} if flags.index else config.tables_read(by_key)
+    remedy = "build it with" if flags.round else "add --index, or build it with"
     for key, root in {**by_key, **roots}.items():
         try:
-            needs_none = find_settings(root) and (flags.index or key not in roots)
-            remedy = "build it with" if flags.round else "add --index, or build it with"
-            lacking = None if needs_none else find_unbuilt(root, remedy=remedy)
+            lacking = find_unbuilt(root, tables.get(key, ()), remedy=remedy)
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
         if lacking is not None:

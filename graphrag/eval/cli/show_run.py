@@ -1,10 +1,11 @@
 """A run shown from the store: its tables and files made again, its page, its questions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.cli.command import ShowFlags
@@ -40,6 +41,7 @@ from graphrag.text.command_lines import again, eval_line_here
 from graphrag.text.console import open_console, say
 from graphrag.text.phrases import counted, fold_line
 
+_Kept = TypeVar("_Kept")
 _NOTHING_YET = "There is nothing to show yet."
 _MOST = 10  # questions that are shown or named unless all are asked for
 _MOST_LISTED = 100  # lines of questions that a method has wrong
@@ -233,9 +235,10 @@ def _write(supervisor: Supervisor, report: Report, newest: Run | None) -> None:
     supervisor.write(report, on_top)
 
 
-@asynccontextmanager
-async def _open_report(place: Place, run_id: str) -> AsyncGenerator[Report]:
-    """Give what a run's files show, while the store that they are made from is open."""
+async def _draw(
+    place: Place, run_id: str, keep: Callable[[Iterable[str]], _Kept]
+) -> tuple[_Kept, Sequence[str]]:
+    """Have a run's page kept piece by piece; return what was kept, and what can't be read."""
     store_path = place.store_path()
     with many_records(), open_store(store_path) as store:
         run = find_run(store.runs(), run_id, store_path)
@@ -245,27 +248,20 @@ async def _open_report(place: Place, run_id: str) -> AsyncGenerator[Report]:
         report = make_report(await _read(store, place, run).with_views())
         if not report.results.results:
             raise UsageError(f"Run {run.run_id} has no results yet; continue it with --resume.")
-        yield report
+        return keep(report.page()), report.description.unread
 
 
 async def draw_page(place: Place, run_id: str) -> str:
     """Return a run's page."""
-    async with _open_report(place, run_id) as report:
-        return "".join(report.page())
+    return (await _draw(place, run_id, "".join))[0]
 
 
 def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
     """Write a run's page, or that of two runs, to a file."""
     notes = open_console(stderr=True)
     if other is None:
-
-        async def write() -> Sequence[str]:
-            async with _open_report(place, run_id) as report:
-                write_file(path, report.page(), "--html")
-                return report.description.unread
-
         with working(notes, "Reading the run and its indexes"):
-            unread = asyncio.run(write())
+            _, unread = asyncio.run(_draw(place, run_id, lambda p: write_file(path, p, "--html")))
         for line in unread:
             say(f"Warning: {line}", "yellow", stderr=True)
     else:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
@@ -40,7 +41,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.judged import DEFAULT_METRICS, is_graded
 from graphrag.eval.records.plug_ins import find_plug_in
 from graphrag.query.limits import DEFAULT_PATIENCE_S
-from graphrag.query.methods import BUDGET, has_budget
+from graphrag.query.methods import BUDGET, has_budget, tables_of
 from graphrag.text.command_lines import config_name, eval_line
 from graphrag.text.input_files import MOST_WRITTEN_BYTES, read_input
 
@@ -178,7 +179,14 @@ class EvaluationConfig(FrozenSection):
             if name in _METHODS:
                 yield f"variants: {name!r} is the name of a method; choose another"
             if variant.index is not None and self.indexes:  # a runner may be handed its indexes
-                yield from self._misnamed_keys(name, variant.index)
+                for key in (key for key in variant.index if key not in self.indexes):
+                    near = nearest(key, self.indexes)
+                    yield f"variants.{name}.index: indexes has no key {key!r}{near}"
+                if missing := [key for key in self.indexes if key not in variant.index]:
+                    yield (
+                        f"variants.{name}.index names no project for {', '.join(missing)}; name "
+                        "one for every key of indexes"
+                    )
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 yield f"{name} names one twice: {', '.join(chosen)}"
@@ -197,15 +205,6 @@ class EvaluationConfig(FrozenSection):
                 yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
             elif least > 1 and metric in self.metrics:
                 yield f"thresholds.{metric}: must be less than or equal to 1, not {least:g}"
-
-    def _misnamed_keys(self, name: str, index: Mapping[str, str]) -> Iterator[str]:
-        for key in (key for key in index if key not in self.indexes):
-            yield f"variants.{name}.index: indexes has no key {key!r}{nearest(key, self.indexes)}"
-        if missing := [key for key in self.indexes if key not in index]:
-            yield (
-                f"variants.{name}.index names no project for {', '.join(missing)}; name one for "
-                "every key of indexes"
-            )
 
     @classmethod
     def from_yaml(
@@ -328,9 +327,18 @@ class EvaluationConfig(FrozenSection):
 
         ``keys``: those that are asked about; None: all.
         """
-        subset = list(self.indexes) if keys is None else keys
-        names = dict.fromkeys(self.index_of(key, name) for key in subset for name in self.methods)
-        return {name: self.root / self.indexes.get(name, name) for name in names}
+        asked = self.tables_read(self.indexes if keys is None else keys)
+        return {name: self.root / self.indexes.get(name, name) for name in asked}
+
+    def tables_read(self, keys: Iterable[str]) -> dict[str, list[str]]:
+        """Return name -> tables that the methods which ask about these keys can't do without."""
+        tables: dict[str, dict[str, None]] = {}
+        for key, name in product(keys, self.methods):
+            variant = self.variants.get(name)
+            method = variant.method if variant is not None and variant.method else name
+            read = () if method in CONTROLS else tables_of(method)
+            tables.setdefault(self.index_of(key, name), {}).update(dict.fromkeys(read))
+        return {name: list(read) for name, read in tables.items()}
 
     def own_projects(self) -> dict[str, Path]:
         """Return name -> project folder of the indexes that variants have of their own."""

@@ -373,7 +373,12 @@ def map_rows(
         for field, candidates in named.items():
             there = [heading for heading in candidates if heading in row]
             filled = [heading for heading in there if not _is_blank(row[heading])]
-            _refuse_two(field, filled, row, f"{source}: row {number}")
+            if any(row[heading] != row[filled[0]] for heading in filled[1:]):
+                raise DatasetError(
+                    f"{source}: row {number}: the columns {' and '.join(filled)} may both be the "
+                    f"{field}, and differ; say which in {config_name()}, under dataset.columns: "
+                    f"{field}: {filled[0]}, or {field}: {filled[1]}."
+                )
             if there:
                 fields[field] = row[(filled or there)[0]]
         rest = {k: value for k, value in row.items() if k not in used and k not in fields}
@@ -391,16 +396,6 @@ def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str
     if len(matches) > 1:
         msg = f"{source}: {' and '.join(matches)} may both be the column {heading!r}"
     raise DatasetError(f"{msg}; columns found: {_list_headings(headings)}.")
-
-
-def _refuse_two(field: str, headings: list[str], row: Mapping[str, object], where: str) -> None:
-    """Refuse columns that may both be the field and differ, such as an answer and a reference."""
-    if any(row[heading] != row[headings[0]] for heading in headings[1:]):
-        raise DatasetError(
-            f"{where}: the columns {' and '.join(headings)} may both be the {field}, and differ; "
-            f"say which in {config_name()}, under dataset.columns: {field}: {headings[0]}, or "
-            f"{field}: {headings[1]}."
-        )
 
 
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:

@@ -103,8 +103,12 @@ def group_questions(
     samples = {(s.imdb_key, s.id): s for planned in by_method.values() for s in planned}
     columns = dict.fromkeys((*_FIRST, *(name for s in samples.values() for name in s.tags)))
     columns.pop(TIME_LIMIT_TAG, None)
-    groups = {column: _list_groups(column, samples) for column in columns}
-    groups = {column: levels for column, levels in groups.items() if 2 <= len(levels) <= _MOST}
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        counts = Counter(value for s in samples.values() for value in s.values_of(column))
+        levels = [value for value, n in counts.most_common() if n >= LEAST]
+        if 2 <= len(levels) <= _MOST:
+            groups[column] = levels
     if not groups:
         return ()
     scores = {
@@ -126,11 +130,6 @@ def group_questions(
         )
         groupings.append(Grouping(column, compared, n_in_none))
     return tuple(groupings)
-
-
-def _list_groups(column: str, samples: Mapping[QuestionKey, Sample]) -> list[str]:
-    counts = Counter(value for s in samples.values() for value in s.values_of(column))
-    return [value for value, n in counts.most_common() if n >= LEAST]
 
 
 def _scores(rows: Sequence[Row], samples: Sequence[Sample], primary: str) -> _Values:

@@ -151,6 +151,7 @@ async def prepare_run(
     built = await read_headers(
         {key: root for key, root in roots.items() if key not in unbuilt},
         vectors=methods.reads_vectors(),
+        tables=config.tables_read(folders),
     )
     headers = {**built, **read_model_settings({key: roots[key] for key in unbuilt})}
     headers = {name: headers[name] for name in roots}
@@ -292,7 +293,12 @@ async def conduct(plan: RunPlan, options: RunOptions, listener: Listener) -> int
             store.keep_details(run.run_id, run.details)
         samples = store.samples(run.run_id)  # as they were vetted when it began
         described = RunDescription.of_stored(store, run, config, samples, outcome)
-        code = await _finish(described, listener)
+        if not outcome.was_interrupted:
+            with listener.working("Reading what was searched"):
+                described = await described.with_views()
+            for line in described.unread:
+                listener.warn(line)
+        code = listener.finish(described)
         earlier = {} if origin is None else store.verdicts(origin.run_id)
     is_comparable = any(m in verdicts for verdicts in earlier.values() for m in config.metrics)
     if origin is not None and code == 0 and is_comparable:
@@ -318,15 +324,6 @@ async def _ask(
         finally:
             if telemetry is not None and (undelivered := telemetry.close()):
                 listener.warn(undelivered)
-
-
-async def _finish(description: RunDescription, listener: Listener) -> int:
-    if not description.outcome.was_interrupted:
-        with listener.working("Reading what was searched"):
-            description = await description.with_views()
-        for line in description.unread:
-            listener.warn(line)
-    return listener.finish(description)
 
 
 def _find_origin(store: EvaluationStore, name: str) -> Run:

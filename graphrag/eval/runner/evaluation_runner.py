@@ -169,12 +169,13 @@ class EvaluationRunner:
         chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         keys, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
-        names = {config.index_of(key, name) for key in keys for name in chosen} | keys
-        roots = {name: root for name in sorted(names) if (root := self._find_root(name))}
+        tables = config.tables_read(keys)
+        names = sorted({*tables, *keys})
+        roots = {name: root for name in names if (root := self._find_root(name))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         reads = keeps or bool(self._own_roots)
         projects = {k: r for k, r in roots.items() if reads and is_project(r)}
-        headers = await read_headers(projects, self._methods.reads_vectors(chosen))
+        headers = await read_headers(projects, self._methods.reads_vectors(chosen), tables)
         await check_indexes(config, samples, headers)
         descriptions = describe_indexes(config, self._methods, headers, keys)
         units = plan_run(samples, chosen, descriptions, config.trials)
@@ -469,7 +470,8 @@ async def run_evaluation(
     config = parse_config(settings, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
     method_set = MethodSet(config)
-    headers = await read_headers(config.project_folders(), method_set.reads_vectors())
+    vectors, tables = method_set.reads_vectors(), config.tables_read(config.indexes)
+    headers = await read_headers(config.project_folders(), vectors, tables)
     described = describe_indexes(config, method_set, headers, headers)
     terms = read_terms(RunSetup({"indexes": described}), method_set.search_methods())
     results = aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.project_settings import read_settings
-from graphrag.config.settings_files import SettingsError
+from graphrag.config.settings_files import SEARCHED_TABLES, SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
@@ -32,16 +32,22 @@ from graphrag.query.index_header import (
 from graphrag.text.phrases import join_names
 
 
-async def read_headers(roots: Mapping[str, Path], vectors: bool = True) -> dict[str, IndexHeader]:
+async def read_headers(
+    roots: Mapping[str, Path],
+    vectors: bool = True,
+    tables: Mapping[str, Iterable[str]] | None = None,
+) -> dict[str, IndexHeader]:
     """Read the header of every index, and look at its vectors where it is to be searched.
 
+    ``tables``: name -> tables that must be there, none of an index that is not named; None: all.
     Raises ConfigError if a project's settings can't be used; IndexUnavailableError if an index is
     missing, incomplete or of another embedding size.
     """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
         with _name_index_in_errors(key):
-            headers[key] = await read_header(root, vectors=vectors)
+            needed = SEARCHED_TABLES if tables is None else tables.get(key, ())
+            headers[key] = await read_header(root, vectors=vectors, tables=needed)
     return headers
 
 
@@ -83,9 +89,6 @@ def describe_indexes(
     return {key: {name: describe(key, name) for name in config.methods} for key in keys}
 
 
-_COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
-
-
 def read_index_facts(header: IndexHeader) -> IndexFacts:
     """Return what an index was built with, by its settings now, and how much it holds.
 
@@ -109,7 +112,7 @@ def read_index_facts(header: IndexHeader) -> IndexFacts:
     if embedding is not None:
         facts[EMBEDDING_MODEL] = model_name(embedding)
     facts["prompts"] = _digest_prompts(config)
-    for name in _COUNTED:
+    for name in ("documents", "text_units", "entities", "relationships", "communities"):
         path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
         if config.output_storage.base_dir and path.is_file():
             rows = cast("Any", parquet).read_metadata(path).num_rows
@@ -150,23 +153,28 @@ def _digest_prompts(config: GraphRagConfig) -> str:
     return digest.hexdigest()
 
 
-async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dict[str, IndexView]:
+async def read_searched_views(
+    roots: Mapping[str, Path], setup: RunSetup
+) -> tuple[dict[str, IndexView], list[str]]:
     """Return name -> view of the indexes that are still as a run searched them.
 
-    ``roots`` are the project folders as configured now, ``setup`` is the run's. An index that is
-    gone or was built again since is left out, as what it says now is of no use.
+    Then why others can't be measured, a line each: what one that was built again says is of no use.
+    ``roots`` are the project folders as configured now, ``setup`` is the run's.
     """
     same: dict[str, IndexHeader] = {}
+    reasons: dict[str, str] = {}
     for name, searched in setup.searched().items():
-        if name not in roots:
-            continue
+        reasons[name] = "is not the one that was searched any more"
         try:
-            header = (await read_headers({name: roots[name]}, vectors=False))[name]
-        except (ConfigError, IndexUnavailableError):
-            continue
-        if searched <= {header.fingerprint}:
-            same[name] = header
-    return await read_index_views(same)
+            root = {key: folder for key, folder in roots.items() if key == name}
+            headers = await read_headers(root, vectors=False, tables={})
+        except ConfigError as error:
+            reasons[name], headers = f"can't be read any more ({error.__cause__})", {}
+        same |= {key: header for key, header in headers.items() if searched <= {header.fingerprint}}
+    reasons.update(dict.fromkeys(same, "has no text units"))
+    views = await read_index_views(same)
+    lost = "so that retrieval, paths and losses are not measured on it"
+    return views, [f"index {n} {why}, {lost}" for n, why in reasons.items() if n not in views]
 
 
 _Documents = Mapping[bytes, str]
@@ -245,10 +253,7 @@ def list_model_warnings(
 
 def _list_rivals(config: EvaluationConfig) -> dict[str, list[str]]:
     """Return key -> the indexes that methods ask about it, of those with more than one."""
-    indexes = {
-        key: list(dict.fromkeys(config.index_of(key, name) for name in config.methods))
-        for key in config.indexes
-    }
+    indexes = {key: list(config.projects([key])) for key in config.indexes}
     return {key: names for key, names in indexes.items() if len(names) > 1}
 
 

@@ -420,14 +420,7 @@ class RunDescription:
 
     async def with_views(self) -> "RunDescription":
         """Return it with the indexes that are as they were searched, and a line for any other."""
-        setup = self.run.setup
-        views = await read_searched_views(self.config.projects(), setup)
-        unread = [
-            f"index {name} is not the one that was searched any more, so that retrieval, paths and "
-            "losses are not measured on it"
-            for name in setup.searched()
-            if name not in views
-        ]
+        views, unread = await read_searched_views(self.config.projects(), self.run.setup)
         return replace(self, views=views, unread=unread)
 
 

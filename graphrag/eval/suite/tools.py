@@ -105,11 +105,7 @@ class ProjectTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config, self.views = config, views
         self.runner = EvaluationRunner(config, judge, roots)
-        self.extractor = cache(self._open_extractor)
-        self._headers = headers
-
-    def _open_extractor(self, index: str) -> ModelExtractor:
-        return ModelExtractor(self._headers[index].config)
+        self.extractor = cache(lambda index: ModelExtractor(headers[index].config))
 
 
 def stopwatch(log: CallLog) -> Callable[[], float | None]:

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from graphrag.eval.annotation.review import Decision, Review
-from graphrag.eval.annotation.sheet import Mark, MarkChange, keep_mark, read_marks
+from graphrag.eval.annotation.sheet import MarkChange, keep_mark, read_marks
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records.judged import METRICS
 from graphrag.eval.store.notes import Note, keep_note
@@ -95,14 +95,25 @@ def make_app(
         run_id = request.path_params["run"]
         return keep_note(store_path, run_id, change.wanted, change.seen)
 
+    def sheet(request: Request) -> Path:
+        return pages.sheet(request.path_params["metric"])
+
     def label(request: Request) -> str:
-        path = pages.sheet(request.path_params["metric"])
-        items, marks = read_marks(path)
+        items, marks = read_marks(path := sheet(request))
         return render_labels(items, store.embedded_models(items[0].run), path.name, marks)
+
+    def marks_of(request: Request) -> Response:
+        _, marks = read_marks(sheet(request))
+        return JSONResponse({item: mark.model_dump() for item, mark in marks.items()})
 
     labels = "/audit/{metric}/labels"
     note = body_handler(_NoteChange, keep_run_note, _MOST_BYTES, ("note", "note"))
-    mark = body_handler(MarkChange, pages.keep, _MOST_BYTES, ("label", "comment"))
+    mark = body_handler(
+        MarkChange,
+        lambda request, change: keep_mark(sheet(request), change),
+        _MOST_BYTES,
+        ("label", "comment"),
+    )
     return Starlette(
         routes=[
             at("/", lambda _: store.page(place=place)),
@@ -113,7 +124,7 @@ def make_app(
             at("/compare", compare),
             at("/audit", lambda _: pages.audits()),
             at("/audit/{metric}", label),
-            _waited(labels, pages.labels),
+            _waited(labels, marks_of),
             Route(labels, mark, methods=["POST"]),
             at("/favicon.ico", lambda _: Response(status_code=204)),
         ],
@@ -133,9 +144,13 @@ class _Pages:
         """Answer with a page, or with one that asks again where making it takes its time."""
         made = self._made.get(address)
         if made is None or (made.done() and monotonic() - made.result()[0] > _FRESH_S):
-            made = self._made[address] = Future[tuple[float, Response]]()
-            # Ctrl-C waits for no daemon.
-            Thread(target=self._make, args=(made, answer), daemon=True).start()
+            new = made = self._made[address] = Future[tuple[float, Response]]()
+
+            def make() -> None:
+                page = in_words(answer)
+                new.set_result((monotonic(), page))
+
+            Thread(target=make, daemon=True).start()  # Ctrl-C waits for no daemon
         try:
             _, page = made.result(self._patience_s)
         except TimeoutError:
@@ -143,12 +158,6 @@ class _Pages:
             return HTMLResponse(html, headers=own_policy(html))
         self._made.pop(address, None)
         return page
-
-    def _make(
-        self, made: Future[tuple[float, Response]], answer: Callable[[], Response | str]
-    ) -> None:
-        page = in_words(answer)
-        made.set_result((monotonic(), page))
 
     def audits(self) -> str:
         """Return the sheets that there are to label."""
@@ -160,15 +169,6 @@ class _Pages:
                 line = eval_line_in(path.parent, "judge", "--labels", path)
                 sheets.append((metric, items[0].run, done, len(items), line))
         return render("audits.html.j2", asks=True, sheets=sheets, draw_line=self._draw_line)
-
-    def labels(self, request: Request) -> Response:
-        """Return item -> mark, as the sheet has them now."""
-        _, marks = read_marks(self.sheet(request.path_params["metric"]))
-        return JSONResponse({item: mark.model_dump() for item, mark in marks.items()})
-
-    def keep(self, request: Request, change: MarkChange) -> Mark:
-        """Keep one label."""
-        return keep_mark(self.sheet(request.path_params["metric"]), change)
 
     def sheet(self, metric: str) -> Path:
         """Return where the labels on a metric are kept; raises NotFound of none that there is."""
