@@ -105,6 +105,7 @@ def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     assert flat(made.output).endswith(f"then: graphrag eval --root {root}")
     assert config_of(root)["methods"] == ["tog", "ppr", "bm25"]
     assert "Warning: local and basic are left out. Index clock: " in flat(made.output)
+    assert "Warning" not in init(root).output  # as the configuration that is there is kept
     made = init(tmp_path / "waiting", "--offline")
     assert made.exit_code == 0, made.output
     assert "put your texts into" in made.output

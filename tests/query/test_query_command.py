@@ -93,7 +93,10 @@ def test_a_folder_that_cannot_be_searched_is_wrong_usage(settings, tmp_path, pro
 
 @pytest.mark.parametrize(
     ("models", "says"),
-    [("", "it is empty. Settings of graphrag 2"), ("completion_models", "it holds answering.")],
+    [
+        ("", "it is empty. graphrag 2 had models in its place; see "),
+        ("completion_models", "it holds answering."),
+    ],
 )
 def test_settings_without_the_model_that_a_search_names_are_wrong_usage(
     models, says, tmp_path, project

@@ -177,8 +177,7 @@ def _look_at(root: Path) -> tuple[list[str], int, list[str]]:
     from graphrag.config.settings_files import find_unbuilt
     from graphrag.eval.runner.indexes import read_headers, read_model_settings
 
-    key, longest = root.resolve().name, None
-    methods: list[str] = [*_METHODS]
+    key, longest, methods = root.resolve().name, None, [*_METHODS]
     try:
         config = read_model_settings({key: root})[key].config
     except ConfigError as error:
@@ -210,7 +209,8 @@ def write_config(root: Path, dataset: Path) -> list[str]:
         budget=budget,
     )
     schemas = {schema: config_schema(), schema.with_name("suite.schema.json"): suite_schema()}
-    return [*warnings, write_template(root / "eval_config.yaml", config)] + [
+    file = root / "eval_config.yaml"
+    return [*([] if file.exists() else warnings), write_template(file, config)] + [
         write_template(root / path, json.dumps(values, indent=2) + "\n", is_template=False)
         for path, values in schemas.items()
     ]
