@@ -112,6 +112,26 @@ def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):
     assert config_of(tmp_path / "waiting")["methods"] == ALL
 
 
+def test_init_asks_for_questions_only_where_there_are_none(tmp_path):
+    root = build_project(tmp_path / "clock", clock=TEXT)
+    questions = root / "eval" / "questions.csv"
+    asked = f"Next: put questions into {questions}, then: "
+    assert asked in flat(init(root).output)
+    questions.write_bytes(b"\xef\xbb\xbf" + questions.read_bytes().replace(b"\n", b"\r\n"))
+    assert asked in flat(init(root).output), "a spreadsheet saved the header"
+    with questions.open("a", encoding="utf-8") as file:
+        file.write("q1,Who built the tower clock?,Idris Vane,,\n")
+    again = flat(init(root).output)
+    assert f"{questions} exists and is left as it is" in again
+    assert again.endswith(f"Next: graphrag eval --root {root}")
+    config = root / "eval_config.yaml"
+    own = config.read_text(encoding="utf-8").replace("eval/questions.csv", "mine.json")
+    config.write_text(own, encoding="utf-8")
+    questions.unlink()
+    assert f"Next: put questions into {root / 'mine.json'}, then: " in flat(init(root).output)
+    assert not questions.exists(), "nothing reads it"
+
+
 def test_a_key_that_is_not_set_leaves_out_no_method(tmp_path):
     root = build_project(tmp_path / "clock", clock=TEXT)
     with (root / "settings.yaml").open("a", encoding="utf-8") as file:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +30,7 @@ _N_DRAFTED = 24
 _HERE = files("graphrag.eval.cli")
 SETTINGS = _HERE.joinpath("offline_settings.yaml").read_text("utf-8")
 CONFIG_TEMPLATE = _HERE.joinpath("eval_config.yaml.in").read_text("utf-8")
-DATASET_TEMPLATE = "id,question,answer,evidence,tags\n"
+DATASET_TEMPLATE = "id,question,answer,evidence,tags"
 
 
 def init(
@@ -91,10 +92,13 @@ def init(
     if offline:
         write_template(root / "settings.yaml", SETTINGS)
         dataset = _build(root, quiet) or dataset
-    messages, first = write_config(root, dataset), ""
-    if dataset != DRAFT_FILE:
-        messages.append(write_template(root / dataset, DATASET_TEMPLATE))
-        first = f"put questions into {root / dataset}, then: "
+    messages, first, path = write_config(root, dataset), "", root / dataset
+    with suppress(ConfigError):  # of a configuration that was there, which a run will tell
+        path = root / Place(root).read_config().dataset.path
+    if path == root / dataset and dataset != DRAFT_FILE:
+        messages.append(write_template(path, f"{DATASET_TEMPLATE}\n"))
+    if not path.is_file() or path.read_text("utf-8-sig", "replace").strip() == DATASET_TEMPLATE:
+        first = f"put questions into {path}, then: "
     line = eval_line("--root", root, *([] if find_unbuilt(root) is None else ["--index"]))
     if offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)

@@ -77,11 +77,9 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
     """Return a command's exit code; an error becomes one sentence on stderr."""
     try:
         return run()
-    except BuildInterruptedError as error:
-        say(str(error), stderr=True)
-        return INTERRUPTED
-    except KeyboardInterrupt:
-        say(say_interrupted(), stderr=True)
+    except (BuildInterruptedError, KeyboardInterrupt) as error:
+        is_build = isinstance(error, BuildInterruptedError)
+        say(str(error) if is_build else say_interrupted(), stderr=True)
         return INTERRUPTED
     except Exception as error:
         from graphrag.config.settings_files import SettingsError

@@ -71,7 +71,14 @@ class Import:
                 first |= {**row, **first}
             else:
                 self.reading.note(_REPEATED, where)
-        self.rows = [row for row in rows.values() if self._is_usable(row)]
+        self.rows: list[Row] = []
+        for row in rows.values():
+            try:
+                parse_sample({"answer": "", **row}, repr(str(row["question"])[:60]), only_key="-")
+            except DatasetError as error:
+                self.reading.note(_UNUSABLE, str(error))
+            else:
+                self.rows.append(row)
 
     def _add(self, document: Document, where: str) -> None:
         key = _key(document)
@@ -108,14 +115,6 @@ class Import:
             items = row.get(field)
             if texts:
                 row[field] = [*dict.fromkeys([*(items if isinstance(items, list) else ()), *texts])]
-
-    def _is_usable(self, row: Row) -> bool:
-        try:
-            parse_sample({"answer": "", **row}, repr(str(row["question"])[:60]), only_key="-")
-        except DatasetError as error:
-            self.reading.note(_UNUSABLE, str(error))
-            return False
-        return True
 
 
 def _key(document: Document) -> tuple[str, str]:
