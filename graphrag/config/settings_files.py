@@ -35,9 +35,10 @@ def read_yaml(text: str) -> object:
             raise yaml.YAMLError(f"its aliases stand for more than {_MOST_BY_ALIASES:,} values")
         return cast("object", loader.construct_document(node))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        raise yaml.YAMLError(f"{where}{error.problem}") from error
+        marks = (error.problem_mark, error.context_mark)
+        where, since = (m and f"line {m.line + 1}, column {m.column + 1}" for m in marks)
+        context = f" ({error.context}, {since})" if since and error.context else ""
+        raise yaml.YAMLError(f"{where}: {error.problem}{context}") from error
     except yaml.reader.ReaderError as error:
         place = f"line {text.count(chr(10), 0, error.position) + 1}"
         raise yaml.YAMLError(f"{place}: character U+{int(error.character):04X}") from error
@@ -53,11 +54,9 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
             raise yaml.YAMLError("an alias stands for what it is part of")
         return size
     sizes[id(node)] = 0
-    parts: list[yaml.Node] = []
+    parts: list[yaml.Node] = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.MappingNode):
         parts = [part for pair in node.value for part in pair]
-    elif isinstance(node, yaml.SequenceNode):
-        parts = node.value
     sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
     return sizes[id(node)]
 

@@ -41,6 +41,11 @@ def test_paths_are_relative_to_the_root_and_an_empty_file_means_the_defaults(tmp
             "a: [",
             r"eval_config\.yaml is not valid YAML: line 1, column 5: (?!.*unicode string).*\.$",
         ),
+        (
+            'root: "a\nb: c\n',
+            r"line 3, column 1: found unexpected end of stream \(while scanning a quoted scalar, "
+            r"line 1, column 7\)\.$",
+        ),
         ("a: \x07", r"not valid YAML: line 1: character U\+0007\.$"),
         ("index_rots: {}", r"unknown key 'index_rots'; did you mean 'index_roots'\?"),
     ],
