@@ -1,6 +1,7 @@
 """A second project of the same documents: its settings, what it refers to, what is refused."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,19 @@ def test_a_fast_index_is_built_and_asked_beside_a_standard_one(make_evaluation, 
     assert 0 < costs["clock-fast"]["tokens"] < costs["clock"]["tokens"]
     facts = evaluation.runs()[0].details.indexes
     assert facts["clock-fast"]["extraction model"] == "none (noun phrases)"
+    # As after `graphrag index --method fast`, of which the settings tell nothing.
+    fast = evaluation.root / "clock-fast"
+    settings = yaml.safe_load((fast / "settings.yaml").read_text(encoding="utf-8"))
+    text = yaml.safe_dump({**settings, "workflows": None})
+    (fast / "settings.yaml").write_text(text, encoding="utf-8")
+    evaluation.done("--limit", "1", "-q")
+    assert evaluation.runs()[0].details.indexes == facts
+    (fast / "output" / "index_cost.json").unlink()  # the release leaves this in its place
+    stats = {
+        "total_runtime": 3.0,
+        "num_documents": facts["clock-fast"]["documents"],
+        "workflows": {"extract_graph_nlp": {"overall": 2.0}, "create_communities": {"overall": 1}},
+    }
+    (fast / "output" / "stats.json").write_text(json.dumps(stats), encoding="utf-8")
+    evaluation.done("--limit", "1", "-q")
+    assert evaluation.runs()[0].details.indexes == facts

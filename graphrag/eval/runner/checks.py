@@ -18,8 +18,7 @@ from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.metrics.evidence import Evidence, phrase_key
 from graphrag.eval.metrics.index_view import IndexView
 from graphrag.eval.records.judged import JUDGED_METRICS
-from graphrag.eval.runner.index_building import NOUN_PHRASES
-from graphrag.eval.runner.indexes import list_model_warnings
+from graphrag.eval.runner.indexes import list_model_warnings, read_index_facts
 from graphrag.eval.runner.judging import FAITHFULNESS, list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.store.index_costs import read_index_cost
@@ -114,16 +113,13 @@ def list_graph_warnings(answering: Iterable[str], built: "Mapping[str, IndexHead
 
 
 def _graph_makers(header: IndexHeader) -> list[str]:
-    """Return the models that extracted an index's graph, as ``provider/model``."""
+    """Return what extracted an index's graph, models as ``provider/model``."""
     folder, fingerprint = header.config.output_storage.base_dir, header.fingerprint
     if folder and fingerprint is not None:
         cost = read_index_cost(Path(folder), fingerprint, None)
         if cost is not None and cost.steps:
             return [step.model for step in cost.steps if step.workflow == "extract_graph"]
-    if NOUN_PHRASES in (header.config.workflows or ()):
-        return []
-    maker = header.config.completion_models.get(header.config.extract_graph.completion_model_id)
-    return [] if maker is None else [model_name(maker)]
+    return [str(read_index_facts(header).get("extraction model", ""))]
 
 
 def _family(model: str) -> str:

@@ -92,12 +92,18 @@ def describe_indexes(
 def read_index_facts(header: IndexHeader) -> IndexFacts:
     """Return what an index was built with, by its settings now, and how much it holds.
 
-    Counts are those of tables that are parquet files; of other stores there are none. Blocks while
-    the ends of the files are read.
+    Whether its graph is of noun phrases is told by what its build left, where it left that. Counts
+    are those of tables that are parquet files; of other stores there are none. Blocks while the
+    ends of the files are read.
     """
     from pyarrow import parquet
 
-    config = header.config
+    config, folder = header.config, Path(header.config.output_storage.base_dir or "")
+    tables = ("documents", "text_units", "entities", "relationships", "communities")
+    paths = {name.replace("_", " "): folder / f"{name}.parquet" for name in tables}
+    there = {name: path for name, path in paths.items() if folder != Path() and path.is_file()}
+    counts = {n: int(cast("Any", parquet).read_metadata(p).num_rows) for n, p in there.items()}
+    cost = read_index_cost(folder, header.fingerprint or "", counts.get("documents", -1))
     extraction = config.completion_models.get(config.extract_graph.completion_model_id)
     embedding = config.embedding_models.get(config.embed_text.embedding_model_id)
     facts: dict[str, str | int | None] = {
@@ -105,19 +111,13 @@ def read_index_facts(header: IndexHeader) -> IndexFacts:
         "chunk overlap": config.chunking.overlap,
         "entity types": ", ".join(config.extract_graph.entity_types),
     }
-    if NOUN_PHRASES in (config.workflows or ()):
+    if NOUN_PHRASES in ((config.workflows or ()) if cost is None else cost.seconds):
         facts["extraction model"] = "none (noun phrases)"
     elif extraction is not None:
         facts["extraction model"] = model_name(extraction)
     if embedding is not None:
         facts[EMBEDDING_MODEL] = model_name(embedding)
-    facts["prompts"] = _digest_prompts(config)
-    for name in ("documents", "text_units", "entities", "relationships", "communities"):
-        path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
-        if config.output_storage.base_dir and path.is_file():
-            rows = cast("Any", parquet).read_metadata(path).num_rows
-            facts[name.replace("_", " ")] = int(rows)
-    return facts
+    return {**facts, "prompts": _digest_prompts(config), **counts}
 
 
 def read_index_costs(
