@@ -5,6 +5,7 @@ import re
 import signal
 import sqlite3
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -308,6 +309,16 @@ def test_under_uv_run_no_folder_is_copied_and_nothing_is_installed(tmp_path):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     python = ("--no-project", "--python", sys.executable, "python", "-c", _UNDER_UV)
     assert run_apart(find_uv_bin(), "run", *python, cwd=tmp_path) == "{}\n"
+
+
+@pytest.mark.slow
+def test_without_an_address_ray_is_begun_where_another_cluster_runs_on_the_machine():
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    with tempfile.TemporaryDirectory() as folder:  # whose path is short enough for Ray's sockets
+        named = Path(folder) / "ray" / "ray_current_cluster"  # what `ray start` writes
+        named.parent.mkdir()
+        named.write_text("127.0.0.1:9")
+        assert run_apart(sys.executable, "-c", _UNDER_UV, RAY_TMPDIR=folder) == "{}\n"
 
 
 HOLDING = """

@@ -155,8 +155,7 @@ class RayWorker:
         try:
             know_settings({})
             setup: WorkerSetup = pickle.loads(payload)
-            problem = find_problem(setup)
-            if problem is not None:
+            if (problem := find_problem(setup)) is not None:
                 return redact(problem)
             self._runner = EvaluationRunner(
                 setup.config, setup.judge, setup.index_roots, setup.methods
@@ -182,8 +181,7 @@ class RayWorker:
     ) -> bytes:
         """Search, or have a response judged; gives a pickled Reply, with exchanges if it tells."""
         exchanges = Exchanges()
-        kept_exchanges = exchanges if tells else None
-        log = CallLog(self._limit, bound=bound, time=time, exchanges=kept_exchanges)
+        log = CallLog(self._limit, bound=bound, time=time, exchanges=exchanges if tells else None)
         result, error = None, None
         try:
             if response is None:
@@ -515,7 +513,9 @@ def _import_ray() -> Ray:
 def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     is_own = address is None and not os.environ.get("RAY_ADDRESS")
     logging.getLogger("ray").setLevel(logging.CRITICAL)  # what it logs before it is told not to
-    how = {"num_cpus": n_workers, "include_dashboard": False} if is_own else {"address": address}
+    # "local", or Ray would take the cluster that `ray start` began on this machine.
+    own = {"address": "local", "num_cpus": n_workers, "include_dashboard": False}
+    how = own if is_own else {"address": address}
     try:
         with warnings.catch_warnings():  # of children that use nothing of it and run Ray's programs
             warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
