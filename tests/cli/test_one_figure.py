@@ -21,6 +21,8 @@ UNREAD = {"relevance": {6, 7, 13}, "correctness": {8}}
 MODULE = """
 from graphrag.eval.runner.methods import MethodAnswer
 
+asked = set()
+
 def number(question):
     return int(question.split("number ")[1].rstrip("?"))
 
@@ -29,6 +31,12 @@ async def frail(question):
     if n % 10 == 1:
         raise ConnectionError("no answer today")
     return MethodAnswer(f"Idris, number {n}?", (f"The number {n}?",), abstained=n % 10 == 2)
+
+async def wavering(question):
+    if question in asked:
+        raise ConnectionError("no second answer")
+    asked.add(question)
+    return MethodAnswer("Idris", (question,))
 
 async def firm(question):
     n = number(question)
@@ -214,3 +222,16 @@ def test_one_mean_of_a_metric_stands_everywhere(evaluation, server, tmp_path, mo
         assert now > old
         assert item["difference"]["difference"] == pytest.approx(now - old)
         assert item["difference"]["n_pairs"] == N
+
+
+def test_the_page_of_a_run_so_far_counts_every_search_of_a_question(evaluation, server):
+    server.behaviour = judging(unread=False)
+    own = next(evaluation.root.glob("figures_*.py")).stem
+    evaluation.configure(methods=[{"name": "wavering", "function": f"{own}:wavering"}])
+    evaluation.done("--repeat", "2", "--limit", "10", "--metrics", "correctness", "-q")
+    summary = evaluation.read_results("summary")["outcomes"]["wavering"]["correctness"]
+    with EvaluationStore(evaluation.store_path) as store:
+        (table, *_) = read_live(store, store.runs()[0])["tables"]
+    rows = {name: row for name, *row in table.rows}
+    assert summary["end_to_end"]["mean"] == fmean(n % 2 / 2 for n in range(10)) == 0.25
+    assert rows["wavering"][0].startswith("25.0 (")

@@ -408,7 +408,7 @@ def read_live(store: EvaluationStore, run: Run) -> dict[str, Any]:
 def _means(store: EvaluationStore, run: Run, metrics: Sequence[str]) -> Table:
     if run.setup.is_of_suites or not metrics:
         return Table()
-    all_rows = stored_rows(store, run, waiting="left out")
+    all_rows = stored_rows(store, run, every_trial=True, waiting="left out")
     by_method = {m: [row for row in all_rows if row.method == m] for m in run.setup.methods}
     outcomes = {m: summarize_rows(rows, metrics, len(rows), True) for m, rows in by_method.items()}
     title, note = "Mean scores in % (95 % interval)", ""
