@@ -641,6 +641,40 @@ def test_a_method_whose_searches_all_failed_ties_with_nobody(right, dead, said):
         assert "Lead over ppr" in answer.lead
 
 
+@pytest.mark.parametrize(
+    ("right", "failing", "said"),
+    [
+        ({"basic": 3, "bm25": 2, "tog": 3}, ["bm25"], "TIED: Use basic: as good as tog here"),
+        ({"basic": 3, "bm25": 2}, ["bm25"], ": basic is right on 3 % of questions."),
+        ({"basic": 0, "bm25": 2}, ["bm25"], ": basic is right on 0 % of questions."),
+        (
+            {"basic": 0, "tog": 0, "bm25": 2},
+            ["bm25"],
+            ": No answer: correctness is 0 % for every method that mostly answered.",
+        ),
+        (
+            {"basic": 0, "tog": 0, "bm25": 30, "ppr": 30},
+            ["bm25", "ppr"],
+            ": No answer: most searches of bm25 and ppr failed (140 of 200), and no other",
+        ),
+        ({"basic": 80, "bm25": 2, "tog": 40}, ["bm25"], "WINNER: Use basic."),
+        ({"bm25": 2}, ["bm25"], ": No answer: most searches failed (95 of 100)."),
+        ({"oracle": 9, "bm25": 2}, ["bm25"], ": No answer: most searches of bm25 failed (95 of"),
+        ({"basic": 1, "bm25": 30, "tog": 2}, ["bm25"], "WINNER: Use bm25."),
+    ],
+)
+def test_a_method_most_of_whose_searches_failed_ties_with_nobody(right, failing, said):
+    asked = evaluate({method: range(n) for method, n in right.items()})
+    n_answered = max(5, right["bm25"])
+    answer = answer_of(with_failures(asked, dict.fromkeys(failing, range(n_answered, 100))))
+    assert f"{answer.chip}: {answer.headline}".startswith(said)
+    if "searches" in said:
+        assert answer.next == "see why"
+    elif "No answer" not in said:
+        assert answer.lead.startswith(f"{100 - n_answered} of 100 searches of bm25 failed. ")
+        assert answer.next == "see why the searches of bm25 failed"
+
+
 def judged(key: str, question: str, method: str, is_right: bool) -> QueryResult:
     scores = MetricScores(*[JudgeResult(int(is_right), "")] * 4)
     return QueryResult(key, question, method, "x", scores, NOTHING)

@@ -102,12 +102,15 @@ class _Basis:
         self._results, self._analysis, self._best = results, analysis, analysis.best
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
         self._outcomes = {m: outcomes[self._primary] for m, outcomes in analysis.outcomes.items()}
-        answered = {result.method for result in results.results if result.failure is None}
         chosen = usable_methods(self._outcomes)
-        self._usable = [method for method in chosen if method in answered]
-        self._dead = [method for method in chosen if method not in answered]
-        dead = f"Every search of {join_names(self._dead)} failed. "
-        self._of_dead = dead if self._dead else ""
+        asked = {m: (results.counts[m]["n_search_failed"], results.counts[m]["n"]) for m in chosen}
+        self._dead = [m for m, (n_failed, n) in asked.items() if 2 * n_failed > n]
+        self._usable = [method for method in chosen if method not in self._dead]
+        shares: dict[str, list[str]] = {}
+        for m, (n_failed, n) in ((m, asked[m]) for m in self._dead):
+            share = "Every search" if n_failed == n else f"{n_failed:,} of {n:,} searches"
+            shares.setdefault(share, []).append(m)
+        self._of_dead = "".join(f"{s} of {join_names(m)} failed. " for s, m in shares.items())
         self._scored = analysis.scores
         self._means = {m: score.mean for m, score in self._scored.items() if score.mean is not None}
         self._family = [pair for pair in analysis.comparisons if pair.in_family]
@@ -121,7 +124,7 @@ class _Basis:
         self._is_clustered = Structure.CLUSTERED in map(self._structure, self._outcomes)
         self._right = RIGHT.get(self._primary, self._primary)
         ns = {outcomes.mean.n for outcomes in self._outcomes.values()}
-        n_trials = 1 if results.repeats is None else results.repeats.n_trials
+        self._n_trials = n_trials = 1 if results.repeats is None else results.repeats.n_trials
         # Scores are told as a number of all questions where these are few, else in percent.
         self._few = max(ns) if len(ns) == n_trials == 1 and max(ns) < 100 else None
         ids: dict[str, set[tuple[str, str]]] = {method: set() for method in self._outcomes}
@@ -146,11 +149,15 @@ class _Basis:
 
     def answer(self) -> Answer:
         winner = self._best.winner
-        contenders = [method for method in self._best.contenders if method not in self._dead]
-        n = sum(self._results.counts[method]["n"] for method in self._dead)
-        if not self._usable:
+        alive = [method for method in self._best.contenders if method not in self._dead]
+        contenders = alive if winner is None else [winner]
+        counts = [self._results.counts[method] for method in self._dead]
+        n, n_failed = (sum(of[name] for of in counts) for name in ("n", "n_search_failed"))
+        if not contenders and (not self._usable or any(map(self._means.get, self._dead))):
+            what = "every search" if n == n_failed else "most searches"
             whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
-            why = f"every search{whose} failed ({n:,} of {n:,})"
+            rest = ", and no other method is as good" if self._usable else ""
+            why = f"{what}{whose} failed ({n_failed:,} of {n:,}){rest}"
             return self._answer_nothing(why, "see why", self._command("show", "--failed"))
         has_answers = any(result.ground_truth for result in self._results.results)
         if not contenders and self._primary == "correctness" and not has_answers:
@@ -163,8 +170,9 @@ class _Basis:
             return self._answer_nothing(f"{join_names(self._absent)} {has} no result yet")
         if len(self._usable) == 1 and winner is None:
             return self._answer_single(contenders[0])
-        if not any(self._means.get(method) for method in self._usable):
-            return self._answer_nothing(f"{self._primary} is 0 % for every method")
+        if winner is None and not any(self._means.get(method) for method in self._usable):
+            which = "that mostly answered" if any(map(self._means.get, self._dead)) else ""
+            return self._answer_nothing(f"{self._primary} is 0 % for every method {which}".rstrip())
         if winner is not None:
             rest = (m for m in (*self._usable, *self._dead) if m != winner)
             nearest = min(rest, key=lambda other: self._deficit(winner, other)[0])
@@ -214,10 +222,8 @@ class _Basis:
             "index (text units, vectors, a graph), then the cheapest. TOO FEW: neither. All "
             "intervals hold together at 95 % confidence, and p is corrected by Holm over all pairs."
         )
-        if self._prices.in_all(self._usable):
-            how += (
-                " Of methods on different indexes that tie, the cheapest in all, if all are known."
-            )
+        in_all = " Of methods on different indexes that tie, the cheapest in all, if all are known."
+        how += in_all * bool(self._prices.in_all(self._usable))
         return Answer(
             chip,
             " ".join(filter(None, (self._prices.budgets, headline))),
@@ -236,11 +242,8 @@ class _Basis:
             return self._tell_missing_step()
         if self._prices.budgets:
             return "give all methods one budget: equal_terms in eval_config.yaml", ""
-        if not self._dead:
-            return None
-        method = self._dead[0]
-        why = self._command("show", "--failed", "--method", method)
-        return f"see why the searches of {method} failed", why
+        why = self._command("show", "--failed", "--method", *self._dead[:1])
+        return (f"see why the searches of {self._dead[0]} failed", why) if self._dead else None
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._list_missing() and not next_:
@@ -254,7 +257,6 @@ class _Basis:
         if score.low is not None and score.high is not None:
             low, high = floor(1000 * score.low) / 10, ceil(1000 * score.high) / 10
             lead = f"95 % sure: {low:.1f} to {high:.1f} %. "
-        compare = "compare it with another method, by --methods", ""
         return Answer(
             "",
             f"{method} {verb} {self._right} on {self._tell_share(method)}{self._by}.",
@@ -262,7 +264,7 @@ class _Basis:
             f"{self._of_dead}{lead}{self._tell_scope(None)}",
             "",
             self._prices.line(method, None),
-            *(self._mend_first() or compare),
+            *(self._mend_first() or ("compare it with another method, by --methods", "")),
             tuple(self._explain()),
             method=method,
         )
@@ -351,7 +353,6 @@ class _Basis:
         """Return how many questions were asked, and what of them is missing."""
         results, summaries = self._results, self._outcomes.values()
         documents = results.by_movie
-        trials = 1 if results.repeats is None else results.repeats.n_trials
         n_failed = sum(result.failure is not None for result in results.results)
         n_unjudged = sum(summary.n_not_judged + summary.n_search_failed for summary in summaries)
         missing = (
@@ -371,7 +372,7 @@ class _Basis:
         return "".join(
             (
                 counted(results.metadata["total_questions"], "question"),
-                f", each searched {trials} times," if trials > 1 else "",
+                f", each searched {self._n_trials} times," if self._n_trials > 1 else "",
                 f" on {counted(len(documents), 'index', 'indexes')}, " if any(documents) else ", ",
                 ", ".join(parts) or whole,
                 ".",
@@ -580,6 +581,5 @@ def _better(group: "Group", taken: str | None) -> tuple[str, str] | None:
             leads[lead.a] = f"{span(low, high)} points, "
         elif lead.a == taken and lead.shown < 0 and low is not None and high is not None:
             leads[lead.b] = f"{span(-high, -low)} points, "
-    means = {m: group.means[m].mean or 0.0 for m in leads}
-    best = max(means, key=means.__getitem__, default=None)
+    best = max(leads, key=lambda m: group.means[m].mean or 0.0, default=None)
     return None if best is None else (best, leads[best])

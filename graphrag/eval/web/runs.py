@@ -169,8 +169,7 @@ class StorePages:
         runs = [] if self._place == Path() else self._runs()
         tried = [listed for listed in runs if not listed["is_of_suites"]]
         judged = [listed["run"] for listed in tried]
-        names = [] if collector is None else collector.names()
-        series = [] if collector is None else [draw_series(collector, name) for name in names]
+        series = [] if collector is None else [draw_series(collector, n) for n in collector.names()]
         panels = draw_runs(judged, "measured")
         return render(
             "runs.html.j2",
