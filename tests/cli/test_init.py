@@ -94,7 +94,10 @@ def test_a_project_that_can_not_be_made_is_refused(texts, tmp_path):
     (tmp_path / "mine" / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
     refused = init(tmp_path / "mine", "--offline")
     assert "names its own models; leave --offline out" in flat(refused.output)
-    assert "--offline --root" in flat(init(tmp_path / "none").output)
+    (empty := tmp_path / "empty").mkdir()
+    for root, before in ((empty, f"--root {empty}"), (tmp_path / "none", "GraphRAG project")):
+        told = f"{before}; or, with the embedded models: graphrag eval init --offline --root {root}"
+        assert told in flat(init(root).output)
 
 
 def test_methods_that_an_index_can_not_run_are_left_out(tmp_path):

@@ -80,7 +80,8 @@ def init(
     except SettingsError as error:
         if not offline:
             how = eval_line("init", "--offline", "--root", root)
-            raise ConfigError(f"{error} To begin with the embedded models: {how}") from error
+            msg = f"{str(error).rstrip('.')}; or, with the embedded models: {how}"
+            raise ConfigError(msg) from error
     else:
         if offline and settings.read_text(encoding="utf-8", errors="replace") != SETTINGS:
             msg = f"{settings} is there and names its own models; leave --offline out"
@@ -103,8 +104,7 @@ def init(
     if offline and not any((root / "input").rglob("*.txt")):
         line = eval_line("init", "--offline", "--root", root)
         first = f"put your texts into {root / 'input'}, as .txt, then: "
-    messages.append(f"Next: {first}{line}")
-    for message in messages:
+    for message in (*messages, f"Next: {first}{line}"):
         say(message, quiet=quiet)
     return DONE
 
