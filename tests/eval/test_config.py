@@ -47,6 +47,10 @@ def test_paths_are_relative_to_the_root_and_an_empty_file_means_the_defaults(tmp
             r"line 1, column 7\)\.$",
         ),
         ("a: \x07", r"not valid YAML: line 1: character U\+0007\.$"),
+        (
+            "judge: {faithfulness: {by: global}}",
+            r"judge\.faithfulness\.by: unknown name 'global'; known: 'response' or 'claim'\.$",
+        ),
         ("index_rots: {}", r"unknown key 'index_rots'; did you mean 'index_roots'\?"),
     ],
 )

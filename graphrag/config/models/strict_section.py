@@ -31,13 +31,14 @@ def name_problem(error: ErrorDetails) -> str:
     return error["msg"] if raised is None else str(raised)
 
 
-def explain_first(error: ValidationError, names: Iterable[str] = ()) -> str:
-    """Return where the first problem of values is, and what it is; ``names``: what is known."""
+def explain_first(error: ValidationError, hints: bool = False) -> str:
+    """Return where the first problem of values is, and what it is, with ``hints`` on names."""
     first = error.errors()[0]
     where, problem = ".".join(map(str, first["loc"])), name_problem(first)
-    if names and first["type"] == "literal_error":
-        word = str(first["input"])
-        problem = f"unknown name {word!r}{nearest(word, names)}"
+    if hints and first["type"] == "literal_error":
+        word, known = str(first["input"]), str(first.get("ctx", {}).get("expected"))
+        hint = nearest(word, known.split("'")[1::2]) or f"; known: {known}"
+        problem = f"unknown name {word!r}{hint}"
     return f"{where}: {problem}" if where else problem
 
 

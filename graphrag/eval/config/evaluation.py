@@ -444,7 +444,7 @@ def parse_config(
     try:
         return EvaluationConfig.model_validate(values, context=own_methods)
     except ValidationError as error:
-        raise ConfigError(as_sentence(f"{source}: {explain_first(error, _METHODS)}")) from error
+        raise ConfigError(as_sentence(f"{source}: {explain_first(error, hints=True)}")) from error
 
 
 def _describe_missing(file: Path) -> str:
