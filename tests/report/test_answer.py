@@ -635,7 +635,8 @@ def test_a_method_whose_searches_all_failed_ties_with_nobody(right, dead, said):
         assert answer.headline == "No answer: every search of tog and bm25 failed (200 of 200)."
         assert answer.next == "see why"
         return
-    assert answer.lead.startswith(f"Every search of {' and '.join(dead)} failed. ")
+    listed = ", ".join(f"{method} 100 of 100" for method in dead)
+    assert answer.lead.startswith(f"Failed searches: {listed}. ")
     assert answer.next == f"see why the searches of {dead[0]} failed"
     if "ppr" in right:
         assert "Lead over ppr" in answer.lead
@@ -671,7 +672,7 @@ def test_a_method_most_of_whose_searches_failed_ties_with_nobody(right, failing,
     if "searches" in said:
         assert answer.next == "see why"
     elif "No answer" not in said:
-        assert answer.lead.startswith(f"{100 - n_answered} of 100 searches of bm25 failed. ")
+        assert answer.lead.startswith(f"Failed searches: bm25 {100 - n_answered} of 100. ")
         assert answer.next == "see why the searches of bm25 failed"
 
 

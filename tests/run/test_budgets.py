@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from math import log2
 from typing import get_args
 
@@ -12,7 +13,13 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, flat
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records.answers import EfficiencyMetrics, QueryResult
-from graphrag.eval.records.verdicts import JudgeResult, MetricScores
+from graphrag.eval.records.verdicts import (
+    Failure,
+    JudgeResult,
+    MetricScores,
+    failed_search_scores,
+)
+from graphrag.eval.report.answer import answer_run
 from graphrag.eval.results.curves import area_under, area_weights, draw_curves
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.methods import SearchMethod
@@ -232,6 +239,28 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     good = next(c for c in curves.curves if c.method == "good")
     assert (good.n_left_out["correctness"], good.areas["correctness"].n) == (5, 55)
     assert curves.winner is None  # of 60 questions 55 have both areas, under 95 %
+
+
+@pytest.mark.parametrize(
+    ("share", "chip"), [({"good": 9, "poor": 2}, "WINNER"), ({"good": 0, "poor": 0}, "TOO FEW")]
+)
+@pytest.mark.parametrize(("n_answered", "of"), [(0, "60 of 60"), (5, "55 of 60")])
+def test_the_answer_says_of_a_method_that_it_failed_at_every_budget(share, chip, n_answered, of):
+    groups = {m: {b: f"{m}@{b}" for b in (500, 1000, 2000)} for m in share}
+    failed = {"failure": Failure("search", "error", "x"), "scores": failed_search_scores()}
+    results = [
+        replace(result, **(failed if method == "poor" and n >= n_answered else {}))
+        for method, at in groups.items()
+        for budget, name in at.items()
+        for n in range(60)
+        for result in [answered(n, name, int(n % 10 < share[method]), budget)]
+    ]
+    answer = answer_run(aggregate_results(results, ("correctness",), curves=groups))
+    assert answer is not None
+    assert answer.chip == chip
+    listed = ", ".join(f"{name} {of}" for name in groups["poor"].values())
+    assert answer.lead.startswith(f"Failed searches: {listed}.")
+    assert answer.next == "see why the searches of poor@500 failed"
 
 
 def test_the_shipped_run_lets_retrieval_decide(project_root):

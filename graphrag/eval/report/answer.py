@@ -1,6 +1,6 @@
 """The answer of a run: which method to take, how sure that is, at what price, and what next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil, floor
@@ -91,7 +91,7 @@ def answer_run(results: "EvaluationResults") -> Answer | None:
     """
     analysis, curves, label = results.analysis, results.curves, label_results(results) or ""
     if curves is not None and curves.primary is not None:
-        return replace(_answer_curves(curves, curves.primary), label=label)
+        return replace(_answer_curves(results, curves, curves.primary), label=label)
     if analysis is None or not results.metrics or not analysis.outcomes:
         return None
     return replace(_Basis(results, analysis).answer(), label=label)
@@ -103,14 +103,8 @@ class _Basis:
         self._primary, self._prices = analysis.primary, Prices(results, analysis)
         self._outcomes = {m: outcomes[self._primary] for m, outcomes in analysis.outcomes.items()}
         chosen = usable_methods(self._outcomes)
-        asked = {m: (results.counts[m]["n_search_failed"], results.counts[m]["n"]) for m in chosen}
-        self._dead = [m for m, (n_failed, n) in asked.items() if 2 * n_failed > n]
+        self._dead, self._of_dead = _list_dead(results, chosen)
         self._usable = [method for method in chosen if method not in self._dead]
-        shares: dict[str, list[str]] = {}
-        for m, (n_failed, n) in ((m, asked[m]) for m in self._dead):
-            share = "Every search" if n_failed == n else f"{n_failed:,} of {n:,} searches"
-            shares.setdefault(share, []).append(m)
-        self._of_dead = "".join(f"{s} of {join_names(m)} failed. " for s, m in shares.items())
         self._scored = analysis.scores
         self._means = {m: score.mean for m, score in self._scored.items() if score.mean is not None}
         self._family = [pair for pair in analysis.comparisons if pair.in_family]
@@ -151,14 +145,14 @@ class _Basis:
         winner = self._best.winner
         alive = [method for method in self._best.contenders if method not in self._dead]
         contenders = alive if winner is None else [winner]
-        counts = [self._results.counts[method] for method in self._dead]
-        n, n_failed = (sum(of[name] for of in counts) for name in ("n", "n_search_failed"))
+        failed = [r.failure is not None for r in self._results.results if r.method in self._dead]
+        n, n_failed = len(failed), sum(failed)
         if not contenders and (not self._usable or any(map(self._means.get, self._dead))):
             what = "every search" if n == n_failed else "most searches"
             whose = "" if n == len(self._results.results) else f" of {join_names(self._dead)}"
             rest = ", and no other method is as good" if self._usable else ""
             why = f"{what}{whose} failed ({n_failed:,} of {n:,}){rest}"
-            return self._answer_nothing(why, "see why", self._command("show", "--failed"))
+            return self._answer_nothing(why, "see why", _command(self._results, "show", "--failed"))
         has_answers = any(result.ground_truth for result in self._results.results)
         if not contenders and self._primary == "correctness" and not has_answers:
             headline = "No question has an answer, so correctness is not judged."
@@ -242,8 +236,7 @@ class _Basis:
             return self._tell_missing_step()
         if self._prices.budgets:
             return "give all methods one budget: equal_terms in eval_config.yaml", ""
-        why = self._command("show", "--failed", "--method", *self._dead[:1])
-        return (f"see why the searches of {self._dead[0]} failed", why) if self._dead else None
+        return _see_why(self._results, self._dead[0]) if self._dead else None
 
     def _answer_nothing(self, why: str, next_: str = "", command: str = "") -> Answer:
         if self._list_missing() and not next_:
@@ -319,9 +312,8 @@ class _Basis:
         return max(n, meta["n_planned"] - meta["n_done"]) if self._absent else n
 
     def _tell_share(self, method: str) -> str:
-        if self._few is None:
-            return f"{self._format_score(method)} % of questions"
-        return f"{self._format_score(method)} of {counted(self._few, 'question')}"
+        whole = "% of questions" if self._few is None else f"of {counted(self._few, 'question')}"
+        return f"{self._format_score(method)} {whole}"
 
     def _format_score(self, method: str, by_judge: bool = False) -> str:
         """Return a score as a number: 0 or all only where it is exactly that."""
@@ -354,14 +346,12 @@ class _Basis:
         results, summaries = self._results, self._outcomes.values()
         documents = results.by_movie
         n_failed = sum(result.failure is not None for result in results.results)
+        n_missing = sum(of.n_judge_failed + of.n_judge_unparseable for of in summaries)
         n_unjudged = sum(summary.n_not_judged + summary.n_search_failed for summary in summaries)
         missing = (
             ("search", "searches", "failed", n_failed),
             ("search", "searches", "not made", self._n_not_made()),
-            (
-                *("verdict", "verdicts", "missing"),
-                sum(summary.n_judge_failed + summary.n_judge_unparseable for summary in summaries),
-            ),
+            ("verdict", "verdicts", "missing", n_missing),
             ("answer", "answers", "not judged", n_unjudged - n_failed),
         )
         parts = [f"{counted(n, one, many)} {what}" for one, many, what, n in missing if n]
@@ -444,16 +434,14 @@ class _Basis:
         if self._results.metadata["embedded_models"]:
             return "your own documents and models", eval_line("init", "--root", "PROJECT")
         if self._is_corrected:
-            return "hold the next change against this run", self._command("compare", "--pin")
+            return "hold the next change against this run", _command(
+                self._results, "compare", "--pin"
+            )
         flags = () if self._primary == "correctness" else ("--metric", self._primary)
         run_id = self._results.metadata.get("run_id")
         command = eval_line_here("view", "--labels", run_id, *flags) if run_id else ""
         n = min(MIN_LABELS, self._results.metadata["total_questions"])
         return f"label the answers to {counted(n, 'question')} to check the judge", command
-
-    def _command(self, command: str, *flags: str) -> str:
-        run_id = self._results.metadata.get("run_id")
-        return eval_line_here(command, run_id, *flags) if run_id else ""
 
     def _tell_missing_step(self) -> tuple[str, str]:
         """Return how to get what is missing; judging again makes no search."""
@@ -496,8 +484,33 @@ class _Basis:
         return high + 100 * max(0.0, up - difference if pair.a == rival else difference - low)
 
 
-def _answer_curves(curves: "BudgetCurves", figure: str) -> Answer:
+def _list_dead(results: "EvaluationResults", methods: Sequence[str]) -> tuple[list[str], str]:
+    """Return the methods most of whose searches failed, and a line of them, which may be ""."""
+    failed = {m: (results.counts[m]["n_search_failed"], results.counts[m]["n"]) for m in methods}
+    dead = [method for method, (n_failed, n) in failed.items() if 2 * n_failed > n]
+    cells = ["{} {:,} of {:,}".format(method, *failed[method]) for method in dead]
+    return dead, f"Failed searches: {join_names(cells, last=', ')}. " if dead else ""
+
+
+def _see_why(results: "EvaluationResults", method: str) -> tuple[str, str]:
+    command = _command(results, "show", "--failed", "--method", method)
+    return f"see why the searches of {method} failed", command
+
+
+def _command(results: "EvaluationResults", command: str, *flags: str) -> str:
+    run_id = results.metadata.get("run_id")
+    return eval_line_here(command, run_id, *flags) if run_id else ""
+
+
+def _answer_curves(results: "EvaluationResults", curves: "BudgetCurves", figure: str) -> Answer:
     """Return which method's area is shown to be the largest on the primary figure."""
+    answer = _compare_areas(curves, figure)
+    dead, of_dead = _list_dead(results, [point.name for c in curves.curves for point in c.points])
+    next_, command = _see_why(results, dead[0]) if dead else ("", "")
+    return replace(answer, lead=f"{of_dead}{answer.lead}".rstrip(), next=next_, command=command)
+
+
+def _compare_areas(curves: "BudgetCurves", figure: str) -> Answer:
     areas = {c.method: c.areas[figure] for c in curves.curves if figure in c.areas}
     over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens"
     how = (

@@ -65,9 +65,7 @@ def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
 
 def plain_amount(value: float | None) -> str:
     """Return a figure of any size with four digits or more, and without an exponent."""
-    if value is None:
-        return MISSING
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return number(value, ",.0f" if value is None or abs(value) >= 1000 else ".4g")
 
 
 def p_value(p: float | None) -> str:
@@ -94,10 +92,8 @@ def unfinished(quantile: "LatencyQuantile") -> str:
 
 def figure(name: str, value: float | None) -> str:
     """Return a figure of a run as its tables show it, by the name that the list of runs has."""
-    if value is None:
-        return MISSING
     if name == "tokens":
-        return f"{value:,.0f}"
+        return number(value, ",.0f")
     if name == "cost_usd":
         return money(value)
     return share(value) if is_share(name) else number(value)
@@ -119,9 +115,7 @@ def points(value: float | None, missing: str = MISSING) -> str:
 
 def share(value: float | None, sign: str = "", missing: str = MISSING) -> str:
     """Return a share in per cent, before ``sign`` where it is known."""
-    if value is None:
-        return missing
-    return f"{'100' if value == 1 else f'{100 * value:.1f}'}{sign}"
+    return missing if value is None else f"{'100' if value == 1 else f'{100 * value:.1f}'}{sign}"
 
 
 def percent(estimate: "Estimate", missing: str = MISSING) -> str:

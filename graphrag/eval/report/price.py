@@ -127,11 +127,8 @@ class Prices:
         own, others = amounts[method], [amounts[rival] for rival in alike]
         costs = [amount for amount in others if amount is not None]
         if own is not None and costs and len(costs) == len(others):
-            is_less = own < min(costs)
-            fewer = "fewer tokens" if is_less else "no more tokens"
-            text = f"takes {fewer}"
-            if self.unit == "cost_usd":
-                text = f"costs {'less' if is_less else 'no more'}"
+            fewer, less = ("fewer", "less") if own < min(costs) else ("no more", "no more")
+            text = f"costs {less}" if self.unit == "cost_usd" else f"takes {fewer} tokens"
             parts.append(f"{text} than {join_names(alike)}" if parts else text)
         return " and ".join(parts)
 
@@ -218,10 +215,8 @@ class Prices:
         if lacking := [name for name, cost in by_method.items() if cost is None]:
             return f"What the index of {join_names(lacking)} took to build is not known."
         costs = [by_method[name] or 0.0 for name in (dear, cheap)]
-        text = (
-            f"{dear}'s index took {self._tell_amount(costs[0], payoff.unit)} to build, {cheap}'s "
-        )
-        text += f"{self._tell_amount(costs[1], payoff.unit) if costs[1] else 'nothing'}"
+        took = [self._tell_amount(cost, payoff.unit) if cost else "nothing" for cost in costs]
+        text = f"{dear}'s index took {took[0]} to build, {cheap}'s {took[1]}"
         if payoff.questions is not None and payoff.at_most is not None:
             return f"{text}; it pays after about {round_up(payoff.questions):,} questions."
         if payoff.saved is None:

@@ -116,11 +116,9 @@ class BudgetCurves:
 
     def sections(self) -> dict[str, object]:
         """Return the sections of the summary file that the curves decide, JSON-ready."""
-        values = asdict(self)
-        curves, differences = values.pop("curves"), values.pop("differences")
-        drawn = {k: list(v) for k, v in values.items()}
-        drawn |= {"winner": self.winner, "curves": list(curves), "differences": list(differences)}
-        return {"best": to_jsonable_python(self.best), "budget_curves": drawn}
+        values = {name: list(of) for name, of in asdict(self).items()}
+        best = to_jsonable_python(self.best)
+        return {"best": best, "budget_curves": {"winner": self.winner, **values}}
 
 
 def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
