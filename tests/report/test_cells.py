@@ -1,11 +1,14 @@
 """How figures read: one word where one is missing, one form of 100 %."""
 
+from math import fsum
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from graphrag.eval.report.cells import (
     figure,
+    money,
     p_value,
     percent,
     plain,
@@ -85,6 +88,15 @@ def test_limits_are_rounded_outwards():
     assert span(-0.04641, 0.01841) == "-4.7 to +1.9"
     assert span(-0.3, -0.00001) == "-30.0 to -0.0"
     assert span(None, 0.1) == "-"
+
+
+@given(st.lists(st.integers(100, 9_000), max_size=40), st.randoms())
+def test_dollars_are_shown_alike_in_whatever_order_they_are_added_up(tokens, random):
+    left = -sum(tokens) % 250 + 125  # so that the sum ends in half of a ten-thousandth
+    costs = [number * 4e-7 for number in (*tokens, left)]
+    shown = money(fsum(costs))
+    random.shuffle(costs)
+    assert money(sum(costs)) == shown
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))

@@ -59,8 +59,8 @@ def in_brackets(label: str | None) -> str:
 
 
 def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
-    """Return US dollars, after ``sign`` where they are known."""
-    return missing if usd is None else f"{sign}{usd:.4f}"
+    """Return US dollars, after ``sign`` where they are known; alike in whatever order added up."""
+    return missing if usd is None else f"{sign}{round(usd, 12):.4f}"
 
 
 def plain_amount(value: float | None) -> str:

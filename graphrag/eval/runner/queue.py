@@ -328,7 +328,7 @@ class Work:
         reason, allow_usd, spending = self._stop and str(self._stop), None, self._spending
         if reason is None and self._not_afforded is not None:
             allowed = f"the allowed ${spending.most_usd:g}"
-            reason = f"${spending.spent_usd:.4f} of {allowed} is spent in all"
+            reason = f"${round(spending.spent_usd, 12):.4f} of {allowed} is spent in all"
             if spending.unanswered_usd:
                 unanswered = f"${spending.unanswered_usd:.4f}"
                 reason += f", calls without a reply may have cost {unanswered} besides"
