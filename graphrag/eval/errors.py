@@ -45,6 +45,11 @@ class IndexUnavailableError(UsageError):
     """An index is missing, not built, or does not fit its settings."""
 
 
+def name_index(key: str, problem: object) -> str:
+    """Return what is wrong with an index; its name stands once where its folder has the same."""
+    return f"Index {'' if str(problem).startswith(f'{key} ') else f'{key}: '}{problem}"
+
+
 class ResumeError(UsageError):
     """There is no unfinished run, or the unfinished run was set up differently."""
 

@@ -106,6 +106,17 @@ def test_a_second_interrupt_stops_at_once(make_evaluation, server):
     assert evaluation.count_calls() == len(watched.records)
 
 
+def test_sigterm_at_any_other_time_says_what_ctrl_c_says():
+    """While figures are computed, say, or with Ctrl-C ignored, as nohup has it."""
+    ask = "import signal, sys; from graphrag.eval.cli.terminal import explained; {}; "
+    end = "sys.exit(explained(lambda: signal.raise_signal(signal.SIGTERM)))"
+    for first in ("", "signal.signal(signal.SIGINT, signal.SIG_IGN)"):
+        code = ask.format(first or "pass") + end
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == INTERRUPTED
+        assert done.stderr.startswith("Interrupted; what was finished is kept")
+
+
 def not_built(evaluation: Evaluation) -> str:
     return (
         "Interrupted: index clock is not built. Begin again with: "

@@ -39,6 +39,7 @@ for arguments in json.load(sys.stdin):
         codes.append(end.code)
 print(json.dumps([codes, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
+LONG = "long" * 75
 WRONG = {
     ("--root", "nowhere"): "nowhere does not exist; check --root",
     ("--root", "no_project.yaml"): "no_project.yaml is a file; name its folder by --root.",
@@ -51,7 +52,7 @@ WRONG = {
     ("show", "2020"): "There is no run in",
     ("compare", "2020", "2021"): "There is no run in",
     ("--config", "other_index.yaml"): "which other_index.yaml does not configure",
-    ("--config", "not_built.yaml"): "is not indexed: entities, relationships",
+    ("--config", "not_built.yaml"): "Error: Index bare is not indexed: entities, relationships",
     ("show", "latest"): "There is no run in",
     ("compare", "latest"): "There is no run in",
     ("compare", "a.json", "b.json"): "a.json does not exist; name a run",
@@ -66,6 +67,10 @@ WRONG = {
     ("history", "--root", "nowhere"): "nowhere does not exist; check --root",
     ("dashboard", "--root", "nowhere"): "nowhere does not exist; check --root",
     ("monitor", "--baseline", "2020"): "There is no run in",
+    ("--output", LONG): f"{LONG} can't be used (File name too long); name another file or folder.",
+    ("--root", LONG): f"{LONG} can't be used (File name too long)",
+    ("show", LONG): f"{LONG} can't be used (File name too long)",
+    ("--config", "latin.yaml"): "latin.yaml can't be read: it is not UTF-8; save it so.",
 }
 
 
@@ -76,12 +81,15 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
         ("no_questions", {"dataset": {"path": "nothing.json"}}),
         ("no_project", {"indexes": {"clock": "no_clock"}}),
         ("other_index", {"dataset": {"path": "other.json"}}),
-        ("not_built", {"indexes": {"clock": "bare"}}),
+        ("not_built", {"indexes": {"bare": "bare"}, "dataset": {"path": "bare.json"}}),
     ):
         text = yaml.safe_dump({**config, **changes})
         (evaluation.root / f"{name}.yaml").write_text(text, encoding="utf-8")
     asked = [{"id": "q1", "imdb_key": "clok", "question": "Who?", "answer": "Ada"}]
     (evaluation.root / "other.json").write_text(json.dumps(asked), encoding="utf-8")
+    asked[0]["imdb_key"] = "bare"
+    (evaluation.root / "bare.json").write_text(json.dumps(asked), encoding="utf-8")
+    (evaluation.root / "latin.yaml").write_text("caf\u00e9: 1", encoding="latin-1")
     (evaluation.root / "bare").mkdir()
     (evaluation.root / "bare" / "settings.yaml").write_text("{}", encoding="utf-8")
     done = subprocess.run(

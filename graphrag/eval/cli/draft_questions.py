@@ -123,9 +123,8 @@ def _read_names(flag: str, text: str, choices: Sequence[str]) -> list[str]:
     names = split_names(text)
     unknown = next((name for name in names if name not in choices), None)
     if unknown is not None or not names:
-        problem = " names none"
-        if unknown:
-            problem = f": there is no {flag[:-1]} {unknown!r}{nearest(unknown, choices)}"
+        known = nearest(unknown or "", choices)
+        problem = f": there is no {flag[:-1]} {unknown!r}{known}" if unknown else " names none"
         raise UsageError(f"{as_sentence(f'--{flag}{problem}')} Known: {', '.join(choices)}.")
     return list(dict.fromkeys(names))
 

@@ -121,8 +121,8 @@ def _interruptible(
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
     tasks in it, each of which says that it is lost, or leaves it waiting for ever. So this is
-    what ``asyncio.run`` does at Ctrl-C, at SIGTERM as well, and says how to begin again. At the
-    second time, until the process ends, there is nothing left to wait for.
+    what ``asyncio.run`` does, and says how to begin again. At the second time, until the process
+    ends, there is nothing left to wait for.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -141,10 +141,8 @@ def _interruptible(
         task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, interrupt) for number in numbers}
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if is_main else None
     has_built = False
     try:
         yield
@@ -154,9 +152,8 @@ def _interruptible(
             raise
         raise BuildInterruptedError(why) from None
     finally:
-        if has_built or not interrupts:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        if before is not None and (has_built or not interrupts):
+            signal.signal(signal.SIGINT, before)
     if interrupts:  # by then it waited for nothing any more
         msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"
         raise BuildInterruptedError(msg)

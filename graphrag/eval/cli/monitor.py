@@ -1,8 +1,8 @@
 """``graphrag eval monitor``: rounds of questions, and an alarm when a metric fell."""
 
-import signal
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from graphrag.eval.cli.command import MonitorFlags, RunFlags, split_names
 from graphrag.eval.cli.evaluate import evaluate
@@ -54,6 +54,8 @@ class _Watch:
 
     def __init__(self, place: Place, flags: MonitorFlags, baseline: str) -> None:
         self._place, self._flags, self._source = place, flags, baseline
+        self._say = partial(say, quiet=flags.quiet)
+        self._note = partial(say, stderr=True, quiet=flags.quiet)
         if not place.read_config().output.save_intermediate:
             msg = "output.save_intermediate is off, and a watch lives in what is kept; turn it on."
             raise UsageError(msg)
@@ -212,20 +214,12 @@ class _Watch:
             write_file(self._flags.alarm, whole_json(alarm))
             self._note(f"Alarm written to {self._flags.alarm}.")
 
-    def _say(self, text: str) -> None:
-        say(text, quiet=self._flags.quiet)
-
-    def _note(self, text: str) -> None:
-        say(text, stderr=True, quiet=self._flags.quiet)
-
 
 def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
     """Wait for the next round; return False when the user ended the watch."""
     left = moment - time.monotonic()
     due = datetime.now(UTC) + timedelta(seconds=left)
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):  # of which the event loop let go
-            signal.signal(number, signal.default_int_handler)
         at = f"{due:%Y-%m-%d %H:%M:%S} UTC"
         say(f"The next round begins at {at}; Ctrl-C ends the watch.", stderr=True, quiet=quiet)
         time.sleep(max(0.0, left))

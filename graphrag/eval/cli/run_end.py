@@ -75,15 +75,14 @@ class Interrupts:
             self._writer.setblocking(False)
             self._reader.settimeout(_LOOK_S)
             self._woken = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-            self._before = [signal.signal(number, self._handle_signal) for number in _NUMBERS]
+            self._before = signal.signal(signal.SIGINT, self._handle_signal)  # and SIGTERM with it
             self._thread = threading.Thread(target=self._read_signals, name="signals", daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._is_on:
-            for number, before in zip(_NUMBERS, self._before, strict=True):
-                signal.signal(number, before)
+            signal.signal(signal.SIGINT, self._before)
             signal.set_wakeup_fd(self._woken)
             self._writer.close()
             self._thread.join()
@@ -96,7 +95,7 @@ class Interrupts:
         elif own_frames(frame):
             raise KeyboardInterrupt
         else:  # between two steps of the loop: nothing is half done there
-            self._loop.call_soon_threadsafe(_raise_interrupt)
+            self._loop.call_soon_threadsafe(signal.default_int_handler, signal.SIGINT, frame)
 
     def _stop_run(self) -> None:
         self._is_noticed = True
@@ -127,10 +126,6 @@ class Interrupts:
                     end_at_once(self._notes, say_interrupted())
                 elif waited_s >= FINISH_S:
                     self._runner.watch.let_go(InterruptStop())
-
-
-def _raise_interrupt() -> None:
-    raise KeyboardInterrupt
 
 
 class Supervisor:

@@ -13,7 +13,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.drafts import REHEARSAL
 from graphrag.eval.dataset.samples import Sample, check_keys, read_dataset
-from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.text.command_lines import config_name
 from graphrag.text.phrases import counted
 
@@ -58,9 +58,9 @@ def read_input(place: Place, flags: RunFlags) -> RunInput:
         try:
             lacking = find_unbuilt(root, tables.get(key, ()), remedy=remedy)
         except SettingsError as error:
-            raise ConfigError(f"Index {key}: {error}") from error
+            raise ConfigError(name_index(key, error)) from error
         if lacking is not None:
-            raise IndexUnavailableError(f"Index {key}: {lacking}")
+            raise IndexUnavailableError(name_index(key, lacking))
     return RunInput(config, samples, roots, warnings)
 
 

@@ -1,13 +1,17 @@
 """The exit codes of the commands, how an error becomes one of them, and what a terminal gets."""
 
+import errno
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from rich.console import Console
@@ -37,8 +41,7 @@ def log_to(path: Path, verbose: bool) -> Generator[None]:
     """Send the libraries' log lines to a file, so that the terminal stays readable."""
     handler = logging.FileHandler(path, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    level = logging.DEBUG if verbose else logging.WARNING
-    with lines_to(handler, level, ("graphrag", *LIBRARIES)):
+    with lines_to(handler, logging.DEBUG if verbose else logging.WARNING, ("graphrag", *LIBRARIES)):
         yield
 
 
@@ -71,22 +74,29 @@ USAGE = 2
 INCOMPLETE = 3
 FAILED = 100
 INTERRUPTED = 130
+_OF_A_PATH = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS)
 
 
 def explained(run: Callable[[], int], verbose: bool = False) -> int:
-    """Return a command's exit code; an error becomes one sentence on stderr."""
+    """Return a command's exit code; an error is one sentence on stderr, SIGTERM is Ctrl-C."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _interrupt) if is_main else None
     try:
         return run()
     except (BuildInterruptedError, KeyboardInterrupt) as error:
-        is_build = isinstance(error, BuildInterruptedError)
-        say(str(error) if is_build else say_interrupted(), stderr=True)
+        say(str(error) or say_interrupted(), stderr=True)
         return INTERRUPTED
     except Exception as error:
         from graphrag.config.settings_files import SettingsError
 
-        is_usage = isinstance(error, (UsageError, SettingsError))
+        is_usage, text = isinstance(error, (UsageError, SettingsError)), str(error)
+        if isinstance(error, OSError) and error.errno in _OF_A_PATH:
+            is_usage = True
+            text = (
+                f"{error.filename} can't be used ({error.strerror}); name another file or folder."
+            )
         if is_usage or isinstance(error, EvalError):
-            say(f"Error: {error}", "red", stderr=True)
+            say(f"Error: {text}", "red", stderr=True)
         elif not verbose:
             from graphrag.query.calls import describe_error
 
@@ -95,6 +105,14 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         if verbose:
             say(traceback.format_exc(), stderr=True)
         return USAGE if is_usage else ERROR
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(signal.SIGINT)  # an event loop has its own; nohup has none
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def say_interrupted() -> str:

@@ -428,7 +428,8 @@ def read_written(file: Path, name: str, missing: str, is_json: bool = False) -> 
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(missing) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name} can't be read: {error}.") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8; save it so"
+        raise ConfigError(f"{name} can't be read: {why}.") from error
     except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
         form = "JSON" if is_json else "YAML"
         raise ConfigError(f"{name} is not valid {form}: {error}.") from error

@@ -15,7 +15,7 @@ from graphrag.config.project_settings import read_settings
 from graphrag.config.settings_files import SEARCHED_TABLES, SettingsError
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, name_index
 from graphrag.eval.metrics.index_view import IndexView, read_index_views
 from graphrag.eval.runner.index_building import NOUN_PHRASES, is_built
 from graphrag.eval.runner.methods import MethodSet
@@ -65,9 +65,9 @@ def _name_index_in_errors(key: str) -> Generator[None]:
     try:
         yield
     except SettingsError as error:
-        raise ConfigError(f"Index {key}: {error}") from error
+        raise ConfigError(name_index(key, error)) from error
     except IndexNotBuiltError as error:
-        raise IndexUnavailableError(f"Index {key}: {error}") from error
+        raise IndexUnavailableError(name_index(key, error)) from error
 
 
 def describe_indexes(

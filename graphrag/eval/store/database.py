@@ -177,7 +177,8 @@ class EvaluationStore:
 
     def keep_exchanges(self, run_id: str, scope: CallScope, exchanges: Exchanges) -> None:
         """Keep what a scope's models were told and said, with what is written next."""
-        kept = keep_exchanges(self._read_behind, run_id, scope, exchanges)
+        read = self._db.execute  # and not what waits to be written
+        kept = keep_exchanges(lambda q, v: read(q, v).fetchall(), run_id, scope, exchanges)
         self._writer.write_soon(*kept)
 
     def exchanges(self, run_id: str, units: Sequence[str]) -> dict[str, list[KeptCalls]]:
@@ -339,8 +340,7 @@ class EvaluationStore:
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
-        make = each_of(lambda row: usage_of(row[0]))
-        return self._rows("forgotten", "usage", run_id, "rowid", make)
+        return self._rows("forgotten", "usage", run_id, "rowid", each_of(lambda r: usage_of(r[0])))
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls have been sent and not been answered."""
@@ -388,10 +388,6 @@ class EvaluationStore:
         """See :meth:`StoreWriter.grouped`: it is the ends of calls that are put off."""
         return self._writer.grouped()
 
-    def _read_behind(self, query: str, values: tuple[object, ...]) -> list[Values]:
-        """Return rows without what waits to be written."""
-        return self._db.execute(query, values).fetchall()
-
     def _read(
         self, query: str, values: tuple[object, ...], make: Callable[[Values], _T] = lambda row: row
     ) -> list[_T]:
@@ -407,9 +403,8 @@ class EvaluationStore:
             try:
                 return make(self._db.execute(query, values))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise damage_error(
-                    self.path, f"a row of it is damaged: {error}", in_row=True
-                ) from error
+                why = f"a row of it is damaged: {error}"
+                raise damage_error(self.path, why, in_row=True) from error
 
     def _rows(
         self,
@@ -427,17 +422,14 @@ class EvaluationStore:
             where += f" AND unit IN ({', '.join('?' * len(units))})"
             values = (run_id, *units)
         sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
-        if units is not None or not keeps:
+        if units is not None or not keeps or not self._reads_only:
             return self._read_all(sql, values, make)
         if run_id != self._memory[0]:
             self._memory = (run_id, {})
         kept = self._memory[1]
-        if sql in kept:
-            return cast("_T", kept[sql])
-        result = self._read_all(sql, values, make)
-        if self._reads_only:
-            kept[sql] = result
-        return result
+        if sql not in kept:
+            kept[sql] = self._read_all(sql, values, make)
+        return cast("_T", kept[sql])
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))
@@ -503,11 +495,10 @@ def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
 
 def explain_latest(runs: Sequence[Run], taken: Run) -> str:
     """Say which run "latest" is, and which newer ones it is not."""
-    ids = [run.run_id for run in runs]
     text = f"latest is run {taken.describe()}"
     if taken.origin != "command":
         text += f" by {ORIGIN_NAMES[taken.origin]}"
-    if newer := runs[: ids.index(taken.run_id)]:
+    if newer := runs[: runs.index(taken)]:
         text += f"; newer, but not taken: {_listed(newer, with_origin=True)}"
     return f"{text}."
 
